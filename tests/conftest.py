@@ -61,7 +61,11 @@ def few_graphs_outlive_their_file() -> Iterator[None]:
     import tensorflow_probability as tfp
     from tensorflow.python.framework import ops
 
-    from interdomain.sphere import harmonic_products, harmonics, laplace_beltrami
+    from interdomain.families.sphere.mathematics import (
+        harmonic_products,
+        harmonics,
+        laplace_beltrami,
+    )
 
     for module in (harmonics, harmonic_products, laplace_beltrami):
         module._compiled.cache_clear()  # their graphs need their gradient functions

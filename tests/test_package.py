@@ -113,7 +113,7 @@ def test_no_ladders_over_operators_or_families() -> None:
     operators -= {"LinearOperator"}
     assert "ArcCosine" in families and "FiniteRank" in asked(TREES["core/finite_rank.py"])
     assert {"Diagonal", "LinearOperatorDiag"} <= operators
-    homes = [(families, ("core/", "inducing_variables/", "kernels/"))]
+    homes = [(families, ("core/", "families/"))]
     homes += [(operators, ("linalg/",))]
     ladders = [
         (file, kind)

@@ -15,7 +15,7 @@ from gpflow.utilities import positive, set_trainable
 from interdomain._arguments import finite_array, instance
 from interdomain._tracing import unconverted
 from interdomain.core.columns import select_columns
-from interdomain.kernels.spectral._gaussian_factors import outer_product
+from interdomain.families.harmonizable.gaussian_factors import outer_product
 
 FunctionOfInputs: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 

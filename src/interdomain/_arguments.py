@@ -6,6 +6,7 @@ A message names the argument, says by ``rule`` what it must be, then what was fo
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 import warnings
@@ -221,3 +222,23 @@ def warn(message: str) -> None:
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
+
+
+MAX_COLUMNS = 10_000_000
+"""The largest number of columns of X, as permutations are stored and checks need some rows."""
+
+
+def as_image_shape(image_shape: Any) -> tuple[int, ...]:
+    """:raises ValueError: Unless it is (H, W) or (H, W, C), of positive integers."""
+    remedy = "pass (H, W) or (H, W, C), the shape of one image or patch"
+    shape = as_integers("image_shape", image_shape, remedy)
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise ValueError(
+            f"image_shape must be two or three positive integers, found {image_shape!r}; {remedy}."
+        )
+    if math.prod(shape) > MAX_COLUMNS:
+        raise ValueError(
+            f"image_shape must have at most {MAX_COLUMNS:,} entries, found {math.prod(shape):,} "
+            f"for {shape}; pass smaller images."
+        )
+    return shape

@@ -23,7 +23,7 @@ from ._targets import check_number_of_targets, check_targets, takes_missing, tar
 from ._tracing import Traced, compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
-from .kernels._scaled_parts import validate_rows
+from .families.scaled_parts import validate_rows
 from .models.rows_model import RowsModel
 from .regression.rows import InvalidRowsError, named
 

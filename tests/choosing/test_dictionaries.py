@@ -10,6 +10,7 @@ import numpy as np
 
 from interdomain.choosing.dictionaries import Dictionary, dictionary
 from interdomain.covariances import Kuu_operator
+from interdomain.families.sphere.mathematics.dimensions import chains_of_degree
 from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     PeriodicFourierFeatures,
@@ -24,7 +25,6 @@ from interdomain.kernels import (
     SphericalMatern52,
     ZonalKernel,
 )
-from interdomain.sphere.dimensions import chains_of_degree
 
 ROWS = np.random.default_rng(0).normal(size=[50, 2])
 SCALES = np.array([1.0, 0.01])

@@ -11,11 +11,11 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
+from interdomain.families.harmonizable import fourier_features
 from interdomain.inducing_variables import (
     FourierFeatures,
     IntervalFourierFeatures,
     SumInducingVariables,
-    fourier_features,
 )
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
 from tests.conformance.helpers import assert_refused

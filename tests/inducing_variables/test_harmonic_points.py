@@ -11,12 +11,12 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
+from interdomain.core.clustering import k_means
 from interdomain.covariances import Kuu_operator
 from interdomain.diagnostics import nystrom_trace_error
+from interdomain.families.harmonic.points import fold_orbits
 from interdomain.inducing_variables import HarmonicInducingPoints
-from interdomain.inducing_variables.harmonic_points import fold_orbits
 from interdomain.kernels import Convolutional, HarmonicKernel
-from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 from tests.conformance.helpers import assert_refused, assert_same_results
 

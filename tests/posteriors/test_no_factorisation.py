@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from interdomain.families.sphere import harmonics as harmonics_module
+from interdomain.families.sphere.mathematics.harmonic_products import chosen_harmonics
 from interdomain.inducing_variables import (
     PeriodicFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
-    spherical_harmonics,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import AdditiveSVGP
-from interdomain.sphere.harmonic_products import chosen_harmonics
 from tests.conformance.cases import CASES, ONE_OF_EACH_KIND, Case
 from tests.conformance.dense_twin import dense_twin
 from tests.conformance.helpers import (
@@ -150,7 +150,7 @@ def test_features_of_a_finite_rank_are_computed_once(
         count += 1
         return chosen_harmonics(*arguments, **options)
 
-    monkeypatch.setattr(spherical_harmonics, "chosen_harmonics", counted)
+    monkeypatch.setattr(harmonics_module, "chosen_harmonics", counted)
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
         elbo = model.elbo((X, Y))

@@ -11,7 +11,7 @@ import tensorflow as tf
 from gpflow.kernels import Kernel
 
 import interdomain as idm
-from interdomain.kernels.spectral.spectral_mixture import SpectralComponent
+from interdomain.families.harmonizable.spectral_mixture import SpectralComponent
 from interdomain.sampling import sample_functions
 from interdomain.sampling.zonal import variance_shares_of_degrees
 from tests.conformance.cases import CASES, Case

@@ -11,9 +11,10 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import GELU, CustomActivation, Erf, ReLU, Softplus, funk_hecke
-from interdomain.sphere.activations import Activation, resolve_activation
-from interdomain.sphere.funk_hecke import extended_coefficients
+from interdomain.families.sphere.mathematics import funk_hecke
+from interdomain.families.sphere.mathematics.activations import Activation, resolve_activation
+from interdomain.families.sphere.mathematics.funk_hecke import extended_coefficients
+from interdomain.sphere import GELU, CustomActivation, Erf, ReLU, Softplus
 from tests.sphere.references import (
     EIGENVALUE_DIMENSIONS,
     cosine_and_sine,

@@ -5,7 +5,11 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere.arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from interdomain.families.sphere.mathematics.arc_cosine import (
+    arc_cosine,
+    arc_cosine_eigenvalues,
+    arc_cosine_has_degree,
+)
 from tests.conformance.helpers import assert_gradients
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
+from interdomain.families.sphere.mathematics.funk_hecke import funk_hecke_rule, power_coefficient
 from interdomain.sphere import funk_hecke_coefficients
-from interdomain.sphere.funk_hecke import funk_hecke_rule, power_coefficient
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,

@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
+from interdomain.families.sphere.mathematics import laplace_beltrami
+from interdomain.families.sphere.mathematics.heat_kernel import angles_of, haversines
 from interdomain.kernels import SphericalMatern12
-from interdomain.sphere import laplace_beltrami, latitude_longitude, unit_vectors
-from interdomain.sphere.heat_kernel import angles_of, haversines
+from interdomain.sphere import latitude_longitude, unit_vectors
 from tests.sphere.matern_references import PoissonMatern
 
 RNG = np.random.default_rng(0)

@@ -8,16 +8,19 @@ import tensorflow as tf
 from mpmath import mp
 from scipy.special import eval_gegenbauer, roots_gegenbauer
 
-from interdomain.sphere import num_harmonics, spherical_harmonics
-from interdomain.sphere.dimensions import (
+from interdomain.families.sphere.mathematics.dimensions import (
     chains_of,
     chains_of_degree,
     degrees_of,
     raises_of,
     validate_degrees,
 )
-from interdomain.sphere.harmonic_products import chosen_harmonics, product_order
-from interdomain.sphere.harmonic_squares import HarmonicSquares
+from interdomain.families.sphere.mathematics.harmonic_products import (
+    chosen_harmonics,
+    product_order,
+)
+from interdomain.families.sphere.mathematics.harmonic_squares import HarmonicSquares
+from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import (
     count_monomials_free_of_r2,
     legendre_in,

@@ -12,9 +12,13 @@ import tensorflow as tf
 from mpmath import mp
 from scipy.special import gammaln
 
-from interdomain.sphere import laplace_beltrami
-from interdomain.sphere.heat_kernel import heat_at_haversines, log_heat_constant, longest_time
-from interdomain.sphere.laplace_beltrami import (
+from interdomain.families.sphere.mathematics import laplace_beltrami
+from interdomain.families.sphere.mathematics.heat_kernel import (
+    heat_at_haversines,
+    log_heat_constant,
+    longest_time,
+)
+from interdomain.families.sphere.mathematics.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
     SquaredExponentialSpectrum,

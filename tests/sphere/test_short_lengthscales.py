@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import laplace_beltrami
-from interdomain.sphere.laplace_beltrami import (
+from interdomain.families.sphere.mathematics import laplace_beltrami
+from interdomain.families.sphere.mathematics.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
     SquaredExponentialSpectrum,

@@ -19,15 +19,13 @@ from gpflow.kernels import Kernel, Product, Sum
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, BoolArray, IntArray
+from ..core.decomposed import DecomposedKernel
 from ..core.family import Block
-from ..core.products import by_variance, feature_variances
-from ..inducing_variables import (
-    PeriodicFourierFeatures,
-    ProductInducingVariables,
-    SphericalHarmonics,
-    SumInducingVariables,
-)
-from ..inducing_variables._harmonic_growth import (
+from ..core.finite_rank import FiniteRank
+from ..core.products import ProductInducingVariables, by_variance, feature_variances
+from ..core.sums import SumInducingVariables
+from ..core.waves import frequencies_of
+from ..families.sphere.growth import (
     NEGLIGIBLE_SHARE,
     Spectrum,
     columns_by_scale,
@@ -35,10 +33,11 @@ from ..inducing_variables._harmonic_growth import (
     lifted_rows,
     sampled_rows,
 )
-from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
-from ..kernels.periodic._waves import frequencies_of
-from ..sphere import num_harmonics
-from ..sphere.dimensions import neighbours_of
+from ..families.sphere.harmonics import SphericalHarmonics
+from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.mathematics.dimensions import neighbours_of, num_harmonics
+from ..families.waves.box_features import PeriodicFourierFeatures
+from ..families.waves.periodized import Periodized
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,16 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import Identity, Linear, MeanFunction
 
 from .._arguments import Array, as_integers, choice, filled_matrix, instance, integer
-from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
-from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
-from ..kernels._clustering import k_means
-from ..sphere import num_harmonics
-from ..transforms import Negation
+from ..core.clustering import k_means
+from ..core.finite_rank import FiniteRank
+from ..families.harmonic.decomposition import HarmonicKernel
+from ..families.harmonic.points import HarmonicInducingPoints
+from ..families.harmonic.transforms.euclidean import Negation
+from ..families.sphere.activation_features import ActivationFeatures
+from ..families.sphere.arc_cosine import ArcCosine
+from ..families.sphere.harmonics import SphericalHarmonics
+from ..families.sphere.mathematics.dimensions import num_harmonics
+from ..families.sphere.stationary import SphericalMatern52
 from .layer import Layer
 from .model import DeepGP
 from .structured import ActivationLayer, AdditiveLayer, OrthogonalLayer, StructuredLayer

@@ -15,7 +15,7 @@ from gpflux.sampling.sample import Sample
 
 from .._arguments import as_integers, instance, integer
 from .._tracing import unconverted
-from ..kernels.convolutional._patches import PatchGrid
+from ..families.images.patch_grid import PatchGrid
 from ..models.initial_q import Pair
 from ..posteriors.groups import Group
 from .layer import Function, Layer

@@ -23,7 +23,7 @@ from ..core.domains import boxed_parts, boxes
 from ..core.finite_rank import Kuu_operator
 from ..core.inputs import check_inputs, num_columns_of_latents
 from ..core.latents import latent_gps
-from ..kernels._scaled_parts import validate_rows
+from ..families.scaled_parts import validate_rows
 from ..models.initial_q import WithQ
 from ..models.one_pass import (
     number_of_latent_gps,

@@ -9,8 +9,9 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance
-from ..inducing_variables import ActivationFeatures
-from ..kernels import FiniteRank, ZonalKernel
+from ..core.finite_rank import FiniteRank
+from ..families.sphere.activation_features import ActivationFeatures
+from ..families.sphere.kernel import ZonalKernel
 from ..models.initial_q import WithBlocksOfQ, WithJointQ
 from ..models.orthogonal import WithOrthogonalQ
 from .layer import Layer

@@ -29,8 +29,8 @@ from scipy.sparse import coo_matrix
 from .._arguments import Array, IntArray, integer
 from ..core.family import flat_blocks
 from ..core.finite_rank import base_of, explained_terms
-from ..kernels import Additive
-from ..kernels.additive.columns import Column
+from ..families.effects.additive import Additive
+from ..families.effects.columns import Column
 from ..models import OrthogonalSVGP, StructuredSGPR
 
 Effect = tuple[int, ...]

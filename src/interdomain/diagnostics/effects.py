@@ -20,9 +20,9 @@ from .._arguments import (
     number,
     short,
 )
-from ..kernels import Additive
-from ..kernels.additive.columns import Column
-from ..kernels.additive.tables import column_number, effect_name
+from ..families.effects.additive import Additive
+from ..families.effects.columns import Column
+from ..families.effects.tables import column_number, effect_name
 from ._effect_terms import (
     ColumnFunctions,
     Effect,

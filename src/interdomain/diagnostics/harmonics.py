@@ -20,9 +20,9 @@ from .._arguments import (
     instance,
     items,
 )
-from ..inducing_variables import SphericalHarmonics
-from ..kernels import ZonalKernel
-from ..sphere.dimensions import raises_of
+from ..families.sphere.harmonics import SphericalHarmonics
+from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.mathematics.dimensions import raises_of
 from .effects import aligned
 
 

@@ -10,10 +10,17 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from .._arguments import Array, instance
-from ..kernels import ZonalKernel
-from ..sphere import CustomActivation, num_harmonics
-from ..sphere.activations import Activation, resolve_activation
-from ..sphere.dimensions import validate_dimension, validate_max_degree
+from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.mathematics.activations import (
+    Activation,
+    CustomActivation,
+    resolve_activation,
+)
+from ..families.sphere.mathematics.dimensions import (
+    num_harmonics,
+    validate_dimension,
+    validate_max_degree,
+)
 
 LEAST_REACH = 40
 """Up to this degree at least, and to twice ``max_degree``, the series of the norm is followed."""

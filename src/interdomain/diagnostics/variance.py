@@ -20,15 +20,17 @@ from gpflow.kernels import Kernel, MultioutputKernel
 
 from .._arguments import filled_matrix, items
 from ..core.blocks import block_batches
+from ..core.clustering import k_means, where_it_lives
 from ..core.parameters import single_output
-from ..inducing_variables import HarmonicInducingPoints, OrbitInducingPoints
-from ..kernels import HarmonicKernel, SetKernel
-from ..kernels._clustering import k_means, where_it_lives
+from ..core.set_kernel import SetKernel
+from ..families.harmonic.decomposition import HarmonicKernel
+from ..families.harmonic.orbit_points import OrbitInducingPoints
+from ..families.harmonic.points import HarmonicInducingPoints
+from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms
 from ..models import OrthogonalSVGP
 from ..posteriors.groups import joint_groups
 from ..posteriors.parts import batch_root
-from ..transforms import CyclicTransform
 
 
 @check_shapes(

@@ -10,9 +10,9 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
 from ..core.latents import latent_gps, map_latents
-from ..inducing_variables import HarmonicInducingPoints
-from ..kernels import HarmonicKernel
-from ..transforms import CyclicTransform
+from ..families.harmonic.decomposition import HarmonicKernel
+from ..families.harmonic.points import HarmonicInducingPoints
+from ..families.harmonic.transforms.base import CyclicTransform
 from .initial_q import WithBlocksOfQ
 from .one_pass import OnePassSVGP
 

@@ -22,11 +22,11 @@ from gpflow.utilities import positive, triangular
 
 from .._arguments import Array, check_size, finite_array, items
 from .._tracing import unconverted
+from ..core.decomposed import DecomposedKernel
 from ..core.family import flat_blocks
 from ..core.latents import LatentGPs, latent_gps
 from ..core.multioutput import num_inducing
 from ..devices import move_parameters, resolve_devices
-from ..kernels import DecomposedKernel
 from ..posteriors import AdditivePosterior, StructuredPosterior
 from ..posteriors.groups import (
     BlockGroup,

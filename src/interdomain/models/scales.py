@@ -26,8 +26,8 @@ from .._targets import densities_of
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.family import Block, flat_blocks
 from ..core.latents import latent_gps
-from ..kernels import ZonalKernel
-from ..kernels._scaled_parts import scaled_parts
+from ..families.scaled_parts import scaled_parts
+from ..families.sphere.kernel import ZonalKernel
 
 FAR = 1_000.0
 """A column is far from standardised if its range is more than so many lengthscales, or less than

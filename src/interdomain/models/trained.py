@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, warn
 from ..core.family import Block, InterDomainInducingVariables
-from ..core.finite_rank import complaints, is_whole
-from ..kernels import FiniteRank
+from ..core.finite_rank import FiniteRank, complaints, is_whole
 from .scales import Parts, blocks_of
 from .structured_sgpr import StructuredSGPR
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arguments import Array, integer
 from ..diagnostics import Effects
-from ..kernels.additive.columns import Column
+from ..families.effects.columns import Column
 from .axes import draw_image, new_axes, new_figure
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from gpflow.kernels import Kernel
 
 from .._arguments import Array
 from ..core.family import flat_blocks
-from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
+from ..families.harmonizable.component import HarmonizableComponent
+from ..families.harmonizable.mixture import HarmonizableMixture
+from ..families.harmonizable.spectral_mixture import SpectralMixture
 from .axes import column, draw_image
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from gpflow.posteriors import (
 from gpflow.utilities import Dispatcher
 
 from .._tracing import unconverted
-from ..inducing_variables import (
-    InterDomainInducingVariables,
+from ..core.family import InterDomainInducingVariables
+from ..core.multioutput import (
     SeparateIndependentInducingVariables,
     SharedIndependentInducingVariables,
 )

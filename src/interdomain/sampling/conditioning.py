@@ -40,7 +40,7 @@ from .._arguments import Array
 from ..core.finite_rank import Kuu_operator, is_whole_sum
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, latent_gps
-from ..kernels.harmonic.invariant import take_whole_orbits
+from ..families.harmonic.invariant import take_whole_orbits
 from ..linalg import Full, StructuredOperator
 from ..posteriors import AdditivePosterior, OrthogonalPosterior
 from ..posteriors.groups import BlockGroup, additive_groups, joint_groups

@@ -22,14 +22,14 @@ from gpflow.kernels import Kernel, Linear, Polynomial, Sum, White
 from .._arguments import Array
 from ..core.columns import select_columns, with_columns
 from ..core.covariances import Kvu
-from ..core.family import DecomposedInducingVariables, pair_blocks
-from ..core.finite_rank import Kuu_operator
-from ..inducing_variables import InterDomainInducingVariables
-from ..inducing_variables.harmonic_points import ComponentInducingPoints
-from ..inducing_variables.set_points import SetInducingVariables
-from ..kernels import DecomposedKernel, FiniteRank, SetKernel
-from ..kernels.convolutional.channel_additive import ChannelKernel
-from ..kernels.harmonic.decomposition import HarmonicComponent
+from ..core.decomposed import DecomposedKernel
+from ..core.family import DecomposedInducingVariables, InterDomainInducingVariables, pair_blocks
+from ..core.finite_rank import FiniteRank, Kuu_operator
+from ..core.set_kernel import SetKernel
+from ..core.set_points import SetInducingVariables
+from ..families.harmonic.decomposition import HarmonicComponent
+from ..families.harmonic.points import ComponentInducingPoints
+from ..families.images.channel_additive import ChannelKernel
 from ..linalg.chunks import map_rows
 
 MOST_ENTRIES = 2**24

@@ -33,14 +33,14 @@ from scipy.stats import t as student
 
 from .._arguments import Array, ComplexArray
 from ..core.columns import select_columns
-from ..inducing_variables import IntervalFourierFeatures
-from ..inducing_variables.interval_fourier_features import (
+from ..families.harmonizable.spectral_mixture import SpectralComponent
+from ..families.waves.interval_features import (
     INVERSE_ROOTS,
+    IntervalFourierFeatures,
     matern_order,
     noise_density,
     rate_of,
 )
-from ..kernels.spectral.spectral_mixture import SpectralComponent
 from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
 
 Shape: TypeAlias = tuple[int, ...]
@@ -82,7 +82,7 @@ class Waves(PriorSample):
     @project.register(IntervalFourierFeatures)
     def _interval(self, inducing_variable: IntervalFourierFeatures) -> tf.Tensor:
         """Inner products in the RKHS, of which
-        :mod:`interdomain.inducing_variables.interval_fourier_features` has the norm. For
+        :mod:`interdomain.families.waves.interval_features` has the norm. For
         ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
         units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
         derivatives at the beginning add to it."""

@@ -16,11 +16,12 @@ from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import Array
 from ..core.columns import select_columns
-from ..inducing_variables import ActivationFeatures, SphericalHarmonics
-from ..inducing_variables._on_sphere import inverse_eigenvalues
-from ..kernels import ZonalKernel
-from ..sphere import num_harmonics
-from ..sphere.zonal_series import zonal_series_of_each
+from ..families.sphere.activation_features import ActivationFeatures
+from ..families.sphere.harmonics import SphericalHarmonics
+from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.mathematics.dimensions import num_harmonics
+from ..families.sphere.mathematics.zonal_series import zonal_series_of_each
+from ..families.sphere.on_sphere import inverse_eigenvalues
 from .priors import MOST_ENTRIES, Draws, PriorSample, as_array, constant, prior_sample
 
 _LEFT_OUT = 1e-6

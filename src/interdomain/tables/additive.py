@@ -13,9 +13,9 @@ import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
 from .._arguments import instance, integer, items
-from ..inducing_variables import AdditiveFeatures
-from ..inducing_variables.additive_features import atom_size, largest_orders
-from ..kernels import Additive, FiniteRank
+from ..core.finite_rank import FiniteRank
+from ..families.effects.additive import Additive
+from ..families.effects.features import AdditiveFeatures, atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
 from ..training.lbfgs import fit_by_lbfgs

@@ -17,8 +17,8 @@ import numpy as np
 
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
-from ..inducing_variables import AdditiveFeatures
-from ..kernels import Additive
+from ..families.effects.additive import Additive
+from ..families.effects.features import AdditiveFeatures
 from ..models import StructuredSGPR
 
 Effect = tuple[int, ...]

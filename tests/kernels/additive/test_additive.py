@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
+from interdomain.core.periodic_images import wave_variances, zero_mean_covariances
 from interdomain.kernels import Additive, CategoricalColumn, NumericColumn
-from interdomain.kernels.periodic._images import wave_variances, zero_mean_covariances
 from tests.conformance.helpers import assert_refused
 from tests.kernels.periodic.references import SHAPES
 

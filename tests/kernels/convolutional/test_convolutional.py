@@ -12,9 +12,10 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
+from interdomain.core import set_kernel
+from interdomain.families.images.patch_grid import PatchGrid
 from interdomain.inducing_variables import InducingPatches
-from interdomain.kernels import Convolutional, set_kernel
-from interdomain.kernels.convolutional._patches import PatchGrid
+from interdomain.kernels import Convolutional
 from interdomain.linalg import chunks
 from tests.conformance.helpers import assert_close, assert_same_results
 from tests.kernels.convolutional.references import (

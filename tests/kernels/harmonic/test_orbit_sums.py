@@ -20,11 +20,11 @@ from gpflow.kernels import (
     SquaredExponential,
 )
 
+from interdomain.core.radial_forms import radial_terms
+from interdomain.families.harmonic import orbit_sums as module
+from interdomain.families.harmonic.orbit_sums import orbit_sums
+from interdomain.families.images.convolutional import LocatedKernel
 from interdomain.kernels import ArcCosine, ChannelAdditive, HarmonicKernel
-from interdomain.kernels._radial_forms import radial_terms
-from interdomain.kernels.convolutional.images import LocatedKernel
-from interdomain.kernels.harmonic import _orbit_sums as module
-from interdomain.kernels.harmonic._orbit_sums import orbit_sums
 from interdomain.transforms import (
     CyclicTransform,
     ImageFlip,

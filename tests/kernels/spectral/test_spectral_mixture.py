@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interdomain.families.harmonizable import initialisation
+from interdomain.families.harmonizable.initialisation import find_peaks
 from interdomain.kernels import HarmonizableMixture, SpectralComponent, SpectralMixture
-from interdomain.kernels.spectral import _initialisation
-from interdomain.kernels.spectral._initialisation import find_peaks
 from tests.conformance.helpers import assert_close, assert_refused
 
 from .harmonizable_cases import as_matrix, grid
@@ -157,7 +157,7 @@ def test_spectral_mixture() -> None:
 
 
 def test_many_rows_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_initialisation, "_MAX_ROWS", 200)
+    monkeypatch.setattr(initialisation, "_MAX_ROWS", 200)
     X = np.linspace(0.0, 10.0, 1_000)[:, None]
     first, again, other = (
         SpectralMixture.from_data(X, noisy(wave(X, 2.2), 0.0), 1, seed=seed) for seed in (0, 0, 1)

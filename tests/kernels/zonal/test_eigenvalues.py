@@ -10,6 +10,7 @@ from gpflow.config import Config, as_context
 from gpflow.utilities import positive
 from mpmath import mp
 
+from interdomain.families.sphere.stationary import SphericalMatern
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
@@ -20,7 +21,6 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
-from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
 from interdomain.sphere import funk_hecke_coefficients
 from tests.conformance.helpers import assert_gradients
 from tests.kernels.cases import FREE_DEGREES, FREE_RATIOS, ZONAL_CASES, KernelCase

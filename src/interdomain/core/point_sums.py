@@ -1,0 +1,150 @@
+"""Sums of a kernel over groups of points: all covariances of a :class:`SetKernel`.
+
+For ``f(x) = sum_p w_p g(x_p)`` with ``g ~ GP(0, k)`` and P points x_p for each x,
+
+    cov(g(z), f(x))  = sum_p w_p k(z, x_p)                  :func:`cross_sums`,
+    cov(f(x), f(x')) = sum_p sum_q w_p w_q k(x_p, x'_q)     :func:`double_sums`,
+    var(f(x))        = sum_p sum_q w_p w_q k(x_p, x_q)      :func:`quadratic_sums`.
+
+All of them go over the groups a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.kernels import Kernel
+
+from ..linalg import chunks
+from ..linalg.chunks import map_rows, rows_per_chunk
+from ..linalg.radial_sums import radial_cross, radial_quadratic
+from .radial_forms import radial_terms
+
+_LARGEST_GROUP = 8
+"""Times the size of a chunk: what a single group's kernel values may take."""
+
+_TYPICAL_ROWS = 1024
+"""Assumed where a number of rows is not known before the graph runs."""
+
+
+@check_shapes(
+    "Z: [M, D]",
+    "points: [N, P, D]",
+    "weights: [P]",
+    "return: [M, N]",
+)
+def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """``sum_p weights[p] k(Z[m], points[n, p])``.
+
+    :param kernel: k; its ``active_dims`` are respected.
+    """
+    terms = radial_terms(kernel)
+    if terms is None:
+        sums = [partial(_generic_cross, kernel)]
+    else:
+        sums = [partial(radial_cross, term) for term in terms]
+    return tf.transpose(tf.add_n([_by_blocks(part, Z, points, weights) for part in sums]))
+
+
+@check_shapes(
+    "points: [N, P, D]",
+    "points2: [N2, P2, D]",
+    "weights: [P]",
+    "weights2: [P2]",
+    "return: [N, N2]",
+)
+def double_sums(
+    kernel: Kernel,
+    points: tf.Tensor,
+    points2: tf.Tensor,
+    weights: tf.Tensor,
+    weights2: tf.Tensor,
+) -> tf.Tensor:
+    """``sum_pq weights[p] weights2[q] k(points[n, p], points2[n', q])``."""
+    num_points, dim = points.shape[1], points.shape[2]
+
+    def of_groups(
+        groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor, weights2: tf.Tensor
+    ) -> tf.Tensor:
+        cross = cross_sums(kernel, tf.reshape(groups, [-1, dim]), points2, weights2)
+        by_group = tf.reshape(cross, [tf.shape(groups)[0], num_points, tf.shape(points2)[0]])
+        return tf.tensordot(by_group, weights, [[1], [0]])
+
+    chunk = rows_per_chunk(num_points * (points2.shape[0] or _TYPICAL_ROWS))
+    return map_rows(of_groups, points, [points2, weights, weights2], chunk)
+
+
+@check_shapes(
+    "points: [N, P, D]",
+    "weights: [P]",
+    "return: [N]",
+)
+def quadratic_sums(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """``sum_pq weights[p] weights[q] k(points[n, p], points[n, q])``."""
+    terms = radial_terms(kernel)
+    if terms is None:
+        return _generic_quadratic(kernel, points, weights)
+    return tf.add_n([radial_quadratic(term, points, weights, _max_entries()) for term in terms])
+
+
+def _max_entries() -> int:
+    return _LARGEST_GROUP * chunks.CHUNK_ENTRIES
+
+
+def _by_blocks(
+    cross: Callable[[tf.Tensor, tf.Tensor, tf.Tensor, int], tf.Tensor],
+    Z: tf.Tensor,
+    points: tf.Tensor,
+    weights: tf.Tensor,
+) -> tf.Tensor:
+    """:func:`cross_sums`, transposed, by a function that takes some groups at a time; and some of
+    Z, where a single group has too many values."""
+    num_points, size = points.shape[1], Z.shape[0] or _TYPICAL_ROWS
+    num_parts = -(-size * num_points // _max_entries())
+    if num_parts > 1 and Z.shape[0] is not None:
+        starts = [size * part // num_parts for part in range(num_parts + 1)]
+        blocks = [Z[first:last] for first, last in zip(starts, starts[1:], strict=False)]
+    else:
+        blocks = [Z]
+    chunk = rows_per_chunk(num_points * -(-size // len(blocks)))
+    sums = [cross(block, points, weights, chunk) for block in blocks]
+    return sums[0] if len(sums) == 1 else tf.concat(sums, axis=1)
+
+
+def _generic_cross(
+    kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor, chunk: int
+) -> tf.Tensor:
+    """By TensorFlow's gradient of the kernel, each chunk computed again for it."""
+    num_points, dim = points.shape[1], points.shape[2]
+
+    def of_groups(groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        values = kernel(Z, tf.reshape(groups, [-1, dim]))
+        sums = tf.linalg.matvec(tf.reshape(values, [-1, num_points]), weights)
+        # Without -1, here and above: there may be no groups.
+        return tf.transpose(tf.reshape(sums, [tf.shape(Z)[0], tf.shape(groups)[0]]))
+
+    return map_rows(of_groups, points, [Z, weights], chunk)
+
+
+def _generic_quadratic(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """By TensorFlow's gradient of the kernel, each chunk computed again for it."""
+    num_points = points.shape[1]
+
+    def of_groups(groups: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        return tf.linalg.matvec(tf.tensordot(kernel(groups), weights, 1), weights)
+
+    def of_large_group(group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """One group ``[1, P, D]``, its points a few at a time."""
+
+        def of_points(part: tf.Tensor, group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+            return tf.linalg.matvec(kernel(part, group[0]), weights)
+
+        sums = map_rows(of_points, group[0], [group, weights], max(1, _max_entries() // num_points))
+        return tf.tensordot(weights, sums, 1)[None]
+
+    if num_points**2 <= _max_entries():
+        return map_rows(of_groups, points, [weights], rows_per_chunk(num_points**2))
+    return map_rows(of_large_group, points, [weights], 1)

@@ -1,0 +1,220 @@
+"""Kernels of functions that sum one base function over a set of points: patches, orbits."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+
+import gpflow
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from .._tracing import unconverted
+from ..linalg.chunks import map_rows
+from .columns import as_rows, select_columns, with_columns
+from .point_sums import cross_sums, double_sums, quadratic_sums
+
+_MAX_POINT_ENTRIES = 2**24
+"""Numbers in all points of the inputs that are held at a time."""
+
+_MINIBATCH = 256
+"""The number of inputs where it is not known before the graph runs."""
+
+
+class SummedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel that is a sum for each pair of inputs, whose matrices are symmetric but for the
+    order of the terms."""
+
+    @abc.abstractmethod
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
+        """The columns of X that the kernel sees."""
+
+    @abc.abstractmethod
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        """The covariances of rows ``[N, D]`` of those columns with others, or with each other."""
+
+    @abc.abstractmethod
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        """Those of the rows of each batch with each other, ``[batch..., N, N]``."""
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = self._active_columns(X)
+        if X2 is None:
+            if X.shape.rank > 2:
+                return self._batched_K(X)
+            matrix = self._matrix(X, None)
+            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+        X2 = self._active_columns(X2)
+        matrix = self._matrix(as_rows(X), as_rows(X2))
+        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+
+class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
+    """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
+
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)`` is a weighted set kernel: it sees x as the set
+    of its points. g is the base function. If the points are the patches of an image, this is a
+    convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017, eqs. 14 and
+    18); if they are the orbit of x under a group, it is the kernel of an invariant function (eq.
+    D.29). Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)``
+    takes P evaluations of k_g, where ``k(x, x')`` takes P^2.
+
+    The sums are computed for a few inputs at a time, forward and backward, so that memory grows
+    with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
+    of them included) gradients are in closed form; for others, the backward pass computes each part
+    a second time.
+
+    To define your own kernel of this kind, implement :attr:`point_kernel`, :attr:`point_dim`,
+    :attr:`point_weights` and :meth:`points`.
+    """
+
+    @property
+    @abc.abstractmethod
+    def point_kernel(self) -> Kernel:
+        """The kernel k_g of the base function, on the space of the points."""
+
+    @property
+    @abc.abstractmethod
+    def point_dim(self) -> int | None:
+        """The number E of columns of a point; None if it is that of X."""
+
+    @property
+    @abc.abstractmethod
+    def point_weights(self) -> tf.Tensor:
+        """The weights w_p of the points, ``[P]``."""
+
+    @property
+    def input_dim(self) -> int | None:
+        """The number of (active) columns of X, where this kernel alone determines it: graphs can
+        then be built before X is known."""
+        return None
+
+    @abc.abstractmethod
+    @check_shapes(
+        "X: [N, D]",
+        "return: [N, P, E]",
+    )
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        """The points x_p of each input, from its active columns. P and E are known statically."""
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = self._active_columns(X)
+        return tf.reshape(self._variances(as_rows(X)), tf.shape(X)[:-1])
+
+    @check_shapes(
+        "Z: [M, E]",
+        "X: [batch..., N, D]",
+        "return: [M, batch..., N]",
+    )
+    def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
+        """The covariances of g(z) and f(x), ``sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
+
+        :raises ValueError: If Z is not in the space of the points.
+        """
+        # All columns come here, unlike in K: active_dims may be a permutation of them.
+        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
+        X = with_columns(X, self.input_dim or (Z.shape[-1] if self.point_dim is None else None))
+        covariances = self._cross(self.as_points(Z, X.shape[-1]), as_rows(X))
+        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def as_points(self, Z: TensorType, num_columns: int | None = None) -> tf.Tensor:
+        """Z as a tensor ``[M, E]``.
+
+        :param num_columns: The number of columns of X, if it is known.
+        :raises ValueError: If Z is not in the space of the points.
+        """
+        Z, columns = tf.convert_to_tensor(Z), self.point_dim or num_columns
+        if columns is not None and Z.shape[-1] != columns:
+            raise ValueError(
+                f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
+                f"has, found {Z.shape[-1]}; pass Z of shape [M, {columns}]."
+            )
+        return Z
+
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
+        return with_columns(select_columns(self, X), self.input_dim)
+
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        weights, points = self.point_weights, self.points(X)
+        points2 = points if X2 is None else self.points(X2)
+        return double_sums(self.point_kernel, points, points2, weights, weights)
+
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-2])], tf.shape(X)[-2:]], axis=0)
+        batches = tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-2:]])
+        matrices = map_rows(lambda part: self.K(part[0])[None], batches, [], 1)
+        return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
+
+    def _variances(self, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor) -> tf.Tensor:
+            return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
+
+        return self._map_inputs(of_rows, X)
+
+    def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
+            points, weights = self.points(rows), self.point_weights
+            return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
+
+        return tf.transpose(self._map_inputs(of_rows, X, Z))
+
+    def _map_inputs(
+        self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor
+    ) -> tf.Tensor:
+        """All inputs at once, unless their points are very many.
+
+        To go over parts is slower, as the gradient computes each again. An unknown number of inputs
+        is taken for that of a minibatch.
+        """
+        per_row = (self.point_dim or X.shape[-1]) * int(self.point_weights.shape[0])
+        chunk = max(1, _MAX_POINT_ENTRIES // per_row)
+        if X.shape[0] is None and chunk >= _MINIBATCH:
+            return function(X, *shared)
+        return map_rows(function, X, shared, chunk)
+
+
+class SetKernelView(SetKernel):
+    """The same sum over the same points, with another base function g: it shares the parameters.
+
+    :param parent: Whose points and weights are used.
+    :param point_kernel: The kernel of g, on the space of the points.
+    """
+
+    def __init__(self, parent: SetKernel, point_kernel: Kernel) -> None:
+        super().__init__(name=f"{parent.name}_{point_kernel.name}")
+        self.parent = parent
+        self._point_kernel = point_kernel
+        self.active_dims = parent.active_dims
+
+    @property
+    def point_kernel(self) -> Kernel:
+        return self._point_kernel
+
+    @property
+    def point_dim(self) -> int | None:
+        return self.parent.point_dim
+
+    @property
+    def point_weights(self) -> tf.Tensor:
+        return self.parent.point_weights
+
+    @property
+    def input_dim(self) -> int | None:
+        return self.parent.input_dim
+
+    @inherit_check_shapes
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        return self.parent.points(X)
+
+
+def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
+    """``weights / size``, or ``1 / size`` each: those of a (weighted) mean over so many points."""
+    if weights is None:
+        return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
+    return tf.convert_to_tensor(weights) / size

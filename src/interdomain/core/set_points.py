@@ -1,0 +1,72 @@
+"""Inducing variables of set kernels: values of the base function that they sum over points."""
+
+from __future__ import annotations
+
+import abc
+
+import gpflow
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from .._arguments import filled_matrix
+from ..linalg import Full, StructuredOperator
+from .columns import num_columns
+from .covariances import Kvu, Kvu_shapes
+from .family import InterDomainInducingVariables, with_jitter
+from .set_kernel import SetKernel
+
+
+class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
+    """Values ``u = g(z)`` of the base function g of a :class:`interdomain.kernels.SetKernel`.
+
+    :param Z: ``[M, E]``, in the space of g.
+    :raises ValueError: If Z is not a matrix, or not finite.
+    """
+
+    kernels = (SetKernel,)
+
+    def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.Z = finite_parameter("Z", Z, "[M, E]")
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number M of inducing variables."""
+        return self.Z.shape[0] or tf.shape(self.Z)[0]
+
+    def num_columns(self, kernel: SetKernel) -> int | None:
+        """The kernel's number; or the points', if they are in the space of X."""
+        of_points = self.Z.shape[-1] if kernel.point_dim is None else None
+        return num_columns(kernel, kernel.input_dim or of_points)
+
+    def Kuf(self, kernel: SetKernel, X: TensorType) -> tf.Tensor:
+        """``sum_p w_p k_g(z, x_p)``."""
+        return kernel.point_covariance(self.points(kernel), X)
+
+    def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> StructuredOperator:
+        """``k_g(z, z')``."""
+        return Full(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
+
+    def points(self, kernel: SetKernel) -> tf.Tensor:
+        """z ``[M, E]``, for the kernel they are used with.
+
+        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
+        """
+        return kernel.as_points(self.Z)
+
+
+@Kvu.register(SetInducingVariables, SetInducingVariables, SetKernel)
+@Kvu_shapes
+def Kvu_set_kernel(
+    iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
+) -> tf.Tensor:
+    """``k_g(w, z)``."""
+    return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))
+
+
+def finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
+    """A parameter of finite numbers, from one or from a matrix of the form that is named."""
+    if isinstance(value, gpflow.Parameter):
+        return value
+    array = filled_matrix(argument, value, form)
+    return gpflow.Parameter(array.astype(gpflow.default_float()))

@@ -1,0 +1,215 @@
+"""The orthonormal sines and cosines of a box, and products of them over its columns.
+
+A function of one column has a number: 0 is the constant, ``2 j - 1`` the cosine and ``2 j`` the
+sine of j periods. A feature is a vector of such numbers, one for each column.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from .._arguments import Array, IntArray, different_rows, finite_array, short
+
+AnyArray = TypeVar("AnyArray", Array, IntArray)
+
+MAX_WAVES = 20
+"""How many columns of a frequency may be above zero: it has two to the power of them features."""
+
+
+def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
+    """The ends of a box, ``[D]`` each, which cannot be changed.
+
+    :raises ValueError: If they are not finite, of different shapes, or not in order.
+    """
+    first, last = (
+        np.atleast_1d(finite_array(name, value, (0, 1), "a number or a vector [D]"))
+        for name, value in (("lower", lower), ("upper", upper))
+    )
+    if first.shape != last.shape or not first.size or not np.all(first < last):
+        raise ValueError(
+            f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
+            "pass a box with a width, for example by Periodized.from_data(base_kernel, X)."
+        )
+    return read_only(first.copy()), read_only(last.copy())
+
+
+def read_only(values: AnyArray) -> AnyArray:
+    """The array itself, which nobody changes from now on."""
+    values.setflags(write=False)
+    return values
+
+
+def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
+    """Different integer vectors ``[J, D]``, of numbers that are 0 or more, as they are.
+
+    :raises ValueError: If they are something else.
+    """
+    remedy = "pass whole numbers of periods, such as PeriodicFourierFeatures.frequencies"
+    rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
+    found = different_rows("frequencies", frequencies, rule, num_columns, remedy)
+    if np.any((found < 0) | (found >= 2**31)):
+        raise ValueError(
+            f"frequencies must be integers of 0 or more, found {short(found.ravel())}; {remedy}."
+        )
+    most = int(np.max(np.count_nonzero(found, axis=1)))
+    if most > MAX_WAVES:
+        raise ValueError(
+            f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
+            f"with {most}, which has 2**{most} features; {remedy}."
+        )
+    return found
+
+
+def functions_of(frequencies: IntArray) -> IntArray:
+    """The features of frequencies ``[J, D]``, ``[M, D]``: for each all products of sine and cosine
+    in the columns where it is not zero. Ordered as :func:`products` computes them."""
+    rows = [
+        combination
+        for frequency in frequencies.tolist()
+        for combination in itertools.product(
+            *[(0,) if j == 0 else (2 * j - 1, 2 * j) for j in frequency]
+        )
+    ]
+    return np.array(sorted(rows), np.int64).reshape(len(rows), frequencies.shape[1])
+
+
+def num_functions(frequencies: IntArray) -> IntArray:
+    """How many features each frequency has, ``[J]``."""
+    counts: IntArray = 2 ** np.count_nonzero(frequencies, axis=1)
+    return counts
+
+
+def frequencies_of(functions: IntArray) -> IntArray:
+    """The frequency of each feature, ``[M, D]``."""
+    return (functions + 1) // 2
+
+
+def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
+    """The constant, and the cosine and sine of each number of periods, ``[1 + 2 J, N]``, times the
+    root of the period.
+
+    :param turns: ``(x - lower) / period``, ``[N]``.
+    :param orders: Numbers of periods, 1 or more, increasing, ``[J]``.
+    """
+    ones = tf.ones_like(turns)[None]
+    if not len(orders):
+        return ones
+    angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
+    if np.array_equal(orders, np.arange(1, len(orders) + 1)):
+        cosines, sines = _multiples(angles, len(orders))
+    else:
+        multiples = tf.constant(orders, turns.dtype)[:, None] * angles
+        cosines, sines = tf.cos(multiples), tf.sin(multiples)
+    pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
+    return tf.concat([ones, tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])], axis=0)
+
+
+def _multiples(angles: tf.Tensor, highest: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The cosines and sines of the angles ``[1, N]`` times 1, ..., ``highest``.
+
+    One of each is computed. The others follow by adding angles, to which the number of multiples is
+    doubled at a time, so that few operations come one after the other.
+    """
+    cosines, sines = tf.cos(angles), tf.sin(angles)
+    while (count := cosines.shape[0]) < highest:
+        more = min(count, highest - count)
+        c, s, c_last, s_last = cosines[:more], sines[:more], cosines[-1:], sines[-1:]
+        cosines, sines = (
+            tf.concat([cosines, c * c_last - s * s_last], axis=0),
+            tf.concat([sines, s * c_last + c * s_last], axis=0),
+        )
+    return cosines, sines
+
+
+def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
+    """The features ``[M, N]``, times the root of the box's volume.
+
+    :param turns: ``[N, D]``.
+    :param functions: ``[M, D]``.
+    :param factor: A factor for all of them, which costs nothing here.
+    """
+    result: tf.Tensor | None = None
+    for column in range(functions.shape[1]):
+        own = functions[:, column]
+        orders = np.unique(frequencies_of(own[own > 0]))  # however high they are
+        places = np.searchsorted(orders, frequencies_of(own))
+        places = np.where(own > 0, 2 * places + 1 + (own % 2 == 0), 0)
+        waves = table(turns[:, column], orders)
+        if result is None:
+            result = tf.gather(factor * waves, places)
+        else:
+            result *= tf.gather(waves, places)
+    assert result is not None
+    return result
+
+
+_DIGITS = 12
+"""Densities that agree to so many digits are equal: the order does not depend on rounding."""
+
+_FIRST_SIZE = 8
+_FIRST_CANDIDATES = 2**18
+_MAX_ENTRIES = 2**26
+"""Of all candidates' frequencies together."""
+
+
+def largest_frequencies(
+    density: Callable[[IntArray], Array],
+    num_columns: int,
+    num_features: int,
+) -> IntArray:
+    """In decreasing order of density; of equal ones, the lower frequencies first.
+
+    :param density: Of frequencies ``[J, D]``, the share of the variance that each of their features
+        carries, ``[J]``; it does not grow along any column.
+    :param num_columns: D.
+    :param num_features: How many features the frequencies may have together.
+    :raises ValueError: If so many are needed that it would be too large.
+    """
+    first = max(2, min(_FIRST_SIZE, int(_FIRST_CANDIDATES ** (1 / num_columns))))
+    sizes = np.full(num_columns, first)
+    while True:
+        _check_candidates(sizes, num_features)
+        grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
+        candidates, densities = in_order(grid.reshape(-1, num_columns), density)
+        count = how_many(candidates, num_features)
+        # What is beyond a face of the grid has less than what is on it.
+        on_face = candidates == sizes - 1
+        if count is not None and not np.any(on_face[:count]):
+            return candidates[:count]
+        reached = np.any(on_face[:count], axis=0)
+        if count is None:
+            best = np.array([np.max(densities[face]) for face in on_face.T])
+            reached = best >= 1e-3 * np.max(best)
+        sizes = np.where(reached, 2 * sizes, sizes)
+
+
+def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tuple[IntArray, Array]:
+    """Frequencies and their densities, in decreasing order."""
+    densities = np.asarray(density(frequencies), float)
+    logarithms = np.round(np.log(np.maximum(densities, np.finfo(float).tiny)), _DIGITS)
+    columns = [frequencies[:, column] for column in reversed(range(frequencies.shape[1]))]
+    order = np.lexsort([*columns, np.sum(frequencies, axis=1), -logarithms])
+    return frequencies[order], densities[order]
+
+
+def how_many(frequencies: IntArray, num_features: int) -> int | None:
+    """How many of them to take, from the first on; None if all are not enough."""
+    within = np.cumsum(num_functions(frequencies)) <= num_features
+    return None if np.all(within) else int(np.argmin(within))
+
+
+def _check_candidates(sizes: IntArray, num_features: int) -> None:
+    """:raises ValueError: If there are too many to choose from."""
+    count = float(np.prod(sizes.astype(float)))
+    if count * len(sizes) > max(_MAX_ENTRIES, 64 * len(sizes) * num_features):
+        raise ValueError(
+            f"num_features, or num_inducing: {num_features} features would be chosen from those "
+            f"with up to {sizes.tolist()} periods in the columns, too many to compare; leave out "
+            "columns, those with very long lengthscales first, or pass fewer features."
+        )

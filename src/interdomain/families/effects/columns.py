@@ -1,0 +1,308 @@
+"""Columns of a table: what each function of one column is made of.
+
+A column has functions that are orthonormal over it and orthogonal to the constant, numbered from 1
+on; 0 is the constant. Products of them over several columns are the features of an interaction.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.kernels import Stationary
+
+from ..._arguments import Array, IntArray, finite_array, number, short, warn
+from ...core.periodic_images import zero_mean_covariances
+from ...core.waves import table
+
+_MAX_LEVELS = 2_000
+"""Functions of levels are a dense matrix, of as many rows and columns."""
+
+
+class Column(abc.ABC):
+    """A column of a table, as :class:`interdomain.kernels.Additive` sees it.
+
+    :ivar label: What it is called in reports and messages.
+    :ivar num_levels: The number of functions of a column of categories, all of which are always
+        used; None for a numeric column, where the lengthscale says how many of its functions
+        matter.
+    :ivar period: The length of the box of a column that has a lengthscale, in ranges of the data.
+    :ivar level_variances: The prior variance of the function of each level in a kernel of variance
+        one, ``[num_levels]``.
+    """
+
+    num_levels: int | None = None
+    period = 1.0
+    level_variances: Array = np.zeros(0)
+
+    def __init__(self, label: str | None, *parts: Any) -> None:
+        """
+        :param parts: All that makes it this column, but for the label; arrays are made read-only.
+        """
+        if label is not None and not isinstance(label, str):
+            raise ValueError(f"label must be text, found {short(label)}; pass the column's name.")
+        self.label = label
+        for part in parts:
+            if isinstance(part, np.ndarray):
+                part.setflags(write=False)
+        self._parts = tuple(tuple(part) if np.ndim(part) else part for part in parts)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @abc.abstractmethod
+    def grid(self, count: int) -> Array:
+        """Increasing values at which to evaluate functions of the column: ``count`` of them over
+        its range, ``[count]``, or the levels of a column of categories."""
+
+    @abc.abstractmethod
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """The coordinates of values of the column, in their shape: what :meth:`functions` and
+        :meth:`covariances` take."""
+
+    @abc.abstractmethod
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        """The functions 1, ..., ``highest`` at coordinates ``[N]``, ``[highest, N]``."""
+
+    @abc.abstractmethod
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        """The kernel of variance one at pairs of coordinates of equal shape.
+
+        :param kind: The class of kernels of numeric columns.
+        :param ratio: The lengthscale in periods, for a column that has one.
+        """
+
+
+class NumericColumn(Column):
+    """A column of numbers. Functions of it are smooth.
+
+    Its values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
+    of the column are the waves of a box that is longer than this range by the margin, half of it on
+    either side. Lengthscales are therefore measured in ranges of the column. Where a few values are
+    far from the others, knots at quantiles spread the others over the box. Beyond the first and the
+    last knot, positions are extrapolated by up to a quarter of the margin; further away, a function
+    keeps its value.
+
+    :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
+        the range of the data.
+    :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``; those of values
+        in between are interpolated. By default they are proportional to the values.
+    :param margin: How much longer the box is than the range of the data, as a multiple of it.
+    :param label: What it is called in reports and messages.
+    :ivar knots: As given.
+    :ivar positions: The positions of the knots, from 0 to 1, ``[K]``.
+    :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
+        margin is not positive.
+    """
+
+    def __init__(
+        self,
+        knots: TensorType,
+        positions: TensorType | None = None,
+        *,
+        margin: float = 0.5,
+        label: str | None = None,
+    ) -> None:
+        form = "a vector [K] of two or more"
+        self.knots = finite_array("knots", knots, (1,), form)
+        if len(self.knots) < 2 or np.any(np.diff(self.knots) <= 0):
+            raise ValueError(
+                f"knots must be two or more increasing numbers, found {short(self.knots)}; pass "
+                "the ends of the column's range, or quantiles of it, each once."
+            )
+        if positions is None:
+            positions = (self.knots - self.knots[0]) / (self.knots[-1] - self.knots[0])
+        self.positions = finite_array("positions", positions, (1,), form)
+        if (
+            self.positions.shape != self.knots.shape
+            or np.any(np.diff(self.positions) <= 0)
+            or (self.positions[0], self.positions[-1]) != (0.0, 1.0)
+        ):
+            raise ValueError(
+                f"positions must increase from 0 to 1, one for each of the {len(self.knots)} "
+                f"knots, found {short(self.positions)}; leave them out for a linear map."
+            )
+        self.margin = number("margin", margin, above=0)
+        self.period = 1 + self.margin
+        super().__init__(label, self.knots, self.positions, self.margin)
+
+    @classmethod
+    def from_data(
+        cls,
+        values: TensorType,
+        *,
+        quantiles: bool | None = None,
+        margin: float = 0.5,
+        label: str | None = None,
+    ) -> NumericColumn:
+        """Make the column from its values in the data.
+
+        :param values: ``[N]``.
+        :param quantiles: Whether values are mapped to quantiles, so that functions can vary most
+            where most rows are. None, the default, does so if the rows are not spread evenly over
+            the range: with heavy tails, in clusters, or in the shape of a bell.
+        :param margin: As for the constructor.
+        :param label: As for the constructor.
+        :raises ValueError: If values are not finite, or all the same.
+        """
+        what = "values" if label is None else f"values of {label!r}"
+        sorted_values = np.sort(finite_array(what, values, (1,), "a vector [N]"))
+        if not len(sorted_values) or sorted_values[0] == sorted_values[-1]:
+            raise ValueError(f"{what} must vary, found one value; leave the column out.")
+        ends = sorted_values[[0, -1]]
+        if quantiles is None:
+            places = (sorted_values - ends[0]) / (ends[1] - ends[0])
+            shares = np.linspace(0, 1, len(places))
+            spread = np.max(np.abs(places - shares))
+            quantiles = bool(spread > _UNEVEN + 1 / np.sqrt(len(places)))
+        if not quantiles:
+            return cls(ends, margin=margin, label=label)
+        return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
+
+    def grid(self, count: int) -> Array:
+        return np.interp(np.linspace(0, 1, count), self.positions, self.knots)
+
+    def positions_of(self, x: TensorType) -> tf.Tensor:
+        """The positions of values, in the shape of x: 0 at the first knot, 1 at the last."""
+        x = tf.convert_to_tensor(x, gpflow.default_float())
+        knots, positions = (tf.constant(a, x.dtype) for a in (self.knots, self.positions))
+        slopes = tf.constant(np.diff(self.positions) / np.diff(self.knots), x.dtype)
+        if len(self.knots) == 2:
+            found = slopes[0] * (x - knots[0])
+        else:
+            places = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
+            places = tf.reshape(places, tf.shape(x))
+            start = tf.gather(positions, places)
+            found = start + tf.gather(slopes, places) * (x - tf.gather(knots, places))
+        reach = self.margin / 4
+        return tf.clip_by_value(found, -reach, 1 + reach)
+
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """Places in the box, as fractions of its period."""
+        return (self.positions_of(x) + self.margin / 2) / self.period
+
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        """Cosine and sine of one period, of two periods, ..."""
+        return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
+
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        assert ratio is not None
+        return zero_mean_covariances(kind, ratio, first - second)
+
+
+_UNEVEN = 0.1
+"""Rows are spread evenly if the share of them that is below a value is within so much of its place
+in the range, and what few rows are off by chance. Knots at quantiles would make kinks of smooth
+functions then, and gain nothing."""
+
+_NUM_KNOTS = 33
+
+
+def _quantile_knots(values: Array) -> tuple[Array, Array]:
+    """Of sorted values: quantiles, each value once, and what share of the rows is below."""
+    shares = np.linspace(0, 1, _NUM_KNOTS)
+    knots, first = np.unique(np.quantile(values, shares), return_index=True)
+    last = np.append(first[1:] - 1, _NUM_KNOTS - 1)
+    positions = (shares[first] + shares[last]) / 2  # of a value that many rows have, the middle
+    positions = (positions - positions[0]) / (positions[-1] - positions[0])
+    return knots, positions
+
+
+class CategoricalColumn(Column):
+    """A column of categories, such as station numbers. All levels are equally far from each other.
+
+    Functions of it sum to zero over the levels. Any other value counts as one more level, which has
+    no data: predictions there are those of the prior, and come with a warning, unless they are
+    computed in a graph.
+
+    :param levels: The levels, different numbers ``[L]``, two or more.
+    :param label: What it is called in reports and messages.
+    :ivar levels: The levels, increasing, ``[L]``.
+    :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
+    """
+
+    def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
+        found = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
+        if not 2 <= len(np.unique(found)) == len(found) <= _MAX_LEVELS:
+            raise ValueError(
+                f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
+                f"{len(np.unique(found))} among {len(found)}; pass each level once, as a number."
+            )
+        super().__init__(label, found)
+        self.levels, self.num_levels = found, len(found)
+        size = len(found)
+        # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
+        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
+        self._functions = np.zeros([size, size + 1])
+        self._functions[:-1, :-1] = np.sqrt(size) * basis[:, 1:].T
+        self._functions[-1, -1] = 1.0
+        self.level_variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
+        self._matrix = self._functions.T @ (self.level_variances[:, None] * self._functions)
+
+    @classmethod
+    def from_data(cls, values: TensorType, *, label: str | None = None) -> CategoricalColumn:
+        """Make the column with the levels that occur in the data.
+
+        :param values: ``[N]``.
+        :param label: As for the constructor.
+        :raises ValueError: If values are not finite or all the same, or there are more than half as
+            many levels as values, or more than 2,000.
+        """
+        what = "values" if label is None else f"values of {label!r}"
+        found = finite_array(what, values, (1,), "a vector [N]")
+        levels = np.unique(found)
+        if len(levels) < 2:
+            raise ValueError(f"{what} must vary, found one value; leave the column out.")
+        if 2 * len(levels) > len(found) > 2:
+            raise ValueError(
+                f"{what} must be categories of several rows each, found {len(levels)} levels in "
+                f"{len(found)} rows; pass it as a column of numbers, or merge levels."
+            )
+        return cls(levels, label=label)
+
+    def grid(self, count: int) -> Array:
+        return self.levels
+
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """The index of the level; L for any other value."""
+        levels = tf.constant(self.levels, x.dtype)
+        flat = tf.reshape(x, [-1])
+        places = tf.minimum(tf.searchsorted(levels, flat), len(self.levels) - 1)
+        known = tf.gather(levels, places) == flat
+        if tf.executing_eagerly() and not tf.reduce_all(known):
+            unseen = np.unique(flat[~known])
+            warn(
+                f"{self.label or 'a column of categories'}: {short(unseen)} are none of its "
+                f"{len(self.levels)} levels, and get the prior's mean and variance; pass levels "
+                "that the column was made with, if this is a mistake."
+            )
+        return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
+
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        values = tf.constant(self._functions[:highest], gpflow.default_float())
+        return tf.gather(values, coordinates, axis=1)
+
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
+        return tf.gather(entries, first * (len(self.levels) + 1) + second)
+
+
+def atoms_of(column: Column, highest: int) -> list[IntArray]:
+    """The functions of a column that are taken together: those of each frequency up to the
+    ``highest``; all of a column of categories."""
+    if column.num_levels is not None:
+        return [np.arange(1, column.num_levels + 1)]
+    return [np.array([2 * j - 1, 2 * j]) for j in range(1, highest + 1)]

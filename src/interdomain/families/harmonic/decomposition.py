@@ -1,0 +1,240 @@
+"""The harmonic kernel decomposition: a kernel as a sum over the characters of a group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..._arguments import Array
+from ..._tracing import unconverted
+from ...core.columns import with_columns
+from ...core.decomposed import DecomposedKernel
+from ...core.parameters import single_output
+from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
+from .orbit_sums import orbit_sums
+from .symmetry import validate_invariance
+from .transforms.base import CyclicTransform
+from .transforms.product import Product
+
+
+class HarmonicKernel(DecomposedKernel):
+    """A kernel that is invariant to cyclic transformations, split into orthogonal parts.
+
+    For ``G`` of order T with ``k(G x, G x') = k(x, x')``, the discrete Fourier transform of k along
+    the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). Those of
+    frequencies t and T - t are added, which leaves ``floor(T / 2) + 1`` real ones (section 3.4):
+
+        k_t(x, x') = c_t / T sum_s cos(2 pi t s / T) k(x, G^s x'),
+
+    ``c_t`` being 1 for t = 0 and t = T / 2, and 2 otherwise. Several transformations that commute
+    give the products of the cosines (section 3.5). The RKHSs of the parts are orthogonal.
+
+    ``K`` and ``K_diag`` are the base kernel's own. The transformations act on all columns that
+    this kernel sees; the base kernel then selects its ``active_dims``. If the base kernel is a
+    :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
+    its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> negations = [idm.transforms.Negation([0]), idm.transforms.Negation([1, 2])]
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negations)
+    >>> kernel.num_components
+    4
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> np.allclose(sum(part(X) for part in kernel.kernels), kernel(X))
+    True
+
+    :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
+        whose ``point_kernel`` they leave unchanged. Stationary kernels are
+        invariant to negations and, if periodic, to translations; isotropic ones and functions of
+        inner products to every orthogonal map.
+    :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :ivar num_components: The number of real parts: the product of ``floor(T_j / 2) + 1`` over the
+        axes.
+    :ivar frequencies: The frequency (t_1, ..., t_J) of each part; the last axis varies fastest.
+    :ivar multiplicities: How many complex kernels were added in each part: a factor 2 per axis with
+        0 < t < T / 2. Each point of an orbit has this many independent functions in the part.
+        Theorem 4.1 needs all of them for every point of Z (see ``HarmonicInducingPoints``,
+        ``complete``).
+    :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
+    """
+
+    def __init__(
+        self,
+        base_kernel: Kernel,
+        transforms: CyclicTransform | Sequence[CyclicTransform],
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        remedy = "decompose the kernel of each output, and wrap the HarmonicKernels instead"
+        self.base_kernel = single_output("base_kernel", base_kernel, remedy)
+        if isinstance(transforms, CyclicTransform):
+            transforms = [transforms]
+        self.transform = Product(transforms)
+        # The transformations of a set kernel act on its points, not on X.
+        needed = None if self._set_kernel is None else self._set_kernel.point_dim
+        if None not in (needed, self.transform.input_dim) and needed != self.transform.input_dim:
+            raise ValueError(
+                f"transforms must act on {needed} columns, as the points have that the "
+                f"{type(self.base_kernel).__name__} sums over, found {self.transform.input_dim}; "
+                "pass transformations of the points, such as ImageFlip(patch_shape, axis)."
+            )
+        orders = self.transform.orders
+        self._weights = _cosine_weights(orders)
+        self.num_components = len(self._weights)
+        self.frequencies = tuple(itertools.product(*(range(T // 2 + 1) for T in orders)))
+        components = range(self.num_components)
+        self.multiplicities = tuple(2 ** len(self._paired_axes(t)) for t in components)
+        self.validate()
+
+    @property
+    def transformed_kernel(self) -> Kernel:
+        """The kernel whose inputs are transformed: that of a set kernel's points, or the base
+        kernel."""
+        return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
+
+    @property
+    def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
+        """The real parts, views made on demand that share this kernel's parameters."""
+        parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
+        of_points = self._set_kernel
+        if of_points is None:
+            return parts
+        return tuple(SetKernelView(of_points, part) for part in parts)
+
+    def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
+        """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``.
+
+        :param shift: The exponents of the first axes; those of the others are zero.
+        """
+        axes = tuple(range(len(shift)))
+        return np.roll(self._weights[component], tuple(shift), axes).ravel()
+
+    def shifts(self, component: int) -> tuple[tuple[int, ...], ...]:
+        """The exponents in {0, 1} of the transformations of the paired axes, zero elsewhere."""
+        paired = self._paired_axes(component)
+        choices = [(0, 1) if axis in paired else (0,) for axis in range(len(self.transform.orders))]
+        return tuple(itertools.product(*choices))
+
+    def validate(self) -> None:
+        """Check again that the kernel is invariant, with its present parameters.
+
+        Call it after training if the parameters may no longer be invariant. For example, a kernel
+        with one lengthscale for each column is invariant to a PCA negation only while they are
+        equal.
+
+        :raises ValueError: If the kernel is not invariant to one of the transformations.
+        """
+        for axis in self.transform.axes:
+            validate_invariance(self.transformed_kernel, axis, self.transform)
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return self.base_kernel(X, X2)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return self.base_kernel(X, full_cov=False)
+
+    def orbit_covariances(self, orbits: tf.Tensor, X: TensorType, weights: tf.Tensor) -> tf.Tensor:
+        """``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
+
+        :param orbits: ``[U, S, m, D]``, in the space that the transformations act on.
+        :param X: ``[N, D]``, inputs of this kernel.
+        :param weights: ``[U, P, S]``.
+        """
+        if self._set_kernel is None:
+            return orbit_sums(self.base_kernel, orbits, X, weights)
+        shape = tf.shape(orbits)
+        points = tf.reshape(orbits, [-1, orbits.shape[-1]])
+        covariances = self._set_kernel.point_covariance(points, X)
+        sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
+        return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
+
+    @property
+    def _set_kernel(self) -> SetKernel | None:
+        """The base kernel, if it sums a base function over points."""
+        return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
+
+    def _paired_axes(self, component: int) -> tuple[int, ...]:
+        orders = self.transform.orders
+        frequency = self.frequencies[component]
+        return tuple(
+            axis for axis, (t, T) in enumerate(zip(frequency, orders, strict=True)) if 0 < 2 * t < T
+        )
+
+
+class HarmonicComponent(SummedKernel):
+    """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
+
+    :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
+        the kernel of a part of the base function.
+    :param component: Which part.
+    """
+
+    def __init__(self, parent: HarmonicKernel, component: int) -> None:
+        frequency = "_".join(str(t) for t in parent.frequencies[component])
+        super().__init__(name=f"{parent.name}_{frequency}")
+        self.parent = parent
+        self.component = component
+
+    @property
+    def weights(self) -> Array:
+        """The weights ``[T]`` of the orbit's elements."""
+        return self.parent.orbit_weights(self.component, ())
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = self._active_columns(X)
+        values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
+        return tf.tensordot(tf.constant(self.weights, values.dtype), values[..., 0, 0], 1)
+
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
+        return with_columns(X, self.parent.transform.input_dim)
+
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        orbits, weights = self.parent.transform.orbit(X)[None], self.weights[None, None]
+        others = X if X2 is None else X2
+        return orbit_sums(self.parent.transformed_kernel, orbits, others, weights)[0, 0]
+
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        values = self._between(self.parent.transform.orbit(X), X)
+        return tf.tensordot(tf.constant(self.weights, values.dtype), values, 1)
+
+    def _between(self, orbit: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        """``k(G^s X, X)`` of each batch by itself, ``[T, batch..., N, N]``.
+
+        GPflow pairs the batches of two inputs each with each, and those of a single one with
+        themselves; so both are put into one.
+        """
+        X = tf.broadcast_to(X, tf.shape(orbit))
+        num_points = tf.shape(X)[-2]
+        both = self.parent.transformed_kernel(tf.concat([orbit, X], axis=-2))
+        return both[..., :num_points, num_points:]
+
+
+def _cosine_weights(orders: Sequence[int]) -> Array:
+    """``c_t / T cos(2 pi t s / T)``, multiplied over the axes: ``[components, T_1, ..., T_J]``."""
+    weights = np.ones((1,) * (1 + len(orders)))
+    for axis, T in enumerate(orders):
+        t = np.arange(T // 2 + 1)
+        # The product t s is reduced before the cosine is taken: exact zeros and ones stay exact.
+        cosines = np.cos(2 * np.pi * (np.outer(t, np.arange(T)) % T) / T)
+        cosines[np.abs(cosines) < 1e-15] = 0.0
+        factors = np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T
+        shape = [1] * len(orders)
+        shape[axis] = T
+        weights = weights[:, None] * factors.reshape(1, len(t), *shape)
+        weights = weights.reshape(-1, *weights.shape[2:])
+    assert len(weights) == math.prod(T // 2 + 1 for T in orders)
+    return weights

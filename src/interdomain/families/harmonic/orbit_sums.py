@@ -1,0 +1,212 @@
+"""Sums of a base kernel over the orbits of points: all covariances of harmonic kernels.
+
+Every one of them is, for points z and x,
+
+    out[u, p, z, x] = sum_s weights[u, p, s] k(G^s z, x),
+
+where u counts sets of points and p the sums wanted from the same kernel values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.kernels import Kernel
+
+from ..._tracing import unconverted
+from ...core.radial_forms import radial_terms
+from ...linalg.chunks import CHUNK_ENTRIES
+from ...linalg.radial_terms import RadialTerm, distance_gradients, squared_distances
+
+_TYPICAL_COLUMNS = 1024
+"""Assumed where the number of points x is not known before the graph runs."""
+
+
+@check_shapes(
+    "orbits: [U, S, m, D]",
+    "X: [..., N, D]",
+    "weights: [U, P, S]",
+    "return: [U, P, m, N]",
+)
+def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """``sum_s weights[u, p, s] k(orbits[u, s, :], X)``.
+
+    :param kernel: The base kernel; its ``active_dims`` are respected.
+    :param orbits: For each of U sets, the S images of its m points.
+    :param X: ``[N, D]``, or ``[U, N, D]`` to pair each set with points of its own.
+    :param weights: For each set, P rows of weights.
+    """
+    X, weights = tf.convert_to_tensor(X), tf.cast(weights, orbits.dtype)
+    terms = radial_terms(kernel)
+    if terms is None:
+        return _generic_sums(kernel, orbits, X, weights)
+    return tf.add_n(
+        [_radial_sums(term, term.scaled(orbits), term.scaled(X), weights) for term in terms]
+    )
+
+
+def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    shape = tf.shape(orbits)
+    num_sets, num_images, num_points = shape[0], shape[1], shape[2]
+
+    def one_set(arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        points, inputs, rows = arguments
+        values = kernel(tf.reshape(points, [-1, points.shape[-1]]), inputs)
+        sums = tf.matmul(rows, tf.reshape(values, [num_images, -1]))
+        return tf.reshape(sums, [-1, num_points, tf.shape(inputs)[0]])
+
+    if X.shape.rank == 2:
+        values = kernel(tf.reshape(orbits, [-1, orbits.shape[-1]]), X)
+        sums = tf.matmul(weights, tf.reshape(values, [num_sets, num_images, -1]))
+        return tf.reshape(sums, [num_sets, -1, num_points, tf.shape(X)[0]])
+    if orbits.shape[0] == 1:
+        return one_set((orbits[0], X[0], weights[0]))[None]
+    return tf.map_fn(unconverted(one_set), (orbits, X, weights), fn_output_signature=orbits.dtype)
+
+
+def _radial_sums(
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
+) -> tf.Tensor:
+    """:func:`orbit_sums` for a term, at inputs that are scaled already."""
+
+    @tf.custom_gradient
+    def sums(orbits: tf.Tensor, X: tf.Tensor, variance: tf.Tensor) -> Any:
+        if orbits.shape[0] == 1:
+            inputs = X if X.shape.rank == 2 else X[0]
+            values, slopes = _kernel_values(term, orbits[0], inputs)
+            result = _weighted(variance * weights[0], values, orbits[0], inputs)[None]
+        else:
+            result = _map_over_chunks(term, orbits, X, variance * weights)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            if orbits.shape[0] == 1:
+                d_orbits, d_X = _distance_gradients(
+                    slopes, term.sign * variance * weights[0], orbits[0], inputs, upstream[0]
+                )
+                d_orbits = d_orbits[None]
+                d_X = d_X if X.shape.rank == 2 else d_X[None]
+            else:
+                d_orbits, d_X = _gradient_over_chunks(
+                    term, orbits, X, term.sign * variance * weights, upstream
+                )
+            return d_orbits, d_X, tf.reduce_sum(upstream * result) / variance
+
+        return result, gradient
+
+    return sums(orbits, X, term.variance)
+
+
+def _kernel_values(
+    term: RadialTerm, points: tf.Tensor, X: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """rho and its slope between points ``[S, m, D]`` and X ``[N, D]``, each ``[S m, N]``."""
+    points = tf.reshape(points, [-1, points.shape[-1]])
+    return term.value_and_slope(*squared_distances(points, X, term.sign))
+
+
+def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+    """Values ``[S m, N]``, summed over S with weights ``[P, S]``: ``[P, m, N]``."""
+    shape = tf.shape(points)
+    sums = tf.matmul(weights, tf.reshape(values, [shape[0], -1]))
+    return tf.reshape(sums, [-1, shape[1], tf.shape(X)[0]])
+
+
+def _distance_gradients(
+    slopes: tf.Tensor, weights: tf.Tensor, points: tf.Tensor, X: tf.Tensor, upstream: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gradients to points ``[S, m, D]`` and X ``[N, D]`` from one to the sums ``[P, m, N]``."""
+    shape = tf.shape(points)
+    num_rows = tf.shape(weights)[0]
+    d_values = tf.matmul(weights, tf.reshape(upstream, [num_rows, -1]), transpose_a=True)
+    d_squares = slopes * tf.reshape(d_values, tf.shape(slopes))
+    flat = tf.reshape(points, [-1, points.shape[-1]])
+    d_points, d_X = distance_gradients(d_squares, flat, X)
+    return tf.reshape(d_points, shape), d_X
+
+
+def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
+    """How many of the m points to take at a time: a divisor of m."""
+    num_images, num_points = orbits.shape[1], orbits.shape[2]
+    if num_images is None or num_points is None:
+        raise ValueError(
+            f"Z must have a known number of rows when a graph is built, found shape {orbits.shape} "
+            "of their images; pass Z with a static shape."
+        )
+    columns = X.shape[-2] or _TYPICAL_COLUMNS
+    limit = max(1, CHUNK_ENTRIES // (num_images * columns))
+    divisors = [d for d in range(1, num_points + 1) if num_points % d == 0]
+    fitting = max(d for d in divisors if d <= limit)
+    # A number with few divisors must not end in a loop over single points.
+    return fitting if 4 * fitting >= min(limit, num_points) else num_points
+
+
+def _into_chunks(tensor: tf.Tensor, rows: int) -> tf.Tensor:
+    """``[U, S, m, ...] -> [U m / rows, S, rows, ...]``."""
+    shape = tf.shape(tensor)
+    split = tf.reshape(tensor, tf.concat([shape[:2], [shape[2] // rows, rows], shape[3:]], axis=0))
+    moved = tf.transpose(split, [0, 2, 1, 3, 4])
+    result = tf.reshape(moved, tf.concat([[-1], shape[1:2], [rows], shape[3:]], axis=0))
+    return tf.ensure_shape(result, [None, tensor.shape[1], rows, tensor.shape[3]])
+
+
+def _from_chunks(tensor: tf.Tensor, num_sets: int) -> tf.Tensor:
+    """``[U c, S, rows, ...] -> [U, S, c rows, ...]``."""
+    shape = tf.shape(tensor)
+    split = tf.reshape(tensor, tf.concat([[num_sets, -1], shape[1:]], axis=0))
+    moved = tf.transpose(split, [0, 2, 1, 3, 4])
+    return tf.reshape(moved, tf.concat([[num_sets], shape[1:2], [-1], shape[3:]], axis=0))
+
+
+def _over_chunks(
+    function: Callable[..., Any],
+    dtypes: Any,
+    X: tf.Tensor,
+    weights: tf.Tensor,
+    orbits: tf.Tensor,
+    *others: tf.Tensor,
+) -> Any:
+    """A function of the weights and the inputs of a set, some points of its orbits, and what
+    belongs to these of other tensors, for all points."""
+    rows, num_sets = _chunk_rows(orbits, X), orbits.shape[0]
+    chunks = [_into_chunks(tensor, rows) for tensor in (orbits, *others)]
+    of_chunks = tf.repeat(tf.range(num_sets), tf.shape(chunks[0])[0] // num_sets)
+
+    def one(arguments: tuple[tf.Tensor, ...]) -> Any:
+        of_set, *parts = arguments
+        return function(weights[of_set], X if X.shape.rank == 2 else X[of_set], *parts)
+
+    return tf.map_fn(unconverted(one), (of_chunks, *chunks), fn_output_signature=dtypes)
+
+
+def _map_over_chunks(
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
+) -> tf.Tensor:
+    def sums(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+        values, _ = _kernel_values(term, points, X)
+        return _weighted(weights, values, points, X)
+
+    chunks = _over_chunks(sums, orbits.dtype, X, weights, orbits)
+    return _from_chunks(chunks, orbits.shape[0])
+
+
+def _gradient_over_chunks(
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The values are computed again: cheaper than to keep them, and of bounded memory."""
+
+    def gradients(
+        weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor, d_sums: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        _, slopes = _kernel_values(term, points, X)
+        return _distance_gradients(slopes, weights, points, X, d_sums)
+
+    d_chunks, d_X = _over_chunks(gradients, (orbits.dtype,) * 2, X, weights, orbits, upstream)
+    if X.shape.rank == 2:
+        d_X = tf.reduce_sum(d_X, axis=0)
+    else:
+        shape = tf.concat([[orbits.shape[0], -1], tf.shape(d_X)[1:]], axis=0)
+        d_X = tf.reduce_sum(tf.reshape(d_X, shape), axis=1)
+    return _from_chunks(d_chunks, orbits.shape[0]), d_X

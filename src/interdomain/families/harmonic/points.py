@@ -1,0 +1,336 @@
+"""Inducing points for the parts of a harmonic kernel (HVGP)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from ..._arguments import (
+    Array,
+    as_integers,
+    check_num_inducing,
+    finite_array,
+    instance,
+    integer,
+)
+from ...core.blocks import BlockBatch
+from ...core.clustering import k_means, sample_rows, where_it_lives
+from ...core.family import DecomposedInducingVariables
+from ...core.set_kernel import SetKernel
+from .blocks import HarmonicBlocks, PointsOfComponents
+from .decomposition import HarmonicComponent, HarmonicKernel
+from .transforms.base import CyclicTransform
+
+_MAX_IMAGES = 10_000
+"""Images that are compared at a time."""
+
+
+class ComponentInducingPoints(PointsOfComponents):
+    """The block of one part of a harmonic kernel: values of f_t at Z and, if its multiplicity is
+    above one, at the images of Z under the transformations of the part's paired axes.
+
+    Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
+
+    :param Z: ``[m, D]``.
+    :param multiplicity: The number of images of each point, 1 or that of the part.
+    """
+
+    kernels = (HarmonicComponent, SetKernel)
+
+    def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
+        super().__init__()
+        self.Z = Z
+        self.multiplicity = multiplicity
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number of inducing variables, ``multiplicity * m``."""
+        return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
+
+    def points(self, components: Sequence[int]) -> tf.Tensor:
+        """The points of this one component, ``[1, m, D]``."""
+        return tf.convert_to_tensor(self.Z)[None]
+
+    def num_columns(self, kernel: HarmonicComponent | SetKernel) -> int | None:
+        is_part = isinstance(kernel, HarmonicComponent)
+        return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
+
+    def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
+        """One component by itself; that of a set kernel is a sum over points of a part of the base
+        function.
+
+        :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
+        """
+        part = kernel.point_kernel if isinstance(kernel, SetKernel) else kernel
+        if not isinstance(part, HarmonicComponent):
+            raise ValueError(
+                f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
+                "InducingPatches or OrbitInducingPoints with it."
+            )
+        images = self.multiplicity > 1
+        return [HarmonicBlocks(self, part.parent, (part.component,), (0,), images)]
+
+
+class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
+    """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
+
+    The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
+    2021, section 4.1). Each part may have its own points, which gives T times as many inducing
+    points; or all parts share their points, which takes T times fewer evaluations of the kernel.
+
+    By default each real part has one variable for each of its points. With ``multiplicities`` (see
+    :meth:`for_kernel`, ``complete``) a part in which two complex kernels were added has one at z
+    and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
+    of Z as its points. This is Theorem 4.1, which the pairing of section 3.4 otherwise breaks for
+    T > 2.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> negation = idm.transforms.Negation()
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negation)
+    >>> points = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, 10)
+    >>> points.num_inducing  # ten for each of the two parts
+    20
+    >>> model = idm.models.AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), points)
+    >>> [q_mu.shape for q_mu in model.q_mu]
+    [TensorShape([10, 1]), TensorShape([10, 1])]
+
+    :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
+    :param num_components: The number T of parts; required if Z is shared.
+    :param multiplicities: For each part, the number of variables at each of its points.
+    :param allow_large: Whether to allow so many parts that the covariances of all points with 1,000
+        rows take more than 4 GiB.
+    :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
+        that all components share.
+    :ivar shared: Whether all components have the same points.
+    :ivar num_points: The number m of points of each component.
+    :ivar input_dim: The number D of input columns.
+    :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
+    """
+
+    kernels = (HarmonicKernel,)
+
+    def __init__(
+        self,
+        Z: TensorType | Sequence[TensorType],
+        num_components: int | None = None,
+        *,
+        multiplicities: Sequence[int] | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        form = "[T, m, D] with points for each of T components, or [m, D] to share them"
+        values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
+        if values.size == 0:
+            raise ValueError(
+                f"Z must be {form}, found shape {values.shape}; pass at least one point."
+            )
+        if num_components is None:
+            if values.ndim == 2:
+                raise ValueError(
+                    "num_components must be given where Z is [m, D], found None; pass "
+                    "num_components=kernel.num_components, or Z of shape [T, m, D]."
+                )
+            num_components = len(values)
+        num_components = integer("num_components", num_components, at_least=1)
+        if values.ndim == 3 and len(values) != num_components:
+            raise ValueError(
+                f"num_components must be {len(values)} for Z of shape {values.shape}, found "
+                f"{num_components}; pass Z of shape [T, m, D] with T = num_components."
+            )
+        count = num_components * values.shape[-2]
+        check_num_inducing("num_components", count, "points", allow_large=allow_large)
+        self.num_components = num_components
+        multiplicities = (1,) * num_components if multiplicities is None else multiplicities
+        remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+        self.multiplicities = as_integers("multiplicities", multiplicities, remedy)
+        if len(self.multiplicities) != num_components or min(self.multiplicities) < 1:
+            raise ValueError(
+                f"multiplicities must be {num_components} positive integers, one per component, "
+                f"found {multiplicities!r}; {remedy}."
+            )
+        self.shared = values.ndim == 2
+        blocks = values[None] if self.shared else values
+        self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
+        self.num_points, self.input_dim = values.shape[-2:]
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: HarmonicKernel,
+        Z: TensorType | Sequence[TensorType],
+        *,
+        complete: bool = False,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """Make inducing points with the components, and their multiplicities, of a kernel.
+
+        :param kernel: The kernel they will be used with.
+        :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
+        :param complete: Whether each paired part also has variables at the images of its points:
+            then the parts have as many variables as the orbits of Z have points.
+        :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
+        """
+        _harmonic(kernel)
+        multiplicities = kernel.multiplicities if complete else None
+        # Where Z leaves it open; what Z has is compared later.
+        count = kernel.num_components if np.ndim(Z) == 2 else None
+        points = cls(Z, num_components=count, multiplicities=multiplicities, name=name)
+        points.validate_kernel(kernel)
+        return points
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: HarmonicKernel,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        shared: bool = False,
+        complete: bool = False,
+        fold: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """Make inducing points at k-means centres of the data, with another seed for each part.
+
+        Where the base kernel sums a function over points of an input, such as the patches of an
+        image, they are centres of these. A point of a part stands for all its images. If the data
+        are symmetric under the transformations, some points would lie on images of others;
+        ``fold`` avoids this.
+
+        :param kernel: The kernel they will be used with.
+        :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
+            for each point, if that is more).
+        :param num_inducing: The number m of points of each part.
+        :param shared: Whether all parts use the same points.
+        :param complete: As for :meth:`for_kernel`.
+        :param fold: Whether each row is first replaced by the image of it that is nearest to one
+            row of the data, the same row for all.
+        :param seed: Seed of the sample and of the initial centres.
+        :raises ValueError: If X has fewer rows (or patches) than ``num_inducing``, or does not fit
+            the kernel.
+        """
+        _harmonic(kernel)
+        X = where_it_lives(kernel.base_kernel, X, seed)
+        if fold:
+            X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
+        if shared:
+            Z = k_means(X, num_inducing, seed=seed)
+        else:
+            seeds = range(seed, seed + kernel.num_components)
+            Z = np.stack([k_means(X, num_inducing, seed=s) for s in seeds])
+        return cls.for_kernel(kernel, Z, complete=complete, name=name)
+
+    @property
+    def Z(self) -> tf.Tensor:
+        """The point of each inducing variable, ``[M, D]``, one component after the other.
+
+        For a variable at the image of a point (see ``multiplicities``), this is the point itself.
+        To change points, assign to :attr:`Z_per_component`.
+        """
+        tiled = [
+            tf.tile(Z, [multiplicity, 1])
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
+        ]
+        return tf.concat(tiled, axis=0)
+
+    @property
+    def num_inducing(self) -> int:
+        """The number of inducing variables of all components."""
+        return sum(self.multiplicities) * self.num_points
+
+    @property
+    def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
+        """One block for each component: views made on demand that share the parameters."""
+        return tuple(
+            ComponentInducingPoints(Z, multiplicity)
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
+        )
+
+    @property
+    def _each_Z(self) -> list[gpflow.Parameter]:
+        """The parameter of each component; the same one several times if it is shared."""
+        if self.shared:
+            return [self.Z_per_component[0]] * self.num_components
+        return list(self.Z_per_component)
+
+    def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
+        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
+
+        :param components: The indices of the components; all by default.
+        """
+        if self.shared or components is None:
+            return tf.stack(self.Z_per_component)
+        return tf.stack([self.Z_per_component[t] for t in components])
+
+    def num_columns(self, kernel: HarmonicKernel) -> int | None:
+        return self.columns_under(kernel.base_kernel)
+
+    def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
+        """Components of equal multiplicity together."""
+        self.validate_kernel(kernel)
+        batches: list[BlockBatch] = []
+        for multiplicity in sorted(set(self.multiplicities)):
+            alike = tuple(t for t, own in enumerate(self.multiplicities) if own == multiplicity)
+            batches.append(HarmonicBlocks(self, kernel, alike, alike, multiplicity > 1))
+        return batches
+
+    def validate_kernel(self, kernel: HarmonicKernel) -> None:
+        """Check that the components and their multiplicities are those of the kernel.
+
+        :raises ValueError: If they are not.
+        """
+        if self.num_components != kernel.num_components:
+            raise ValueError(
+                f"Z must have points for the {kernel.num_components} components of the kernel, "
+                f"found {self.num_components}; pass Z of shape [{kernel.num_components}, m, D], or "
+                f"num_components={kernel.num_components} with a shared Z."
+            )
+        single = (1,) * self.num_components
+        if self.multiplicities not in (single, kernel.multiplicities):
+            raise ValueError(
+                f"multiplicities must be {kernel.multiplicities} for this kernel, or all one, "
+                f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
+                "complete=True)."
+            )
+        needed = kernel.transform.input_dim
+        fits = (
+            self.input_dim == needed
+            if needed
+            else (self.input_dim >= kernel.transform.min_input_dim)
+        )
+        if not fits:
+            raise ValueError(
+                f"Z must have {needed or f'at least {kernel.transform.min_input_dim}'} columns, "
+                f"on which the transformations act, found {self.input_dim}; pass Z with the "
+                "columns of the data."
+            )
+
+
+def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array:
+    """Each row replaced by the image under the group that is nearest to one row of the data.
+
+    :param transform: The group; its elements keep distances.
+    :param X: ``[N, D]``.
+    :param seed: Chooses the row that images are to be near to.
+    :return: ``[N, D]``; rows that are images of each other become equal.
+    """
+    reference = X[np.random.default_rng(seed).integers(len(X))]
+    rows = max(1, _MAX_IMAGES // transform.order)
+    folded = []
+    for start in range(0, len(X), rows):
+        images = transform.orbit(X[start : start + rows]).numpy()
+        nearest = np.argmin(np.sum(np.square(images - reference), axis=-1), axis=0)
+        folded.append(images[nearest, np.arange(images.shape[1])])
+    return np.concatenate(folded)
+
+
+def _harmonic(kernel: HarmonicKernel) -> None:
+    remedy = "pass interdomain.kernels.HarmonicKernel(base_kernel, transforms)"
+    instance("kernel", kernel, HarmonicKernel, "a HarmonicKernel", remedy)

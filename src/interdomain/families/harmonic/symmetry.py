@@ -1,0 +1,107 @@
+"""Whether a kernel is invariant to a transformation of its inputs."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.kernels import Kernel
+
+from ..._arguments import Array
+from .transforms.base import CyclicTransform
+
+_TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
+_PER_COLUMN = ("lengthscales", "weight_variances", "variance")
+"""Parameters that may have an entry for each column."""
+
+_NUM_PROBES = 48
+_DISTANCES = 10.0 ** np.arange(-3.0, 4.0)
+"""From a probe to its partners, so that some are near on the scale of any lengthscale."""
+
+
+def validate_invariance(
+    kernel: Kernel, transform: CyclicTransform, group: CyclicTransform | None = None
+) -> None:
+    """Check on random points that ``k(G x, G x') = k(x, x')``, as Sun et al. 2021, eq. 9, ask.
+
+    :param kernel: The kernel, with its present parameters.
+    :param transform: G.
+    :param group: The product that G belongs to, whose domain the points are taken from.
+    :raises ValueError: If a pair of points has another correlation after the transformation, or
+        the kernel cannot be evaluated on points the transformation acts on.
+    """
+    group = transform if group is None else group
+    columns = num_columns(kernel, group)
+    with tf.init_scope():
+        X, X2 = _pairs(group, columns)
+        try:
+            before, scale = _correlations(kernel, X, X2)
+            after, _ = _correlations(kernel, transform(X), transform(X2))
+        except (tf.errors.InvalidArgumentError, ValueError) as error:
+            raise ValueError(
+                f"base_kernel cannot be evaluated on inputs of {columns} columns, which "
+                f"{transform!r} acts on: {error}"
+            ) from error
+    difference = float(np.max(np.abs(before - after) / scale, initial=0.0))
+    tolerance = _TOLERANCE[before.dtype]
+    if not difference <= tolerance:
+        raise ValueError(
+            f"base_kernel ({type(kernel).__name__}) is not invariant to {transform!r}: the "
+            f"correlation of two points changes by {difference:.2g} when both are transformed. "
+            + _remedy(kernel)
+        )
+
+
+def num_columns(kernel: Kernel, transform: CyclicTransform) -> int:
+    """A number of columns that the transformation and the kernel both accept."""
+    if transform.input_dim is not None:
+        return transform.input_dim
+    needed = transform.min_input_dim
+    for part in [kernel, *(m for m in kernel.submodules if isinstance(m, Kernel))]:
+        dims = part.active_dims
+        if not isinstance(dims, slice):
+            needed = max(needed, int(np.max(dims)) + 1)
+        elif dims.stop is not None and dims.stop > 0:
+            needed = max(needed, dims.stop)
+        else:
+            needed = max([needed, *(_length(part, name) for name in _PER_COLUMN)])
+    return max(needed, 2)
+
+
+def _length(kernel: Kernel, name: str) -> int:
+    """The number of entries of a kernel's parameter; 0 for scalars and for none of that name."""
+    shape = np.shape(getattr(kernel, name, 0.0))
+    return int(shape[0]) if len(shape) else 0
+
+
+def _pairs(transform: CyclicTransform, columns: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Probes ``[n, D]``, and partners ``[n', D]`` near to and far from them."""
+    dtype = gpflow.default_float()
+    X = transform.probes(_NUM_PROBES, columns, seed=1)
+    rng = np.random.default_rng(2)
+    directions = rng.standard_normal((len(_DISTANCES), *X.shape))
+    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    near = (X + _DISTANCES[:, None, None] * directions).reshape(-1, columns)
+    far = transform.probes(_NUM_PROBES, columns, seed=3)
+    return tf.constant(X, dtype), tf.constant(np.concatenate([near, far]), dtype)
+
+
+def _correlations(kernel: Kernel, X: tf.Tensor, X2: tf.Tensor) -> tuple[Array, Array]:
+    """The kernel's values, and the roots of the products of the variances."""
+    values = kernel(X, X2).numpy()
+    variances = [kernel(x, full_cov=False).numpy() for x in (X, X2)]
+    scale = np.sqrt(np.outer(*variances))
+    return values, np.maximum(scale, np.finfo(values.dtype).tiny)
+
+
+def _remedy(kernel: Kernel) -> str:
+    if _length(kernel, "lengthscales") > 1:
+        return (
+            "Its lengthscales differ from column to column: pass a single lengthscale (a scalar), "
+            "or transformations along the columns, such as Negation(dims)."
+        )
+    return (
+        "Pass transformations that keep distances (for stationary kernels) or inner products "
+        "about the origin (for Linear, Polynomial and arc-cosine kernels); a Translation needs a "
+        "kernel that is periodic with its period."
+    )

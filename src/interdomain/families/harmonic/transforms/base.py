@@ -1,0 +1,252 @@
+"""The base class of cyclic transformations of the input."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from ...._arguments import Array, as_integer, integer, short
+
+IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+
+TensorLike: TypeAlias = Any
+"""Anything that converts to a tensor of floating-point numbers."""
+
+TOLERANCE = 1e-9
+"""Two points are the same if they differ by no more than this times the largest coordinate."""
+
+NUM_PROBES = 8
+
+MAX_ORDER = 65_536
+"""The largest number of elements of a group: an orbit has this many copies of X."""
+
+
+def as_order(order: Any) -> int:
+    """:raises ValueError: Unless ``order`` is an integer from 2 to :data:`MAX_ORDER`."""
+    remedy = "pass how often the transformation is applied until every input is where it was"
+    return integer("order", order, at_least=2, at_most=MAX_ORDER, remedy=remedy)
+
+
+def prime_factors(number: int) -> list[int]:
+    """The primes that divide a number, increasing, each once."""
+    factors, candidate = [], 2
+    while candidate * candidate <= number:
+        if number % candidate == 0:
+            factors.append(candidate)
+            while number % candidate == 0:
+                number //= candidate
+        candidate += 1
+    return factors + ([number] if number > 1 else [])
+
+
+class CyclicTransform(abc.ABC):
+    """A map G of the input space to itself, of finite order: ``G^T x = x`` for every x.
+
+    It is the T-cyclic transformation of Sun et al. 2021, "Scalable Variational Gaussian Processes
+    via Harmonic Kernel Decomposition", Definition 3.2. A kernel that does not change when both its
+    arguments are transformed splits along it into T kernels, orthogonal to one another (eq. 7).
+
+    To define your own transformation, set ``order`` and implement ``__call__``. End the constructor
+    with ``self.verify_order()``, which checks on random points that the two agree::
+
+        class SwapHalves(CyclicTransform):
+            order = 2
+
+            def __init__(self, input_dim):
+                self.input_dim = input_dim
+                self.verify_order()
+
+            def __call__(self, X):
+                return tf.roll(X, self.input_dim // 2, axis=-1)
+
+    The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
+    with the order; override ``power`` if it has a formula. Set ``input_dim`` or ``min_input_dim``
+    if the number of columns matters, override :meth:`to_domain` if not every point of R^D is a
+    valid input, and :meth:`wrap` if points that differ by a period are the same.
+    """
+
+    order: int
+    """The smallest T >= 2 with ``G^T`` the identity; for a Product, the number of its elements."""
+
+    input_dim: int | None = None
+    """The number of columns of X; None if any number of at least ``min_input_dim`` is allowed."""
+
+    min_input_dim: int = 1
+    """The smallest number of columns of X."""
+
+    @abc.abstractmethod
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [batch..., D]",
+    )
+    def __call__(self, X: TensorLike) -> tf.Tensor:
+        """G X, row by row.
+
+        :param X: Inputs, with any number of leading dimensions. The type is kept.
+        :raises ValueError: If X has a wrong number of columns.
+        """
+
+    shown: tuple[str, ...] = ("order",)
+    """The attributes that ``repr`` shows."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={short(getattr(self, name, None))}" for name in self.shown)
+        return f"{type(self).__name__}({shown})"
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The order of each of :attr:`axes`."""
+        return (self.order,)
+
+    @property
+    def axes(self) -> tuple[CyclicTransform, ...]:
+        """The transformations this one is a product of: itself alone, unless it is a Product."""
+        return (self,)
+
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [batch..., D]",
+    )
+    def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
+        """``G^exponent X``.
+
+        :param exponent: An integer (or a tuple with one, as :attr:`orders` has one); negative ones
+            go backwards. A multiple of the order returns X.
+        :raises ValueError: If the exponent is not an integer.
+        """
+        X = self.validate_input(X)
+        for _ in range(self._exponent(exponent)):
+            X = self(X)
+        return X
+
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [T, batch..., D]",
+    )
+    def orbit(self, X: TensorLike) -> tf.Tensor:
+        """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
+        elements = [self.validate_input(X)]
+        while len(elements) < self.order:
+            elements.append(self(elements[-1]))
+        return tf.stack(elements)
+
+    def to_domain(self, normals: Array) -> Array:
+        """Points in the domain of the transformation, made from standard normal draws ``[N, D]``.
+
+        There is one point for each draw."""
+        return normals
+
+    def wrap(self, difference: Array) -> Array:
+        """Differences of points ``[..., D]``, without whole periods."""
+        return difference
+
+    def probes(self, count: int, input_dim: int | None = None, *, seed: int = 0) -> Array:
+        """Random points ``[count, D]`` in the domain of the transformation, to verify it on.
+
+        :param input_dim: The number D of columns, if the transformation's own ``input_dim`` is
+            None; by default the smallest possible.
+        :raises ValueError: If D is not a number of columns the transformation can have.
+        """
+        columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
+        self._validate_columns(columns, f"input_dim={columns}")
+        return self.to_domain(np.random.default_rng(seed).standard_normal((count, columns)))
+
+    def distance(self, X: TensorLike, Y: TensorLike) -> float:
+        """The largest absolute difference between coordinates of X and Y. Not for use in compiled
+        functions. If the domain is periodic, points that are a period apart are the same."""
+        difference = np.asarray(X, np.float64) - np.asarray(Y, np.float64)
+        return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
+
+    def validate_input(self, X: TensorLike) -> tf.Tensor:
+        """X as a tensor; lists and integers of NumPy become float64.
+
+        :raises ValueError: If the number of its columns is unknown, or not one the transformation
+            can have, or its type is not floating point.
+        """
+        if isinstance(X, (list, tuple)) and not any(tf.is_tensor(x) for x in tf.nest.flatten(X)):
+            X = np.asarray(X)
+        if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+            X = X.astype(np.float64)
+        X = tf.convert_to_tensor(X)
+        if not X.dtype.is_floating:
+            raise ValueError(
+                f"X must be of a floating-point type, found {X.dtype.name}; pass "
+                "tf.cast(X, tf.float64)."
+            )
+        columns = X.shape[-1] if X.shape.rank else None
+        if columns is None:
+            raise ValueError(
+                f"X must have a known number of columns for {self!r}, found shape {X.shape}; pass "
+                "it through tf.ensure_shape(X, [None, D])."
+            )
+        self._validate_columns(columns, f"shape {tuple(X.shape)}")
+        return X
+
+    def verify_order(self, input_dim: int | None = None) -> None:
+        """Check on :meth:`probes` that the order is right. Call it at the end of a constructor.
+
+        :param input_dim: The number of columns to try, if that of the transformation is None.
+        :raises ValueError: If ``G^order`` is not the identity, or a smaller power is.
+        """
+        as_order(getattr(self, "order", None))
+        with tf.init_scope():
+            X = self.probes(NUM_PROBES, input_dim)
+            shape = tuple(self(X).shape)
+            if shape != X.shape:
+                raise ValueError(
+                    f"{self!r} maps inputs of shape {X.shape} to {shape}; its __call__ must return "
+                    "the shape it is given."
+                )
+            error = self.distance(self(self.power(X, self.order - 1)), X)
+            if not error <= same(X):
+                raise ValueError(
+                    f"{self!r} is not of order {self.order}: applied {self.order} times it moves a "
+                    f"point by {error:.3g}; pass the order that takes every point back to itself."
+                )
+            order = self.order
+            for prime in prime_factors(self.order):
+                while order % prime == 0:
+                    moved = self.distance(self.power(X, order // prime), X)
+                    if moved > same(X):
+                        break
+                    order //= prime
+        if order == 1:
+            raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
+        if order < self.order:
+            raise ValueError(
+                f"{self!r} is not of order {self.order}: its power {order} is the identity "
+                f"already; pass order={order}."
+            )
+
+    def _exponent(self, exponent: int | Sequence[int]) -> int:
+        single = exponent
+        if isinstance(exponent, Sequence) and len(exponent) == 1:
+            single = exponent[0]
+        value = as_integer(single)
+        if value is None:
+            raise ValueError(
+                f"exponent must be an integer for {self!r}, found {exponent!r}; pass one integer."
+            )
+        return value % self.order
+
+    def _validate_columns(self, columns: int, found: str) -> None:
+        if self.input_dim is not None and columns != self.input_dim:
+            needed = f"{self.input_dim}"
+        elif columns < self.min_input_dim:
+            needed = f"at least {self.min_input_dim}"
+        else:
+            return
+        raise ValueError(
+            f"X must have {needed} columns for {self!r}, found {columns} ({found}); pass X with "
+            "those columns, or a transformation made for the columns of X."
+        )
+
+
+def same(X: Array) -> float:
+    """The distance below which images of the points X count as one."""
+    return TOLERANCE * float(np.max(np.abs(X), initial=0.0))

@@ -1,0 +1,280 @@
+"""Transformations of R^D: reflections, rotations, permutations of the columns, and negations along
+principal components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from ...._arguments import Array, as_integers, filled_matrix, integer, short
+from .base import TOLERANCE, IntArray, as_order
+from .closed_form import (
+    ClosedFormTransform,
+    IndexPermutation,
+    as_dims,
+    as_vector,
+    constant,
+    gather_columns,
+    spread,
+)
+from .product import Product
+
+MAX_SEARCHED_ORDER = 10_000
+
+
+def around(centre: Array, normals: Array) -> Array:
+    """Standard normal draws moved to a centre, and spread as far as it is away."""
+    points: Array = centre + (1.0 + np.max(np.abs(centre), initial=0.0)) * normals
+    return points
+
+
+class Negation(ClosedFormTransform):
+    """``x -> 2 centre - x`` on some columns: order 2 (Sun et al. 2021, Definition 3.2).
+
+    It splits a kernel into a kernel of even functions and a kernel of odd functions.
+
+    :param dims: The columns that are negated, one int or several; all by default.
+    :param centre: The fixed point, a scalar or one number for each negated column.
+    :raises ValueError: If ``dims`` are not different columns, or ``centre`` does not fit them or
+        is not finite.
+    """
+
+    shown = ("dims", "centre")
+    order = 2
+
+    def __init__(
+        self,
+        dims: int | Sequence[int] | None = None,
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.dims = None if dims is None else as_dims(dims)
+        size = None if self.dims is None else len(self.dims)
+        self.centre = as_vector("centre", centre, size, "negated column")
+        if self.dims is not None:
+            self.min_input_dim = max(self.dims) + 1
+        elif self.centre.ndim:
+            self.input_dim = self.min_input_dim = self.centre.size
+        self.verify_order()
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(self._row(self.centre, normals.shape[1], 0.0), normals)
+
+    def _row(self, values: Array, num_columns: int, fill: float) -> Array:
+        dims = range(num_columns) if self.dims is None else self.dims
+        return spread(values, dims, num_columns, fill)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        offset = self._row(2.0 * self.centre, X.shape[-1], 0.0)
+        sign = self._row(np.array(-1.0), X.shape[-1], 1.0)
+        return (constant(offset, X) + constant(sign, X) * X)[None]
+
+
+class Rotation(ClosedFormTransform):
+    """The rotation by ``2 pi / order`` in the plane of two columns, about a centre.
+
+    It turns the first of them towards the second; the other columns do not change.
+
+    :param order: The order T.
+    :param dims: The two columns.
+    :param centre: The centre, a scalar or one number for each of the two columns.
+    :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre``
+        does not fit them or is not finite.
+    """
+
+    shown = ("order", "dims", "centre")
+
+    def __init__(
+        self,
+        order: int,
+        dims: Sequence[int] = (0, 1),
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.order = as_order(order)
+        self.dims = as_dims(dims, 2)
+        self.centre = as_vector("centre", centre, 2, "rotated column")
+        self.min_input_dim = max(self.dims) + 1
+        self.verify_order()
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(spread(self.centre, self.dims, normals.shape[1], 0.0), normals)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        centre = constant(spread(self.centre, self.dims, X.shape[-1], 0.0), X)
+        return centre + rotate(X - centre, self.dims, exponents, self.order)
+
+
+def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -> tf.Tensor:
+    """X ``[N, D]`` rotated by ``2 pi exponents / order`` in a plane, ``[K, N, D]``."""
+    first, second = dims
+    angles = 2.0 * np.pi * exponents / order
+    cosine, sine = np.cos(angles), np.sin(angles)
+    quarter = 4 * exponents % order == 0  # these are exact: no 6e-17 in place of zero
+    cosine[quarter], sine[quarter] = np.round(cosine[quarter]), np.round(sine[quarter])
+
+    columns = X.shape[-1]
+    swap = np.arange(columns)
+    swap[[first, second]] = second, first
+    own, other = np.ones((len(exponents), 1, columns)), np.zeros((len(exponents), 1, columns))
+    own[:, 0, first] = own[:, 0, second] = cosine
+    other[:, 0, first], other[:, 0, second] = -sine, sine
+    return constant(own, X) * X + constant(other, X) * gather_columns(X, swap[None])
+
+
+class Orthogonal(ClosedFormTransform):
+    """``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
+
+    :param matrix: R ``[D, D]``.
+    :param order: The smallest T with ``R^T = I``; if None, it is searched for up to 10,000.
+    :param centre: The fixed point, a scalar or ``[D]``.
+    :raises ValueError: If R is not square, not finite, not orthogonal to 1e-9, or not of that
+        order; if none is found; or if ``centre`` does not fit or is not finite.
+    """
+
+    shown = ("matrix", "order", "centre")
+
+    def __init__(
+        self,
+        matrix: Sequence[Sequence[float]] | Array,
+        order: int | None = None,
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.matrix = filled_matrix("matrix", matrix, "an orthogonal matrix [D, D]")
+        if self.matrix.shape[0] != self.matrix.shape[1]:
+            raise ValueError(
+                f"matrix must be square, found shape {self.matrix.shape}; pass an orthogonal "
+                "matrix [D, D]."
+            )
+        validate_orthonormal("matrix", self.matrix)
+        self.input_dim = self.min_input_dim = len(self.matrix)
+        self.centre = as_vector("centre", centre, self.input_dim, "column")
+        self._stack: Array | None = None
+        self.order = find_order(self.matrix) if order is None else as_order(order)
+        self.verify_order()
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        if len(exponents) == 1:
+            matrices = np.linalg.matrix_power(self.matrix, int(exponents[0]))[None]
+        else:
+            if self._stack is None:
+                self._stack = np.stack(
+                    [np.linalg.matrix_power(self.matrix, int(k)) for k in exponents]
+                )
+            matrices = self._stack
+        centre = constant(self.centre, X)
+        return centre + tf.matmul((X - centre)[None], constant(matrices, X), transpose_b=True)
+
+
+def find_order(matrix: Array) -> int:
+    """The smallest power, up to 10,000, at which an orthogonal matrix is the identity.
+
+    :raises ValueError: If there is none, or it is one.
+    """
+    angles = np.angle(np.linalg.eigvals(matrix))
+    angles = angles[np.argsort(-np.abs(angles))]
+    candidates = np.arange(1, MAX_SEARCHED_ORDER + 1)
+    for angle in angles:
+        candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
+    if not candidates.size:
+        raise ValueError(
+            f"matrix has no power up to {MAX_SEARCHED_ORDER} that is the identity to {TOLERANCE}; "
+            "pass a matrix of finite order, in float64, and its order if that is larger."
+        )
+    if candidates[0] == 1:
+        raise ValueError("matrix is the identity, which decomposes nothing; leave it out.")
+    return int(candidates[0])
+
+
+def validate_orthonormal(name: str, rows: Array) -> None:
+    """:raises ValueError: Unless the rows are orthonormal, to 1e-9."""
+    error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
+    if error > TOLERANCE:
+        raise ValueError(
+            f"{name} must have orthonormal rows, found an error of {error:.3g} in their inner "
+            "products; pass np.linalg.qr(rows.T)[0].T, computed in float64."
+        )
+
+
+class Permutation(IndexPermutation):
+    """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
+
+    The order is the least common multiple of the lengths of the permutation's cycles.
+
+    :param indices: A list with each of 0, ..., D - 1 once.
+    :raises ValueError: If ``indices`` is not a permutation, or is the identity.
+    """
+
+    shown = ("indices",)
+
+    def __init__(self, indices: Sequence[int] | Array) -> None:
+        columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
+        if sorted(columns) != list(range(len(columns))):
+            raise ValueError(
+                f"indices must be a permutation, found {short(np.array(columns))}; pass each of "
+                f"0, ..., {len(columns) - 1} once."
+            )
+        super().__init__(np.array(columns))
+
+
+class PrincipalNegation(ClosedFormTransform):
+    """``x -> x - 2 V^T V (x - centre)``: the reflection along the rows of V through a centre.
+
+    Its order is 2, and it is a :class:`Negation` in rotated coordinates. :meth:`from_data` makes
+    the products of such negations along which Sun et al. 2021, section 3.5, decompose a kernel.
+
+    :param directions: V ``[K, D]``, with orthonormal rows.
+    :param centre: The fixed point, a scalar or ``[D]``.
+    :raises ValueError: If the rows are not orthonormal to 1e-9, or ``centre`` does not fit them
+        or is not finite.
+    """
+
+    shown = ("directions", "centre")
+    order = 2
+
+    def __init__(
+        self,
+        directions: Sequence[Sequence[float]] | Array,
+        centre: float | Sequence[float] | Array,
+    ) -> None:
+        self.directions = filled_matrix("directions", directions, "a matrix [K, D]")
+        validate_orthonormal("directions", self.directions)
+        self.input_dim = self.min_input_dim = self.directions.shape[1]
+        self.centre = as_vector("centre", centre, self.input_dim, "column")
+        self.verify_order()
+
+    @staticmethod
+    def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
+        """The product of ``num_groups`` negations, which divide the principal components of X
+        among them.
+
+        The D components are sorted by decreasing variance and assigned to the groups in turn: the
+        first group negates the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ...
+        All negations are about the mean of the data. The product has ``2^num_groups`` elements.
+
+        :param X: Data ``[N, D]``, as a NumPy array.
+        :param num_groups: From 1 to D.
+        :raises ValueError: If X is not a matrix of finite numbers with two rows or more, or
+            ``num_groups`` is not in that range.
+        """
+        data = filled_matrix("X", X, "a matrix [N, D]")
+        num_rows, num_columns = data.shape
+        if num_rows < 2:
+            raise ValueError(f"X must have 2 rows or more, found {num_rows}; pass more data.")
+        remedy = "pass at most the number of columns: each group needs a component of its own"
+        groups = integer("num_groups", num_groups, at_least=1, at_most=num_columns, remedy=remedy)
+        mean = data.mean(axis=0)
+        # All D directions, also where there are fewer rows than columns.
+        directions = np.linalg.svd(data - mean, full_matrices=num_rows < num_columns)[2]
+        return Product([PrincipalNegation(directions[i::groups], mean) for i in range(groups)])
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        directions = constant(self.directions, X)
+        components = tf.matmul(X - constant(self.centre, X), directions, transpose_b=True)
+        return (X - 2.0 * tf.matmul(components, directions))[None]

@@ -1,0 +1,125 @@
+"""Transformations of periodic inputs: translations of a torus, and shifts of the longitude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import tensorflow as tf
+
+from ...._arguments import Array, choice, short
+from .base import IntArray, TensorLike, as_order
+from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
+from .euclidean import rotate
+
+
+def wrap_into(X: tf.Tensor, lower: TensorLike, period: TensorLike) -> tf.Tensor:
+    """X shifted by whole periods into ``[lower, lower + period)``."""
+    wrapped = tf.math.floormod(X - lower, period) + lower
+    # A negative number next to zero: floormod rounds up to the period itself.
+    return tf.where(wrapped >= lower + period, wrapped - period, wrapped)
+
+
+class Translation(ClosedFormTransform):
+    """``x_j -> (x_j + period_j / order) mod period_j``, for periodic columns: a shift on a torus.
+
+    A kernel that is periodic and stationary in these columns does not change under it (Sun et al.
+    2021, Definition 3.2). Every power except the zeroth, which is X itself, returns values of these
+    columns in ``[0, period_j)``.
+
+    :param order: The order T.
+    :param dims: The columns that are shifted together, one int or several.
+    :param period: The positive period, a scalar or one number for each shifted column.
+    :raises ValueError: If ``order`` < 2, ``dims`` are not different columns, or ``period`` does not
+        fit them or is not positive and finite.
+    """
+
+    shown = ("order", "dims", "period")
+
+    def __init__(
+        self,
+        order: int,
+        dims: int | Sequence[int],
+        period: float | Sequence[float] | Array,
+    ) -> None:
+        self.order = as_order(order)
+        self.dims = as_dims(dims)
+        self.period = as_vector("period", period, len(self.dims), "shifted column")
+        if np.any(self.period <= 0.0):
+            raise ValueError(
+                f"period must be positive, found {short(self.period)}; pass the length after which "
+                "the column repeats."
+            )
+        self.min_input_dim = max(self.dims) + 1
+        self.verify_order()
+
+    def to_domain(self, normals: Array) -> Array:
+        # The other columns are of the same size, so that a small period is not lost beside them.
+        points = normals * np.max(self.period)
+        period = spread(self.period, self.dims, normals.shape[1], np.inf)
+        return np.where(np.isinf(period), points, np.mod(points, period))
+
+    def wrap(self, difference: Array) -> Array:
+        period = spread(self.period, self.dims, difference.shape[-1], np.inf)
+        return remainder(difference, period)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        columns = X.shape[-1]
+        period = spread(self.period, self.dims, columns, 1.0)
+        moved = spread(np.array(1.0), self.dims, columns, 0.0)
+        shifts = (moved * period) * exponents[:, None, None] / self.order
+        wrapped = wrap_into(X + constant(shifts, X), constant(0.0 * period, X), constant(period, X))
+        return tf.where(moved.astype(bool), wrapped, X)
+
+
+def remainder(difference: Array, period: Array) -> Array:
+    """Differences without whole periods; their absolute values are at most half a period."""
+    periodic = np.isfinite(period)
+    length = np.where(periodic, period, 1.0)
+    return np.where(periodic, difference - length * np.round(difference / length), difference)
+
+
+class LongitudeShift(ClosedFormTransform):
+    """The rotation of the globe by ``360 / order`` degrees eastwards (Sun et al. 2021, eq. 23).
+
+    :param order: The order T.
+    :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power except the
+        zeroth, which is X itself, returns a longitude in [-180, 180). ``"euclidean"`` for the
+        columns (x, y, z) of points on the sphere or elsewhere: the rotation about the z axis.
+        :func:`interdomain.sphere.unit_vectors` makes them of (latitude, longitude).
+    :raises ValueError: If ``order`` < 2, or ``coordinates`` is neither of these.
+    """
+
+    shown = ("order", "coordinates")
+
+    def __init__(
+        self, order: int, *, coordinates: Literal["degrees", "euclidean"] = "degrees"
+    ) -> None:
+        self.order = as_order(order)
+        remedy = "pass 'degrees' for columns (longitude, latitude), 'euclidean' for (x, y, z)"
+        self.coordinates = choice("coordinates", coordinates, ("degrees", "euclidean"), remedy)
+        self.input_dim = self.min_input_dim = 2 if coordinates == "degrees" else 3
+        self.verify_order()
+
+    def to_domain(self, normals: Array) -> Array:
+        if self.coordinates == "euclidean":
+            points: Array = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+            return points
+        longitude = np.mod(180.0 * normals[:, 0] + 180.0, 360.0) - 180.0
+        latitude = 90.0 * np.tanh(normals[:, 1])
+        return np.stack([longitude, latitude], axis=1)
+
+    def wrap(self, difference: Array) -> Array:
+        if self.coordinates == "euclidean":
+            return difference
+        return remainder(difference, np.array([360.0, np.inf]))
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        if self.coordinates == "euclidean":
+            return rotate(X, (0, 1), exponents, self.order)
+        longitude, latitude = X[:, :1], X[:, 1:]
+        shifts = constant(360.0 * exponents[:, None, None] / self.order, X)
+        lower, period = constant(np.array(-180.0), X), constant(np.array(360.0), X)
+        moved = wrap_into(longitude + shifts, lower, period)
+        return tf.concat([moved, tf.broadcast_to(latitude, tf.shape(moved))], axis=-1)

@@ -1,0 +1,216 @@
+"""The formulas of a harmonizable component, on tensors that are read once.
+
+With the precision ``S`` of the window (envelope) and that of the squared exponential, ``b``
+(excess), both in units of x, the paper's Sigma_2 is ``b + S / 4`` and its kernel
+
+    exp(-pi^2 y^T S y) exp(-pi^2 y'^T S y') exp(-2 pi^2 t^T b t) Re phi(y)^T B conj(phi(y')),
+
+y and y' being inputs less the centre, t their difference, ``B = W W^H``, and
+``phi_i(y) = exp(2 pi i frequency_i^T y)``. Everything is computed in real numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from gpflow.utilities.ops import square_distance
+
+from .gaussian_factors import log_normaliser, normal_densities, once_per_shape, turns
+
+
+class ComponentTensors(NamedTuple):
+    """The values of a component's parameters.
+
+    ``frequencies`` are ``[Q, D]``; ``real`` and ``imaginary`` (None if B is real) the parts of W
+    ``[Q, R]``; ``envelope`` and ``excess`` S and b ``[D, D]``.
+    """
+
+    frequencies: tf.Tensor
+    real: tf.Tensor
+    imaginary: tf.Tensor | None
+    envelope: tf.Tensor
+    excess: tf.Tensor
+
+    @property
+    def amplitudes(self) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """Real and imaginary part of B ``[Q, Q]``."""
+        square = tf.matmul(self.real, self.real, transpose_b=True)
+        if self.imaginary is None:
+            return square, None
+        square += tf.matmul(self.imaginary, self.imaginary, transpose_b=True)
+        cross = tf.matmul(self.imaginary, self.real, transpose_b=True)
+        return square, cross - tf.transpose(cross)
+
+
+class Densities(NamedTuple):
+    """S(w, v), and S(w, -v), of the real process about its centre: real and imaginary parts
+    ``[n, k]``. The imaginary ones are None if B is real."""
+
+    same: tf.Tensor
+    opposite: tf.Tensor
+    same_imaginary: tf.Tensor | None
+    opposite_imaginary: tf.Tensor | None
+
+
+@once_per_shape
+def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
+    """``[..., N, 2 R]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
+    are what multiplies the squared exponential."""
+    scaled = tf.linalg.matmul(Y, component.envelope)
+    window = tf.exp(-(math.pi**2) * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
+    cosine, sine = turns(Y, component.frequencies)
+    real = tf.linalg.matmul(cosine, component.real)
+    imaginary = tf.linalg.matmul(sine, component.real)
+    if component.imaginary is not None:
+        real -= tf.linalg.matmul(sine, component.imaginary)
+        imaginary += tf.linalg.matmul(cosine, component.imaginary)
+    return window * tf.concat([real, imaginary], axis=-1)
+
+
+@once_per_shape
+def densities(component: ComponentTensors, w: tf.Tensor, v: tf.Tensor) -> Densities:
+    """The generalized spectral density at (w, v) and (w, -v), for all pairs of rows.
+
+    ``sum_ij B_ij N((p + q) / 2 | 0, b + S/4) N(p - q | 0, S)`` for ``p = w - frequency_i`` and
+    ``q = v - frequency_j`` (eq. 16) is that of the complex kernel; that of its real part is the
+    mean of it at (w, v) and of its conjugate at (-w, -v). So all four signs are taken at once. Both
+    normal densities are one, of a distance between vectors of 2D entries.
+    """
+    size, dimension = component.frequencies.shape
+    roots = tf.linalg.cholesky(
+        tf.stack([component.excess + component.envelope / 4, component.envelope])
+    )
+    inverse = tf.linalg.triangular_solve(
+        roots, tf.eye(dimension, batch_shape=[2], dtype=roots.dtype)
+    )
+    inverse = tf.transpose(inverse, [2, 0, 1])
+
+    def whitened(frequencies: tf.Tensor, sign: float) -> tf.Tensor:
+        signed = tf.concat([frequencies, -frequencies], axis=0)[:, None] - component.frequencies
+        signed = tf.reshape(signed, [-1, dimension])
+        scaled = tf.tensordot(signed, inverse, axes=1)
+        return tf.concat([sign / 2 * scaled[:, 0], scaled[:, 1]], axis=1)
+
+    logarithm = tf.reduce_sum(log_normaliser(roots))
+    both = tf.exp(logarithm - square_distance(whitened(w, 1.0), whitened(v, -1.0)) / 2)
+    both = tf.reshape(both, [2 * tf.shape(w)[0], size, 2 * tf.shape(v)[0], size])
+    real, imaginary = component.amplitudes
+    same, opposite = _means_of_signs(tf.einsum("nikj,ij->nk", both, real), 1.0)
+    if imaginary is None:
+        return Densities(same, opposite, None, None)
+    return Densities(
+        same, opposite, *_means_of_signs(tf.einsum("nikj,ij->nk", both, imaginary), -1.0)
+    )
+
+
+def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """``(f(w, v) + sign f(-w, -v)) / 2`` and ``(f(w, -v) + sign f(-w, v)) / 2``."""
+    upper, lower = tf.split(sums, 2, axis=0)
+    (same, mixed), (mixed_too, same_too) = (tf.split(part, 2, axis=1) for part in (upper, lower))
+    return (same + sign * same_too) / 2, (mixed + sign * mixed_too) / 2
+
+
+@once_per_shape
+def fourier_correlations(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
+    """The correlations ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
+    then the imaginary ones: their covariances over standard deviations."""
+    matrix = _fourier_matrix(component, w)
+    inverse = tf.math.rsqrt(_fourier_variances(matrix))
+    return inverse[:, None] * matrix * inverse
+
+
+@once_per_shape
+def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+    """The covariances ``[2m, N]`` of f with the real and the imaginary parts of its Fourier
+    transform about the centre, over the standard deviations of these.
+
+    With ``a = b + S/2`` and ``T = a^-1 b`` the paper's eqs. 63 and 64, put right, are a sum over
+    the frequencies i of ``N(w - frequency_i | 0, a) exp(-2 pi i (w - frequency_i)^T T y)`` times
+    what depends on y: a product of matrices ``[m, Q]`` and ``[Q, N]``, turned by
+    ``exp(-2 pi i w^T T y)``. The real part of the kernel takes the mean over w and -w, which adds
+    and subtracts the densities and leaves everything else.
+    """
+    spread = component.excess + component.envelope / 2
+    shrunk = tf.linalg.matmul(Y, tf.linalg.solve(spread, component.excess), transpose_b=True)
+    # y^T (a - b a^-1 b) y.
+    decay = tf.linalg.matmul(Y, spread) * Y - tf.linalg.matmul(Y, component.excess) * shrunk
+    window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(decay, axis=-1)) / 2
+    real, imaginary = _modulations(component, Y, shrunk)
+    signed = tf.concat([w, -w], axis=0)
+    plus, minus = tf.split(normal_densities(signed, component.frequencies, spread), 2, axis=0)
+    even = tf.linalg.matmul(plus + minus, window * real)
+    odd = tf.linalg.matmul(plus - minus, window * imaginary)
+    cosine, sine = turns(w, shrunk)
+    both = tf.concat([cosine * even + sine * odd, cosine * odd - sine * even], axis=0)
+    # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the one
+    # that the correlations have.
+    return both * tf.math.rsqrt(_fourier_variances(_fourier_matrix(component, w)))[:, None]
+
+
+def _fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
+    """For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
+    ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
+    and an imaginary one and the other way round."""
+    found = densities(component, w, w)
+    if found.same_imaginary is None or found.opposite_imaginary is None:
+        real_imaginary = imaginary_real = tf.zeros_like(found.same)
+    else:
+        real_imaginary = (found.opposite_imaginary - found.same_imaginary) / 2
+        imaginary_real = (found.opposite_imaginary + found.same_imaginary) / 2
+    real = tf.concat([(found.same + found.opposite) / 2, real_imaginary], axis=1)
+    imaginary = tf.concat([imaginary_real, (found.same - found.opposite) / 2], axis=1)
+    matrix = tf.concat([real, imaginary], axis=0)
+    return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+
+
+def _fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
+    """The diagonal, not below what rounding leaves of it: an imaginary part near w = 0 is the
+    difference of two numbers as large as the real part."""
+    diagonal = tf.linalg.diag_part(matrix)
+    total, _ = tf.split(diagonal, 2)
+    precision = np.finfo(diagonal.dtype.as_numpy_dtype)
+    floor = precision.eps * tf.tile(total, [2])
+    return tf.maximum(diagonal, floor + precision.tiny)
+
+
+def _modulations(
+    component: ComponentTensors, Y: tf.Tensor, shrunk: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Real and imaginary part, ``[Q, N]``, of ``exp(2 pi i frequency_i^T shrunk)
+    sum_j B_ij exp(-2 pi i frequency_j^T y)``."""
+    real, imaginary = component.amplitudes
+    cosine, sine = turns(component.frequencies, Y)
+    inner_real, inner_imaginary = tf.matmul(real, cosine), -tf.matmul(real, sine)
+    if imaginary is not None:
+        inner_real += tf.matmul(imaginary, sine)
+        inner_imaginary += tf.matmul(imaginary, cosine)
+    cosine, sine = turns(component.frequencies, shrunk)
+    return (
+        cosine * inner_real - sine * inner_imaginary,
+        cosine * inner_imaginary + sine * inner_real,
+    )
+
+
+def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
+    """The Wigner distribution ``[n, k]`` (eqs. 19 and 20, with B_ij inside the real part)."""
+    scaled = tf.matmul(Y, component.envelope)
+    window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
+    frequencies = component.frequencies
+    means = (frequencies[:, None, :] + frequencies[None, :, :]) / 2
+    means = tf.reshape(means, [-1, frequencies.shape[1]])
+    lag = component.excess + component.envelope / 4
+    density = normal_densities(tf.concat([w, -w], axis=0), means, lag)
+    density = tf.add_n(tf.split(density, 2, axis=0)) / 2
+    real, imaginary = component.amplitudes
+    cosine, sine = turns(Y, frequencies)
+    # cos and sin of the difference of two angles.
+    power = real * (cosine[:, :, None] * cosine[:, None] + sine[:, :, None] * sine[:, None])
+    if imaginary is not None:
+        power -= imaginary * (
+            sine[:, :, None] * cosine[:, None] - cosine[:, :, None] * sine[:, None]
+        )
+    power = tf.reshape(power, [-1, means.shape[0]])
+    return window * tf.matmul(power, density, transpose_b=True)

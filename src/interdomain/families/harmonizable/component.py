@@ -1,0 +1,260 @@
+"""One component of a harmonizable mixture: Shen, Heinonen and Kaski 2019."""
+
+from __future__ import annotations
+
+import math
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from ..._arguments import Array, filled_matrix, finite_array, integer, numeric
+from ..._tracing import unconverted
+from .algebra import (
+    ComponentTensors,
+    densities,
+    wigner,
+    windowed_waves,
+)
+from .gaussian_factors import (
+    MixtureComponent,
+    as_definite,
+    definite_parameter,
+    scaled_matrix,
+    smallest_eigenvalue,
+)
+
+
+class HarmonizableComponent(MixtureComponent):
+    """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
+
+    With ``y = x - centre`` (Shen, Heinonen and Kaski, *Harmonizable mixture kernels with
+    variational Fourier features*, 2019, eqs. 9 and 14)::
+
+        k(x, x') = Re k_LSG(scales y, scales y')
+                   sum_ij B_ij exp(2 pi i (frequency_i^T y - frequency_j^T y')),
+        k_LSG(y, y') = exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t),
+
+    m being the mean of y and y', t their difference. This is a process of Q frequencies, seen
+    through a window of width ``envelope^(-1/2) / (2 pi)``. B says how the amplitudes vary together;
+    they lose their memory over a lag of ``lag^(-1/2) / (2 pi)``.
+
+    The kernel is valid where ``lag >= envelope / 4`` (the paper does not say so) and B is
+    positive semi-definite. Both hold for every value of the unconstrained parameters: what is
+    stored is ``envelope``, ``excess = lag - envelope / 4``, and a W with ``B = W W^H``. (Written
+    with these, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at either input, times a squared
+    exponential whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
+
+    :param frequencies: ``[Q, D]``, in cycles per unit of x.
+    :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
+        matrix ``[Q, Q]``, positive semi-definite, real or complex. ``1 / Q`` each by default, for a
+        variance of one at the centre. A real B stays real in training, a complex one complex.
+    :param rank: The number R of columns of W; Q by default.
+    :param centre: ``[D]``, or a number for all dimensions.
+    :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
+        ``lag`` can have any scale.
+    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``. Training keeps
+        this form.
+    :param lag: Sigma_2, in one of the same forms.
+    :ivar num_frequencies: The number Q of frequencies.
+    :ivar dimension: The number D of columns the kernel works on.
+    :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
+    :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
+        definite, or lag is not above envelope / 4.
+    """
+
+    def __init__(
+        self,
+        frequencies: TensorType,
+        *,
+        amplitudes: TensorType | None = None,
+        rank: int | None = None,
+        centre: TensorType = 0.0,
+        scales: TensorType = 1.0,
+        envelope: TensorType = 0.1,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
+        count, dimension = values.shape
+        self.num_frequencies = count
+        self.dimension = self.input_dim = dimension
+        self.frequencies = gpflow.Parameter(values, name="frequencies")
+        self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
+        columns = _per_column("scales", scales, dimension)
+        if not np.all(columns > 0):
+            raise ValueError(f"scales must be positive, found {columns}; pass positive numbers.")
+        self.scales = gpflow.Parameter(
+            columns, transform=positive(), trainable=False, name="scales"
+        )
+        root = _root_of_amplitudes(amplitudes, count, rank)
+        self.amplitudes_real = gpflow.Parameter(root.real, name="amplitudes_real")
+        self.amplitudes_imaginary = (
+            gpflow.Parameter(root.imag, name="amplitudes_imaginary")
+            if np.iscomplexobj(root)
+            else None
+        )
+        window = as_definite("envelope", envelope, dimension)
+        self.envelope = definite_parameter(window, "envelope")
+        excess = _excess_of_lag(window, as_definite("lag", lag, dimension), dimension)
+        self.excess = definite_parameter(excess, "excess")
+
+    @property
+    def lag(self) -> tf.Tensor:
+        """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
+        envelope = tf.convert_to_tensor(self.envelope)
+        if self.excess.shape.rank == 2 and envelope.shape.rank < 2:
+            envelope = envelope * tf.eye(self.dimension, dtype=envelope.dtype)
+        return self.excess + envelope / 4
+
+    @property
+    def amplitudes(self) -> tf.Tensor:
+        """B ``[Q, Q]``, complex if the kernel was made with a complex one."""
+        real, imaginary = self.tensors().amplitudes
+        return real if imaginary is None else tf.complex(real, imaginary)
+
+    def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
+        component, centred = self.tensors(), [self.centred(X) for X in inputs]
+        return component.excess, [(Y, windowed_waves(component, Y)) for Y in centred]
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        _, [(_, waves)] = self._waves(X)
+        return tf.reduce_sum(tf.square(waves), axis=-1)
+
+    @check_shapes(
+        "w: [n, D]",
+        "v: [k, D]",
+        "return: [n, k]",
+    )
+    def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
+        """The generalized spectral density S(w, v).
+
+        It is the covariance of the process's Fourier transforms at two frequencies, so that
+        ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv`` (eqs. 15 to 17, for the
+        real part).
+
+        :param w: Frequencies, in cycles per unit of x.
+        :param v: As w.
+        :return: Complex.
+        """
+        w, v = _tensor(w), _tensor(v)
+        found = densities(self.tensors(), w, v)
+        centre = self.centre[:, None]
+        turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
+        imaginary = found.same_imaginary
+        density = tf.complex(found.same, tf.zeros_like(turn) if imaginary is None else imaginary)
+        return density * tf.complex(tf.cos(turn), -tf.sin(turn))
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: how much of each frequency there is at each place.
+
+        ``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``; eqs. 18 to 20, with the factor
+        B_ij that eq. 19 lacks, inside the real part (B may be complex). It can be negative.
+
+        :param x: Places, on the kernel's active columns.
+        :param w: Frequencies, in cycles per unit of x.
+        """
+        return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w))
+
+    def tensors(self) -> ComponentTensors:
+        """The values of the parameters, with the scales in envelope and excess."""
+        scales = tf.convert_to_tensor(self.scales)
+        imaginary = self.amplitudes_imaginary
+        return ComponentTensors(
+            tf.convert_to_tensor(self.frequencies),
+            tf.convert_to_tensor(self.amplitudes_real),
+            None if imaginary is None else tf.convert_to_tensor(imaginary),
+            scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
+            scaled_matrix(tf.convert_to_tensor(self.excess), scales),
+        )
+
+    def centred(self, X: TensorType) -> tf.Tensor:
+        """The active columns of X, minus the centre."""
+        return self._columns(X) - self.centre
+
+
+def _tensor(value: TensorType) -> tf.Tensor:
+    return tf.cast(tf.convert_to_tensor(value), gpflow.default_float())
+
+
+def _per_column(name: str, value: TensorType, dimension: int) -> Array:
+    array = finite_array(name, value, (0, 1), f"a number or [{dimension}]")
+    if array.ndim and len(array) != dimension:
+        raise ValueError(
+            f"{name} must have {dimension} entries, found {len(array)}; pass one for each column, "
+            "or a number."
+        )
+    return np.broadcast_to(array, [dimension]).copy()
+
+
+def _excess_of_lag(envelope: Array, lag: Array, dimension: int) -> Array:
+    """``lag - envelope / 4``, in the richer form of the two.
+
+    :raises ValueError: If it is not positive definite.
+    """
+    if max(envelope.ndim, lag.ndim) == 2:
+        envelope, lag = (m if m.ndim == 2 else m * np.eye(dimension) for m in (envelope, lag))
+    excess: Array = np.asarray(lag - envelope / 4)
+    if not (smallest := smallest_eigenvalue(excess)) > 0:
+        raise ValueError(
+            "lag must be above envelope / 4, as the kernel is not valid otherwise: lag - envelope "
+            f"/ 4 must be positive definite, found {smallest:.3g} as its smallest eigenvalue; pass "
+            "a larger lag or a smaller envelope."
+        )
+    return excess
+
+
+def _root_of_amplitudes(amplitudes: TensorType | None, count: int, rank: int | None) -> Array:
+    """W ``[Q, R]`` with ``B = W W^H``. By default every frequency is in one column, with a variance
+    of one at the centre in all.
+
+    :raises ValueError: If B has a wrong shape, is not finite, Hermitian and positive
+        semi-definite, or has a higher rank than asked for.
+    """
+    kept = count if rank is None else integer("rank", rank, at_least=1, at_most=count)
+    if amplitudes is None:
+        columns = np.arange(count) % kept
+        default = np.zeros([count, kept])
+        default[np.arange(count), columns] = 1 / np.bincount(columns)[columns] / np.sqrt(kept)
+        return default
+    form = f"[{count}] or [{count}, {count}]"
+    matrix = numeric("amplitudes", amplitudes, form, kinds="fiuc")
+    if matrix.shape not in ((count,), (count, count)) or not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            f"amplitudes must be {form}, one row for each frequency, and finite, found shape "
+            f"{matrix.shape}; pass a variance for each frequency, or a matrix."
+        )
+    if matrix.ndim == 1:
+        matrix = np.diag(matrix)
+    if not np.allclose(matrix, matrix.conj().T, rtol=1e-10, atol=1e-12 * np.max(np.abs(matrix))):
+        raise ValueError(
+            "amplitudes must be Hermitian, found a matrix that is not its conjugate transpose; "
+            "pass for example W W^H for any matrix W."
+        )
+    values, vectors = np.linalg.eigh(matrix)
+    threshold = 1e-10 * max(np.max(np.abs(values)), np.finfo(float).tiny)
+    if values[0] < -threshold or not values[-1] > 0:
+        raise ValueError(
+            "amplitudes must be positive semi-definite and not zero, found eigenvalues "
+            f"{values}; pass for example W W^H for any matrix W."
+        )
+    if np.sum(values > threshold) > kept:
+        raise ValueError(
+            f"amplitudes must have a rank of at most rank={kept}, found "
+            f"{np.sum(values > threshold)}; pass W W^H for a W of that many columns."
+        )
+    order = np.argsort(values)[::-1][:kept]
+    root: Array = vectors[:, order] * np.sqrt(np.maximum(values[order], 0))
+    return root

@@ -1,0 +1,210 @@
+"""Fourier transforms of a harmonizable process as inducing variables: Shen et al. 2019."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from scipy.stats import qmc
+
+from ..._arguments import Array, ComplexArray, filled_matrix, instance, integer
+from ...core.columns import as_rows
+from ...core.decomposed import DecomposedKernel
+from ...core.family import InterDomainInducingVariables, with_jitter
+from ...core.sums import SumInducingVariables
+from ...linalg import Full, StructuredOperator
+from .algebra import densities, fourier_correlations, fourier_covariance
+from .component import HarmonizableComponent
+from .mixture import HarmonizableMixture
+
+_CANDIDATES = 512
+_WIDTH = 3.0
+_RELATIVE_NUGGET = 1e-10
+
+
+class FourierFeatures(InterDomainInducingVariables):
+    """Real and imaginary parts of the Fourier transform of f at some frequencies.
+
+    ``u = int f(x + centre) exp(-2 pi i w^T x) dx``, for a
+    :class:`interdomain.kernels.HarmonizableComponent`, whose sample functions have such a
+    transform (Shen, Heinonen and Kaski 2019, eqs. 29 to 36). For a mixture, one set for each
+    component: :meth:`for_kernel` makes them.
+
+    The paper's complex features at w and -w are the two real ones at w, whose order here is all
+    real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
+    divided by its standard deviation, so that ``Kuu`` has a diagonal of ones whatever the units.
+
+    >>> import numpy as np, interdomain as idm
+    >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
+    >>> features = idm.inducing_variables.FourierFeatures([[0.0], [1.0], [3.0]])
+    >>> features.num_inducing  # at zero there is no imaginary part
+    5
+    >>> kernel = idm.kernels.HarmonizableMixture([component, component])
+    >>> blocks = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=3)
+    >>> type(blocks).__name__, len(blocks.inducing_variables)
+    ('SumInducingVariables', 2)
+
+    :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
+    :ivar with_imaginary_part: Which frequencies have an imaginary part: all except zero. Training
+        does not move a zero: its gradient is zero by symmetry, and rounding errors in it are not
+        passed on.
+    :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
+        each other, whose variables are the same but for a sign.
+    """
+
+    kernels = (HarmonizableComponent,)
+
+    def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        values = filled_matrix("frequencies", frequencies, "a matrix [m, D]")
+        _validate_distinct(values)
+        self.frequencies = gpflow.Parameter(values, name="frequencies")
+        self.with_imaginary_part = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())
+
+    @classmethod
+    def for_kernel(
+        cls, kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
+    ) -> FourierFeatures | SumInducingVariables:
+        """Make features at the frequencies that say most about the process.
+
+        The frequencies are chosen one after the other, under the present kernel: the next is the
+        one at which the transform of f has most variance left, given those chosen before. (The
+        integral of the variance that is left, over all frequencies, is what is not known of f on
+        average over its window.)
+
+        :param kernel: A component, or a mixture; a mixture gets one set for each component.
+        :param num_frequencies: The number of frequencies for each component, each with one or two
+            variables.
+        :return: For a mixture, :class:`SumInducingVariables`.
+        :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
+        """
+        if isinstance(kernel, DecomposedKernel):
+            return SumInducingVariables(
+                [cls(_select_frequencies(part, num_frequencies)) for part in kernel.kernels]
+            )
+        return cls(_select_frequencies(kernel, num_frequencies))
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of real variables."""
+        return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
+
+    def Kuf(self, kernel: HarmonizableComponent, X: TensorType) -> tf.Tensor:
+        """The real parts, then the imaginary ones, each over its standard deviation (eq. 35)."""
+        w = self.validate_kernel(kernel)
+        X = tf.convert_to_tensor(X)
+        centred = kernel.centred(as_rows(X))
+        columns = self._kept_rows(fourier_covariance(kernel.tensors(), w, centred))
+        return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def Kuu(self, kernel: HarmonizableComponent, *, jitter: float = 0.0) -> StructuredOperator:
+        """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
+        w = self.validate_kernel(kernel)
+        rows = self._kept_rows(fourier_correlations(kernel.tensors(), w))
+        matrix = self._kept_rows(tf.linalg.matrix_transpose(rows))
+        return Full(with_jitter(matrix, jitter))
+
+    def _kept_rows(self, rows: tf.Tensor) -> tf.Tensor:
+        """The rows of real parts and, but for w = 0, of imaginary ones; of all ``[2m, n]``."""
+        count, kept = int(self.frequencies.shape[0]), self.with_imaginary_part
+        if len(kept) == count:
+            return rows
+        return tf.gather(rows, [*range(count), *(count + k for k in kept)])
+
+    def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
+        """The frequencies as a tensor, after a check that they fit the kernel.
+
+        :raises ValueError: If they do not have the kernel's number of columns.
+        """
+        found = self.frequencies.shape[1]
+        if found != kernel.dimension:
+            raise ValueError(
+                f"frequencies must have {kernel.dimension} columns, as the kernel's have, found "
+                f"{found}; pass a matrix [m, {kernel.dimension}]."
+            )
+        frequencies = tf.convert_to_tensor(self.frequencies)
+        is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
+        is_trained[list(self.with_imaginary_part)] = True
+        return tf.where(is_trained, frequencies, tf.stop_gradient(frequencies))
+
+
+def _validate_distinct(frequencies: Array) -> None:
+    """:raises ValueError: If two are equal or negatives of each other."""
+    scale = np.max(np.abs(frequencies))
+    for first in range(len(frequencies)):
+        for second in range(first):
+            for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
+                difference = frequencies[first] - sign * frequencies[second]
+                if np.all(np.abs(difference) <= 1e-10 * scale):
+                    raise ValueError(
+                        "frequencies must be distinct, and no two of them negatives of each other, "
+                        f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
+                        f"rows {second} and {first}, which are {relation}; pass one of the two, as "
+                        "their inducing variables differ by a sign at most, and Kuu is singular."
+                    )
+
+
+def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
+    """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
+    instance(
+        "kernel",
+        kernel,
+        HarmonizableComponent,
+        "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
+        "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
+    )
+    candidates = _candidates(kernel)
+    count = len(candidates)
+    num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
+    same, opposite = _densities(kernel, candidates)
+    residual = np.block(
+        [
+            [(same + opposite).real, (opposite - same).imag],
+            [(same + opposite).imag, (same - opposite).real],
+        ]
+    )
+    residual /= np.max(np.diag(residual))
+    chosen: list[int] = []
+    for _ in range(num_frequencies):
+        variances = np.diag(residual)
+        left = variances[:count] + variances[count:]
+        left[chosen] = -np.inf
+        chosen.append(int(np.argmax(left)))
+        for row in (chosen[-1], count + chosen[-1]):
+            if residual[row, row] > _RELATIVE_NUGGET:
+                column = residual[:, row] / np.sqrt(residual[row, row])
+                residual = residual - np.outer(column, column)
+    selected: Array = candidates[chosen]
+    return selected
+
+
+def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
+    """At (w, w') and at (w, -w'), for all pairs."""
+    w = tf.constant(w, gpflow.default_float())
+    found = densities(kernel.tensors(), w, w)
+    same, opposite = (part.numpy().astype(complex) for part in found[:2])
+    if found.same_imaginary is not None and found.opposite_imaginary is not None:
+        same.imag = found.same_imaginary.numpy()
+        opposite.imag = found.opposite_imaginary.numpy()
+    return same, opposite
+
+
+def _candidates(kernel: HarmonizableComponent) -> Array:
+    """A box about each frequency of the kernel, as wide as its density, in the half space that
+    holds one of w and -w; and zero."""
+    component = kernel.tensors()
+    deviations = np.sqrt(np.diag(component.excess + component.envelope / 4))
+    centres = component.frequencies.numpy()
+    per_centre = max(1, _CANDIDATES // len(centres))
+    if kernel.dimension == 1:
+        unit = np.linspace(-1, 1, per_centre + 1)[:, None]
+    else:
+        unit = 2 * qmc.Halton(kernel.dimension, scramble=False).random(per_centre) - 1
+    boxes = [centre + _WIDTH * deviations * unit for centre in centres]
+    points = np.concatenate([np.zeros([1, kernel.dimension]), *boxes])
+    leading = points[np.arange(len(points)), np.argmax(points != 0, axis=1)]
+    points = np.where(leading[:, None] < 0, -points, points)
+    scale = np.max(np.abs(points))
+    distinct: Array = scale * np.unique((points / scale).round(12), axis=0)
+    return distinct

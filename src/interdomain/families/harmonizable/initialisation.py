@@ -1,0 +1,289 @@
+"""Windows and frequencies that data suggest for spectral mixtures, gridded or scattered."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from gpflow.base import TensorType
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from ..._arguments import Array, finite_array, integer
+from ...core.clustering import k_means
+
+_WIDTHS_OF_A_CLUSTER = 2.4
+"""The standard deviation of a window in those of the rows that are nearest to its centre: 0.7 of
+the distance between centres on a grid, where the sum of the windows hardly varies."""
+
+_LEAST_SHARE = 0.02
+"""The least share of a component's variance that a frequency starts with."""
+
+_MAX_ROWS = 4_000
+_MAX_CANDIDATES = 4_096
+_STEPS_PER_RESOLUTION = 4
+
+
+def guess_components(
+    X: TensorType,
+    Y: TensorType,
+    num_components: int,
+    num_frequencies: int,
+    centres: Literal["k-means", "grid"] | TensorType,
+    seed: int,
+) -> list[tuple[Array, Array, Array, Array]]:
+    """For each component its centre, the precision of its window, and the frequencies of the data
+    under it with their variances.
+
+    :raises ValueError: As for :meth:`interdomain.kernels.HarmonizableMixture.from_data`.
+    """
+    X, Y = validate_rows(X, Y, seed)
+    count = _count("num_components", num_components, X)
+    num_frequencies = _count("num_frequencies", num_frequencies, X)
+    windows = place_windows(X, count, centres, seed)
+    total = np.zeros(len(X))
+    parts: list[tuple[Array, Array]] = []
+    for centre, width in zip(*windows, strict=True):
+        window = np.exp(-np.sum(np.square((X - centre) / width), axis=1) / 2)
+        frequencies, powers = find_peaks(X, Y, window, width, num_frequencies)
+        local = np.sum(window[:, None] * np.square(Y)) / np.sum(window) / Y.shape[1]
+        variances = local * _shares(powers)
+        total += window * np.sum(variances)
+        parts.append((frequencies, variances))
+    # The components overlap: together they have the variance of the data.
+    scale = np.mean(np.square(Y)) / np.mean(total)
+    return [
+        (centre, 1 / np.square(2 * np.pi * width), frequencies, scale * variances)
+        for centre, width, (frequencies, variances) in zip(*windows, parts, strict=True)
+    ]
+
+
+def guess_peaks(
+    X: TensorType, Y: TensorType, num_peaks: int, seed: int
+) -> tuple[Array, Array, Array]:
+    """The frequencies of all data, their variances, and the data's standard deviations ``[D]``.
+
+    :raises ValueError: As for :meth:`interdomain.kernels.SpectralMixture.from_data`.
+    """
+    X, Y = validate_rows(X, Y, seed)
+    widths = np.std(X, axis=0)
+    count = _count("num_components", num_peaks, X)
+    frequencies, powers = find_peaks(X, Y, np.ones(len(X)), widths, count)
+    return frequencies, np.mean(np.square(Y)) * _shares(powers), widths
+
+
+def _shares(powers: Array) -> Array:
+    """What each frequency has of the variance."""
+    shares = np.maximum(powers / np.sum(powers), _LEAST_SHARE)
+    normalised: Array = shares / np.sum(shares)
+    return normalised
+
+
+def _count(name: str, value: object, X: Array) -> int:
+    """:raises ValueError: If it is not positive, or above the number of rows."""
+    return integer(
+        name, value, at_least=1, at_most=len(X), remedy="data of so few rows suggest no more"
+    )
+
+
+def place_windows(
+    X: Array, count: int, centres: Literal["k-means", "grid"] | TensorType, seed: int
+) -> tuple[Array, Array]:
+    """Centres ``[P, D]``, and standard deviations of windows as wide as what is around them.
+
+    :raises ValueError: If ``centres`` has another form, or there are fewer rows than centres.
+    """
+    if isinstance(centres, str):
+        if centres == "grid":
+            return _grid(X, count)
+        if centres != "k-means":
+            raise ValueError(
+                f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}; pass '
+                "one of these."
+            )
+        places = k_means(X, count, seed=seed).astype(float)
+    else:
+        places = finite_array("centres", centres, (2,), "a matrix [P, D]")
+        if places.shape != (count, X.shape[1]):
+            raise ValueError(
+                f"centres must be [{count}, {X.shape[1]}], one row for each component, found shape "
+                f"{places.shape}; pass a centre for each."
+            )
+    distances = np.sum(np.square(X[:, None] - places), axis=-1)
+    nearest = np.argmin(distances, axis=1)
+    within = np.sqrt(np.mean(np.square(X - places[nearest]), axis=0))
+    widths = np.stack(
+        [
+            np.sqrt(np.mean(np.square(X[nearest == p] - places[p]), axis=0))
+            if np.sum(nearest == p) > 1
+            else within
+            for p in range(count)
+        ]
+    )
+    # Clusters that are thin in some direction are not to have windows that see nothing else.
+    widths = np.maximum(widths, 0.3 * np.maximum(within, 0.05 * np.std(X, axis=0)))
+    return places, _WIDTHS_OF_A_CLUSTER * widths
+
+
+def _grid(X: Array, count: int) -> tuple[Array, Array]:
+    """The centres of equal cells of the box around the data.
+
+    :raises ValueError: If the cells are not equally many in all dimensions.
+    """
+    dimension = X.shape[1]
+    per_side = round(count ** (1 / dimension))
+    if per_side**dimension != count:
+        raise ValueError(
+            f"num_components must be n^{dimension}, for an integer n, for a grid in {dimension} "
+            f"dimensions, found {count}; pass for example {per_side**dimension}."
+        )
+    lower, cell = np.min(X, axis=0), np.ptp(X, axis=0) / per_side
+    places = np.stack(
+        np.meshgrid(*[np.arange(per_side) + 0.5] * dimension, indexing="ij"), axis=-1
+    ).reshape(-1, dimension)
+    widths = np.broadcast_to(_WIDTHS_OF_A_CLUSTER * cell / np.sqrt(12), places.shape)
+    return lower + cell * places, widths.copy()
+
+
+def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array]:
+    """Inputs ``[N, D]`` and outputs ``[N, P]``; of many rows a random sample.
+
+    :raises ValueError: If shapes do not fit, an entry is not finite, or a column does not vary.
+    """
+    inputs = finite_array("X", X, (2,), "a matrix [N, D]")
+    outputs = finite_array("Y", Y, (1, 2), "[N] or [N, P]")
+    outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+    if len(inputs) != len(outputs) or len(inputs) < 2:
+        raise ValueError(
+            "X and Y must have equal numbers of rows, two or more, found "
+            f"{len(inputs)} and {len(outputs)}; pass a row of Y for each row of X."
+        )
+    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
+    if len(constant):
+        raise ValueError(
+            f"X must vary in every column, found constant columns {constant.tolist()}; pass X "
+            "without them."
+        )
+    if not np.any(outputs):
+        raise ValueError(
+            "Y must vary, found zeros alone, in which there are no frequencies; pass other values."
+        )
+    if len(inputs) > _MAX_ROWS:
+        rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)
+        return inputs[rows], outputs[rows]
+    return inputs, outputs
+
+
+def find_peaks(
+    X: Array, Y: Array, window: Array, widths: Array, num_peaks: int
+) -> tuple[Array, Array]:
+    """The sinusoids that explain most of the data under a window, one after the other.
+
+    Each is fitted by weighted least squares to what those before it leave (the periodogram of Lomb
+    and Scargle, of several outputs and dimensions), starting from a grid of frequencies, zero among
+    them, up to what the density of the rows resolves; then all are fitted together.
+
+    :param window: The weight of each row ``[N]``.
+    :param widths: The standard deviation of the window in each dimension ``[D]``: frequencies
+        nearer to each other than its inverse are not told apart.
+    :param num_peaks: How many.
+    :return: Frequencies ``[Q, D]``, and the mean square of the data that each explains, ``[Q]``.
+    """
+    candidates = _candidates(X, widths)
+    weights = window / np.sum(window)
+    chosen: list[Array] = []
+    residual = Y
+    for _ in range(num_peaks):
+        explained = _explained(candidates, X, residual, weights)
+        best = candidates[np.argmax(explained)]
+        best = _refine(best, X, residual, weights, widths)
+        if _indistinct(best, np.zeros_like(best), widths):
+            best = np.zeros_like(best)
+        if any(_indistinct(best, other, widths) for other in chosen):
+            # What is left of a peak that has been taken: the next one is elsewhere.
+            apart = np.array(
+                [not any(_indistinct(c, other, widths) for other in chosen) for c in candidates]
+            )
+            best = candidates[np.argmax(np.where(apart, explained, -np.inf))]
+        chosen.append(best)
+        residual = Y - _fit(np.stack(chosen), X, Y, weights)[0]
+    frequencies = np.stack(chosen)
+    _, powers = _fit(frequencies, X, Y, weights)
+    order = np.argsort(powers)[::-1]
+    return frequencies[order], powers[order]
+
+
+def _candidates(X: Array, widths: Array) -> Array:
+    ranges = np.ptp(X, axis=0)
+    num_rows, dimension = X.shape
+    highest = num_rows ** (1 / dimension) / (2 * ranges)
+    if dimension == 1:
+        step = 1 / (2 * np.pi * widths * _STEPS_PER_RESOLUTION)
+        count = int(np.clip(np.ceil(highest / step)[0], 1, _MAX_CANDIDATES))
+        grid: Array = np.linspace(0, highest, count + 1)
+        return grid
+    points = qmc.Halton(dimension, scramble=False).random(_MAX_CANDIDATES)
+    # One of w and -w: the half with a first entry above zero. The first point is zero.
+    box = highest * (2 * points - 1)
+    box[:, 0] = highest[0] * points[:, 0]
+    return np.concatenate([np.zeros([1, dimension]), box[1:]])
+
+
+def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) -> Array:
+    """The weighted sum of squares that cosine and sine of each frequency explain."""
+    angle = 2 * np.pi * X @ frequencies.T
+    cosine, sine = np.cos(angle), np.sin(angle)
+    weighted = weights[:, None] * residual
+    with_cosine, with_sine = cosine.T @ weighted, sine.T @ weighted
+    cc, ss, cs = weights @ cosine**2, weights @ sine**2, weights @ (cosine * sine)
+    determinant = cc * ss - cs**2
+    both = (
+        ss * np.sum(with_cosine**2, axis=1)
+        + cc * np.sum(with_sine**2, axis=1)
+        - 2 * cs * np.sum(with_cosine * with_sine, axis=1)
+    )
+    # At zero (and wherever the rows cannot tell the two apart) there is only one of them.
+    single = np.sum(with_cosine**2, axis=1) / np.maximum(cc, 1e-12)
+    regular = determinant > 1e-6
+    explained: Array = np.where(regular, both / np.where(regular, determinant, 1), single)
+    return explained
+
+
+def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Array) -> Array:
+    """The highest point of the periodogram near a point of the grid; zero stays."""
+    if not np.any(start):
+        return start
+    scale = 1 / (2 * np.pi * widths)
+
+    def lost(offset: Array) -> float:
+        return -float(_explained((start + scale * offset)[None], X, residual, weights)[0])
+
+    simplex = np.concatenate([np.zeros([1, len(start)]), 0.25 * np.eye(len(start))])
+    result = minimize(
+        lost,
+        np.zeros(len(start)),
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 1e-3, "maxiter": 50 * len(start)},
+    )
+    moved = start + scale * np.clip(result.x, -1, 1)
+    refined: Array = moved if lost((moved - start) / scale) <= lost(np.zeros(len(start))) else start
+    return refined
+
+
+def _indistinct(first: Array, second: Array, widths: Array) -> bool:
+    """Whether two frequencies, or one and the negative of the other, are nearer than a tenth of
+    what the window resolves."""
+    scale = 10 * 2 * np.pi * widths
+    return bool(min(np.max(np.abs(scale * (first - s * second))) for s in (1, -1)) < 1)
+
+
+def _fit(frequencies: Array, X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
+    """What all sinusoids together explain ``[N, P]``, and the mean square of each."""
+    angle = 2 * np.pi * X @ frequencies.T
+    design = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
+    root = np.sqrt(weights)[:, None]
+    coefficients = np.linalg.lstsq(root * design, root * Y, rcond=1e-6)[0]
+    squares = np.sum(np.square(coefficients), axis=1)
+    powers = np.sum(squares.reshape(2, len(frequencies)), axis=0)
+    powers = np.where(np.any(frequencies, axis=1), powers / 2, powers)
+    return design @ coefficients, powers

@@ -1,0 +1,166 @@
+"""Harmonizable mixture kernels: Shen, Heinonen and Kaski 2019."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+
+from ..._arguments import integer, number
+from .component import HarmonizableComponent
+from .gaussian_factors import MixtureKernel
+from .initialisation import guess_components
+
+
+class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
+    """A sum of windowed sinusoids about different centres (Shen et al. 2019, eq. 13).
+
+    With enough of them it comes near any harmonizable covariance (Theorem 3): local patterns, each
+    with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
+    centres, windows and frequencies in data, a far better start than random frequencies are.
+
+    Its inducing variables are one :class:`interdomain.inducing_variables.FourierFeatures` for each
+    component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
+    ``FourierFeatures.for_kernel(kernel, num_frequencies)`` makes them. Others, such as points, can
+    be used as well.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 10, 200)[:, None]
+    >>> Y = np.where(X < 5, np.sin(6 * X), np.sin(20 * X))
+    >>> kernel = idm.kernels.HarmonizableMixture.from_data(
+    ...     X, Y, num_components=4, num_frequencies=2
+    ... )
+    >>> len(kernel.kernels)
+    4
+    >>> features = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=6)
+    >>> model = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.1)
+    >>> model.predict_f(X[:5])[0].shape
+    TensorShape([5, 1])
+
+    :param components: The P components, all with the same number of columns.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
+    """
+
+    component_class = HarmonizableComponent
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        num_frequencies: int,
+        *,
+        centres: Literal["k-means", "grid"] | TensorType = "k-means",
+        complex_amplitudes: bool = False,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonizableMixture:
+        """Make a mixture from data, as a starting point for training.
+
+        There is a window at each centre, about as wide as the distance to the nearest other
+        centres. Its component gets the frequencies that explain most of the data under the window.
+        They are found in a periodogram of the windowed data, which may be gridded or scattered;
+        zero is a frequency. At first, the amplitudes of a component vary independently and lose
+        their memory over about the width of its window. The prior variance of the mixture,
+        averaged over the rows, is the mean square of Y. Of more than 4,000 rows a random sample is
+        used.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
+        :param num_components: The number of components.
+        :param num_frequencies: The number of frequencies of each component.
+        :param centres: "k-means"; "grid", the centres of equal cells of the box around the data;
+            or an array ``[num_components, D]``.
+        :param complex_amplitudes: Whether B may become complex in training.
+        :raises ValueError: If a number is not positive or above the number of rows, shapes do not
+            fit, an entry is not finite, a column of X is constant, Y is zero everywhere, or a grid
+            cannot have that many cells.
+        """
+        guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
+        return cls(
+            [
+                HarmonizableComponent(
+                    frequencies,
+                    amplitudes=variances.astype(complex if complex_amplitudes else float),
+                    centre=centre,
+                    envelope=envelope,
+                    lag=envelope,
+                    active_dims=active_dims,
+                )
+                for centre, envelope, frequencies, variances in guesses
+            ],
+            name=name,
+        )
+
+    @check_shapes(
+        "w: [n, D]",
+        "v: [k, D]",
+        "return: [n, k]",
+    )
+    def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
+        """The generalized spectral density S(w, v): the sum over the components (eq. 15).
+
+        See :meth:`HarmonizableComponent.generalized_spectral_density`.
+        """
+        return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: the sum over the components (eq. 18).
+
+        See :meth:`HarmonizableComponent.wigner`.
+        """
+        return tf.add_n([part.wigner(x, w) for part in self.components])
+
+
+class LocallyStationaryGaussian(HarmonizableComponent):
+    """A squared exponential under a Gaussian window (Shen et al. 2019, eq. 9).
+
+    ``k(x, x') = variance exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t)`` for m the mean of x
+    and x' minus ``centre``, and t their difference. This is a :class:`HarmonizableComponent` whose
+    only frequency is zero and is not trained.
+
+    :param variance: The variance at the centre, a positive number.
+    :param dimension: The number D of columns of X.
+    :raises ValueError: As for :class:`HarmonizableComponent`, or if the variance is not positive.
+    """
+
+    def __init__(
+        self,
+        dimension: int = 1,
+        *,
+        variance: TensorType = 1.0,
+        centre: TensorType = 0.0,
+        envelope: TensorType = 0.1,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        amplitude = number("variance", variance, above=0)
+        columns = integer("dimension", dimension, at_least=1)
+        super().__init__(
+            np.zeros([1, columns]),
+            amplitudes=[amplitude],
+            centre=centre,
+            envelope=envelope,
+            lag=lag,
+            active_dims=active_dims,
+            name=name,
+        )
+        gpflow.set_trainable(self.frequencies, False)
+
+    @property
+    def variance(self) -> tf.Tensor:
+        """The variance at the centre."""
+        return tf.reduce_sum(tf.square(self.amplitudes_real))

@@ -1,0 +1,153 @@
+"""The spectral mixture kernel: Wilson and Adams 2013."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from ..._arguments import finite_array, number
+from ...core.diagonals import UniformVariance
+from .gaussian_factors import (
+    MixtureComponent,
+    MixtureKernel,
+    as_definite,
+    definite_parameter,
+    normal_densities,
+    scaled_matrix,
+    turns,
+)
+from .initialisation import guess_peaks
+
+
+class SpectralComponent(UniformVariance, MixtureComponent):
+    """A cosine that loses its memory: a Gaussian peak of the spectrum, and its mirror image.
+
+    ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
+    et al. 2019, eq. 4). This is a :class:`HarmonizableComponent` of one frequency whose window is
+    infinitely wide (``envelope`` 0). It therefore has no Fourier features.
+
+    :param frequency: ``[D]``, in cycles per unit of x.
+    :param variance: Positive.
+    :param lag: Sigma, the covariance of the peak: a number, a diagonal ``[D]`` or ``[D, D]``.
+    :ivar dimension: The number D of columns the kernel works on.
+    :raises ValueError: If shapes do not fit, an entry is not finite, or the variance or the matrix
+        is not positive.
+    """
+
+    def __init__(
+        self,
+        frequency: TensorType,
+        *,
+        variance: TensorType = 1.0,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
+        if not len(values):
+            raise ValueError(
+                "frequency must have one entry for each column, found none; pass a number or [D]."
+            )
+        self.frequency, self.dimension = gpflow.Parameter(values), len(values)
+        power = number("variance", variance, above=0)
+        self.variance = gpflow.Parameter(power, transform=positive())
+        self.lag = definite_parameter(as_definite("lag", lag, len(values)), "lag")
+
+    def total_variance(self) -> tf.Tensor:
+        return tf.convert_to_tensor(self.variance)
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """The spectral density at w (eq. 7).
+
+        It is ``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2``.
+        """
+        w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
+        means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
+        densities = normal_densities(w, means, self.lag_matrix())
+        return self.variance * tf.reduce_mean(densities, axis=1)
+
+    def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
+        columns = [self._columns(X, "frequency has") for X in inputs]
+        pairs = [turns(X, self.frequency[None, :]) for X in columns]
+        waves = [tf.sqrt(self.variance) * tf.concat(pair, axis=-1) for pair in pairs]
+        return self.lag_matrix(), list(zip(columns, waves, strict=True))
+
+    def lag_matrix(self) -> tf.Tensor:
+        """The covariance of the peak, ``[D, D]``."""
+        lag = tf.convert_to_tensor(self.lag)
+        return scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
+
+
+class SpectralMixture(MixtureKernel[SpectralComponent]):
+    """A stationary kernel whose spectrum is a mixture of Gaussians (Wilson and Adams, *Gaussian
+    process kernels for pattern discovery and extrapolation*, 2013; Shen et al. 2019, eq. 4).
+
+    It is the limit of a :class:`HarmonizableMixture` with infinitely wide windows. A stationary
+    process has no Fourier transform, so its inducing variables are points: of the whole kernel, or
+    of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
+
+    :param components: One for each peak, all with the same number of columns.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
+    """
+
+    component_class = SpectralComponent
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        *,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> SpectralMixture:
+        """Make a mixture with the frequencies that explain most of the data (zero is one).
+
+        At first, they lose their memory over the standard deviation of X, and the prior variance of
+        the mixture is the mean square of Y. See :meth:`HarmonizableMixture.from_data`.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``.
+        :param num_components: The number of components, of one frequency each.
+        :raises ValueError: If the number is not positive or above the number of rows, shapes do not
+            fit, an entry is not finite, a column of X is constant, or Y is zero everywhere.
+        """
+        frequencies, powers, widths = guess_peaks(X, Y, num_components, seed)
+        lag = 1 / np.square(2 * np.pi * widths)
+        return cls(
+            [
+                SpectralComponent(frequency, variance=power, lag=lag, active_dims=active_dims)
+                for frequency, power in zip(frequencies, powers, strict=True)
+            ],
+            name=name,
+        )
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """The spectral density at w: the sum over the components (eq. 7)."""
+        return tf.add_n([part.spectral_density(w) for part in self.components])
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: the spectral density, the same at every place."""
+        density = self.spectral_density(w)
+        return tf.broadcast_to(density, [tf.shape(x)[0], tf.shape(w)[0]])

@@ -1,0 +1,1 @@
+"""Convolutional kernels of images, and inducing patches."""

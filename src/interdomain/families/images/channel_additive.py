@@ -1,0 +1,110 @@
+"""A sum over the channels of a patch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..._arguments import as_integers, items
+from ..._tracing import unconverted
+from ...core.columns import of_columns, select_columns
+from ...core.decomposed import DecomposedKernel
+from ...core.radial_forms import sum_of_terms
+from ...linalg.radial_terms import RadialTerm
+from .convolutional import one_per_channel
+
+
+class ChannelAdditive(DecomposedKernel):
+    """A kernel on colour patches that is a sum over the channels.
+
+    ``k(z, z') = sum_c k_c(z_c, z'_c)``, z_c being the ``h w`` entries of channel c. As the
+    ``base_kernel`` of a :class:`Convolutional` it is the multi-channel kernel with weights
+    ``w_pc = w_p w_c``, for which one set of inducing patches is enough (van der Wilk et al. 2017,
+    eqs. 24 and 25; the paper's w_c are the variances of the k_c).
+
+    :param base_kernels: The k_c, on ``h w`` columns: one for each channel, or one for all.
+    :param patch_shape: ``(h, w, C)``, or ``(h, w)`` if there is one kernel for each channel.
+    :ivar num_channels: The number C of channels.
+    :raises ValueError: If the shape is neither, or there are not as many kernels as channels.
+    """
+
+    def __init__(
+        self,
+        base_kernels: Kernel | Sequence[Kernel],
+        patch_shape: Sequence[int],
+        *,
+        active_dims: Sequence[int] | slice | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        remedy = "pass (h, w, C), in pixels and channels"
+        shape = as_integers("patch_shape", patch_shape, remedy)
+        if len(shape) == 2 and not isinstance(base_kernels, Kernel):
+            base_kernels = items("base_kernels", base_kernels, "a kernel, or a list of them")
+            shape = (*shape, len(base_kernels))
+        if len(shape) != 3 or min(shape) < 1:
+            raise ValueError(
+                f"patch_shape must be three positive integers, found {patch_shape!r}; {remedy}."
+            )
+        self.patch_shape, self.num_channels = shape, shape[2]
+        self.base_kernels = one_per_channel(base_kernels, self.num_channels)
+
+    @property
+    def kernels(self) -> tuple[ChannelKernel, ...]:
+        """The part of each channel, on whole patches: views that share the parameters."""
+        return tuple(ChannelKernel(self, channel) for channel in range(self.num_channels))
+
+    def channel(self, X: TensorType, channel: int) -> tf.Tensor:
+        """The columns of one channel.
+
+        :raises ValueError: If X does not have a column for each entry of a patch.
+        """
+        height, width, channels = self.patch_shape
+        why = f" for patches of shape {self.patch_shape}"
+        remedy = "pass patches flattened to rows, channels last"
+        return of_columns(X, height * width * channels, why, remedy)[..., channel::channels]
+
+    def radial_terms(self) -> list[RadialTerm] | None:
+        """Those of all channels."""
+        return sum_of_terms([(part.channel_kernel, part.select) for part in self.kernels], self)
+
+
+class ChannelKernel(gpflow.kernels.Kernel):
+    """The part of one channel, made by :attr:`ChannelAdditive.kernels`.
+
+    :param parent: The whole kernel, whose parameters this one uses.
+    :param channel: Which channel.
+    """
+
+    def __init__(self, parent: ChannelAdditive, channel: int) -> None:
+        super().__init__(name=f"{parent.name}_{channel}")
+        self.parent = parent
+        self.index = channel
+        self.active_dims = parent.active_dims
+
+    @property
+    def channel_kernel(self) -> Kernel:
+        """k_c, on the columns of the channel."""
+        kernels = self.parent.base_kernels
+        return kernels[self.index if len(kernels) > 1 else 0]
+
+    def select(self, X: TensorType) -> tf.Tensor:
+        """The columns of the channel."""
+        return self.parent.channel(X, self.index)
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = self.select(select_columns(self, X))
+        X2 = None if X2 is None else self.select(select_columns(self, X2))
+        return self.channel_kernel(X, X2)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return self.channel_kernel(self.select(select_columns(self, X)), full_cov=False)

@@ -1,0 +1,133 @@
+"""The patches of an image, and where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from ..._arguments import Array, as_image_shape, as_integers, choice
+
+
+class PatchGrid:
+    """Which pixels make up the patches of an image ``[H, W, C]``.
+
+    :param image_shape: ``(H, W)`` or ``(H, W, C)``.
+    :param patch_shape: ``(h, w)``.
+    :param stride: In pixels from one patch to the next, downwards and to the right: one number, or
+        two.
+    :param padding: "VALID": patches inside the image; "SAME": one patch for every pixel (every
+        ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
+    :param separate_channels: Whether each channel has patches of its own, ``[h, w]``; otherwise
+        patches are ``[h, w, C]``.
+    :ivar num_channels: The number C.
+    :ivar grid_shape: How many patches there are downwards and to the right.
+    :ivar num_patches: The number P of patches of an image.
+    :ivar patch_size: The number E of entries of a patch.
+    :ivar input_dim: The number ``H W C`` of columns of X.
+    :raises ValueError: If a shape, the stride or the padding is not one of these, or the patch is
+        larger than the image.
+    """
+
+    def __init__(
+        self,
+        image_shape: Sequence[int],
+        patch_shape: Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Literal["VALID", "SAME"] = "VALID",
+        separate_channels: bool = False,
+    ) -> None:
+        shape = as_image_shape(image_shape)
+        self.image_shape = shape if len(shape) == 3 else (*shape, 1)
+        self.patch_shape = _pair("patch_shape", patch_shape, "pass (h, w), in pixels")
+        self.stride = _pair("stride", stride, "pass one number of pixels, or (rows, columns)")
+        self.padding = choice("padding", padding, ("VALID", "SAME"))
+        self.separate_channels = bool(separate_channels)
+        for axis in (0, 1):
+            if self.patch_shape[axis] > self.image_shape[axis]:
+                raise ValueError(
+                    f"patch_shape must be at most that of the image, {self.image_shape[:2]}, found "
+                    f"{self.patch_shape}; pass a smaller patch."
+                )
+        self.num_channels = self.image_shape[2]
+        rows, columns = (
+            -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1
+            for size, patch, step in zip(
+                self.image_shape[:2], self.patch_shape, self.stride, strict=True
+            )
+        )
+        self.grid_shape = rows, columns
+        of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
+        self.num_patches = rows * columns * of_each
+        self.patch_size = math.prod(self.patch_shape) * together
+        self.input_dim = math.prod(self.image_shape)
+
+    @property
+    def positions(self) -> Array:
+        """The centres of the patches ``[P, 2]``: row and column, in pixels from the first pixel."""
+        offsets = self._before()
+        axes = [
+            np.arange(count) * step - offset + (size - 1) / 2
+            for count, step, offset, size in zip(
+                self.grid_shape, self.stride, offsets, self.patch_shape, strict=True
+            )
+        ]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+        repeats = self.num_channels if self.separate_channels else 1
+        result: Array = np.tile(grid, (repeats, 1))
+        return result
+
+    def extract(self, X: tf.Tensor) -> tf.Tensor:
+        """The patches of images ``[N, H W C]``: ``[N, P, E]``.
+
+        Patches follow one another row by row, and channel by channel if those are separate; the
+        entries of each are row-major with the channel last.
+        """
+        height, width, channels = self.image_shape
+        images = tf.reshape(X, [-1, height, width, channels])
+        before, totals = self._before(), self._padding()
+        if any(totals):
+            margins = [[b, t - b] for b, t in zip(before, totals, strict=True)]
+            images = tf.pad(images, [[0, 0], *margins, [0, 0]])
+        (rows, columns), (down, right) = self.grid_shape, self.stride
+        # One slice for each pixel of a patch: its gradient is as cheap, which is not true of
+        # tf.image.extract_patches.
+        pixels = [
+            images[
+                :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right
+            ]
+            for i in range(self.patch_shape[0])
+            for j in range(self.patch_shape[1])
+        ]
+        if self.separate_channels:
+            patches = tf.transpose(tf.stack(pixels, axis=-1), [0, 3, 1, 2, 4])
+        else:
+            patches = tf.stack(pixels, axis=3)
+        return tf.reshape(patches, [-1, self.num_patches, self.patch_size])
+
+    def _padding(self) -> tuple[int, ...]:
+        """How many zeros there are above and below together, and left and right."""
+        if self.padding == "VALID":
+            return (0, 0)
+        return tuple(
+            max((count - 1) * step + patch - size, 0)
+            for count, step, patch, size in zip(
+                self.grid_shape, self.stride, self.patch_shape, self.image_shape[:2], strict=True
+            )
+        )
+
+    def _before(self) -> tuple[int, ...]:
+        """How many of them are above, and to the left."""
+        return tuple(total // 2 for total in self._padding())
+
+
+def _pair(name: str, values: Any, remedy: str) -> tuple[int, int]:
+    integers = as_integers(name, values, remedy)
+    if len(integers) == 1 and name == "stride":
+        integers = integers * 2
+    if len(integers) != 2 or min(integers) < 1:
+        raise ValueError(f"{name} must be two positive integers, found {values!r}; {remedy}.")
+    return integers[0], integers[1]

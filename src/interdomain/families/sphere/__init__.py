@@ -1,0 +1,4 @@
+"""Functions on the sphere, or of inputs lifted to it: zonal kernels, their harmonics and units.
+
+What is computed without GPflow is in ``mathematics``.
+"""

@@ -1,0 +1,252 @@
+"""Hidden units of a neural network as inducing variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from ..._arguments import Array, check_num_inducing, check_size, filled_matrix, instance, integer
+from ...core.clustering import k_means
+from ...core.family import with_jitter
+from ...linalg import Full, StructuredOperator
+from .growth import lifted_rows
+from .kernel import ZonalKernel
+from .mathematics.activations import Activation, resolve_activation
+from .mathematics.dimensions import num_harmonics, validate_dimension, validate_max_degree
+from .mathematics.zonal_series import zonal_series
+from .on_sphere import OnSphere, inverse_eigenvalues
+
+
+class ActivationFeatures(OnSphere):
+    """Projections of f on the hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
+
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel (Dutordoir et al. 2021; Tiao et al. 2023, eqs. 6
+    and 7). phi_m is the unit with the direction z_m, times the kernel's radial factor, and summed
+    over the degrees up to ``max_degree`` that both the activation and the kernel have:
+
+        Kuf[m, n] = r^p sum_l a_l N(d, l) P_l(z_m^T x_n / r),
+        Kuu[m, n] = sum_l a_l^2 / lambda_l N(d, l) P_l(z_m^T z_n) / variance,
+
+    with the coefficients a_l of the activation and the eigenvalues lambda_l of the kernel. So phi
+    is what a network with this activation computes, smoothed by the cut at ``max_degree``. (Both
+    sums end at the same degree. The whole activation in Kuf, together with a sum in Kuu that has to
+    end, would be an invalid prior with negative variances.)
+
+    What the units cannot represent stays in the variance of f: degrees that the kernel has and the
+    activation lacks, and those above ``max_degree``. :func:`interdomain.diagnostics.spectrum` shows
+    how much that is; :class:`interdomain.models.OrthogonalSVGP` recovers it with a second set of
+    inducing variables.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
+    >>> units = idm.inducing_variables.ActivationFeatures.from_data(kernel, X, 10, "relu", 6)
+    >>> units.Z.shape  # the last column is that of the bias
+    TensorShape([10, 3])
+    >>> points = gpflow.inducing_variables.InducingPoints(X[:5])
+    >>> model = idm.models.OrthogonalSVGP(kernel, gpflow.likelihoods.Gaussian(), units, points)
+    >>> model.q_mu.shape, model.q_mu_orthogonal.shape
+    (TensorShape([10, 1]), TensorShape([5, 1]))
+
+    Only the directions of Z matter; all lengths are set to one at the start. A gradient has no
+    component along z, so the steps of an optimiser make z a little longer and never shorter.
+
+    :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
+        ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
+        sphere themselves, d is the dimension of the space around it.)
+    :param activation: "relu", "softplus", "gelu" or "erf"; one of :mod:`interdomain.sphere` such as
+        ``Softplus(sharpness=3.0)``; or any function of a tensor (see
+        :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
+    :param max_degree: The highest degree of the sums.
+    :param allow_large: Whether to allow a ``max_degree`` whose coefficients need more than 4 GiB.
+    :ivar dimension: The dimension d of the space around the sphere.
+    :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
+        unknown, or there are more units than the degrees have harmonics.
+    """
+
+    relative_jitter = True
+
+    def __init__(
+        self,
+        Z: TensorType,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.activation = resolve_activation(activation)
+        self.max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        if isinstance(Z, (gpflow.Parameter, tf.Variable)):
+            _unit_rows(Z.numpy())
+            self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
+        else:
+            self.Z = gpflow.Parameter(_unit_rows(Z))
+        self.dimension = int(self.Z.shape[-1])
+        degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        self._validate_rank(degrees, "the activation has")
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: ZonalKernel,
+        X: TensorType,
+        num_inducing: int,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        allow_large: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> ActivationFeatures:
+        """Make units that point at the data: at the centres of k-means on the sphere.
+
+        :param kernel: The zonal kernel they will be used with; its weight and bias variances place
+            the data on the sphere.
+        :param X: Inputs ``[N, D]``.
+        :param num_inducing: The number M of units.
+        :param seed: Seed of k-means.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
+            constructor.
+        """
+        remedy = (
+            "activation features need one of interdomain.kernels.ArcCosine, SphericalMatern32, ..."
+        )
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
+        unit, _ = lifted_rows(kernel, X)
+        Z = k_means(unit, num_inducing, seed=seed)
+        return cls(Z, activation, max_degree, allow_large=allow_large, name=name)
+
+    @classmethod
+    def random(
+        cls,
+        input_dim: int,
+        num_inducing: int,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        allow_large: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> ActivationFeatures:
+        """Make units with random directions, uniformly distributed on the sphere.
+
+        :param input_dim: The dimension d - 1 of the sphere. For lifted inputs this is the number D
+            of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
+        :param num_inducing: The number M of units.
+        :param seed: Seed of the directions.
+        :param allow_large: Whether to allow units, or covariances of them with 1,000 rows, that
+            take more than 4 GiB; and as for the constructor.
+        :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
+        """
+        columns = integer("input_dim", input_dim, at_least=1)
+        count = integer("num_inducing", num_inducing, at_least=1)
+        what = f"{count:,} units over {columns:,} columns"
+        check_size("num_inducing, input_dim", what, count * columns, allow_large=allow_large)
+        check_num_inducing("num_inducing", count, "units", allow_large=allow_large)
+        directions = np.random.default_rng(seed).normal(size=(count, columns + 1))
+        return cls(directions, activation, max_degree, allow_large=allow_large, name=name)
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of units."""
+        return int(self.Z.shape[0])
+
+    @property
+    def directions(self) -> tf.Tensor:
+        """The directions of the units as unit vectors, ``[M, d]``."""
+        return tf.math.l2_normalize(self.Z, axis=-1, epsilon=0.0)
+
+    def degrees(self, kernel: ZonalKernel) -> tuple[int, ...]:
+        """The degrees up to ``max_degree`` that both the activation and the kernel have.
+
+        :raises ValueError: If they have fewer harmonics than there are units.
+        """
+        carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
+        own = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        degrees = tuple(degree for degree in own if degree in carried)
+        self._validate_rank(degrees, f"the activation has in common with {type(kernel).__name__}")
+        return degrees
+
+    def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
+        """``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, p being the kernel's radial power."""
+        scale, unit = self.radial_and_unit(kernel, X)
+        t = tf.tensordot(self.directions, unit, [[-1], [-1]])
+        return self.truncated_activation(kernel, t) * scale
+
+    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
+        """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
+
+        ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS,
+        from less than one to more than 1e12, where that of a kernel matrix is its variance.
+        """
+        products = self.inner_products(self, kernel)
+        return Full(with_jitter(products, jitter, relative=True))
+
+    def truncated_activation(self, kernel: ZonalKernel, t: tf.Tensor) -> tf.Tensor:
+        """``sum_l a_l N(d, l) P_l(t)``: the activation of units as Kuf has it, of cosines t."""
+        degrees = self.degrees(kernel)
+        coefficients = self.activation.coefficients(self.dimension, degrees)
+        weights = np.zeros(degrees[-1] + 1)
+        counts = [num_harmonics(self.dimension, degree) for degree in degrees]
+        weights[list(degrees)] = coefficients * counts
+        return zonal_series(t, tf.constant(weights, t.dtype), self.dimension)
+
+    def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
+        """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``, over the
+        degrees that both have.
+
+        ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance``, with the coefficients a_l
+        and b_l of their activations.
+        """
+        common = set(other.degrees(kernel))
+        degrees = tuple(degree for degree in self.degrees(kernel) if degree in common)
+        directions = self.directions
+        others = directions if other is self else other.directions
+        t = tf.matmul(directions, others, transpose_b=True)
+        if not degrees:
+            return tf.zeros_like(t)
+        products = self.activation.coefficients(self.dimension, degrees)
+        products = products * other.activation.coefficients(self.dimension, degrees)
+        products *= [num_harmonics(self.dimension, degree) for degree in degrees]
+        eigenvalues = kernel.eigenvalues(self.dimension, degrees)
+        inverse = inverse_eigenvalues(kernel, eigenvalues, squared=False)
+        weights = tf.scatter_nd(
+            [[degree] for degree in degrees],
+            tf.constant(products, inverse.dtype) * inverse,
+            [degrees[-1] + 1],
+        )
+        return zonal_series(t, weights, self.dimension)
+
+    def _validate_rank(self, degrees: tuple[int, ...], whose: str) -> None:
+        rank = sum(num_harmonics(self.dimension, degree) for degree in degrees)
+        if self.num_inducing > rank:
+            raise ValueError(
+                f"Z has {self.num_inducing} rows, but the degrees up to max_degree = "
+                f"{self.max_degree} that {whose}, {list(degrees)}, have {rank} harmonics in "
+                f"dimension {self.dimension}, and no more units can be linearly independent; pass "
+                f"at most {rank} rows, or a higher max_degree."
+            )
+
+
+def _unit_rows(Z: TensorType) -> Array:
+    values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
+    try:
+        validate_dimension(values.shape[1])
+    except ValueError as error:
+        raise ValueError(f"Z has {values.shape[1]} columns: {error}") from None
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    if np.any(lengths == 0):
+        raise ValueError(
+            "Z must have no rows of zeros, which have no direction, found "
+            f"{np.count_nonzero(lengths == 0)}; pass Z without them."
+        )
+    unit: Array = values / lengths
+    return unit

@@ -1,0 +1,155 @@
+"""Which harmonics have the most prior variance over some data: a set that grows best first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+import numpy as np
+import tensorflow as tf
+
+from ..._arguments import Array, IntArray
+from ...linalg.diagonal import least_eigenvalue
+from .kernel import ZonalKernel
+from .mathematics.dimensions import chains_of
+from .mathematics.harmonic_squares import HarmonicSquares, Raises
+
+MAX_ROWS = 2_000
+"""The rows over which variances are averaged: of more, these many are drawn."""
+
+NEGLIGIBLE_SHARE = 1e-12
+"""Of the prior variance over the rows: harmonics with less are not taken."""
+
+LONGEST_GAP = 8
+"""So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
+
+
+def sampled_rows(X: Array) -> Array:
+    """Rows of X, always the same ones, in their order."""
+    if len(X) <= MAX_ROWS:
+        return X
+    drawn = np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False)
+    return X[np.sort(drawn)]
+
+
+def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
+    """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
+
+    :raises ValueError: If they are not finite, or not on the sphere where the kernel expects that.
+    """
+    inputs, _ = kernel.slice(tf.constant(X, kernel.variance.dtype), None)
+    kernel.lift.validate("X", inputs.numpy())
+    kernel.lift.warn("X", inputs.numpy())
+    radius, unit = kernel.to_sphere(inputs)
+    scale = kernel.radial_factor(radius[:, 0], kernel.radial_power).numpy().astype(float)
+    unit = unit.numpy().astype(float)
+    if not (np.all(np.isfinite(scale)) and np.all(np.isfinite(unit)) and np.all(scale > 0)):
+        raise ValueError(
+            f"X must have a finite variance under the kernel, found entries up to "
+            f"{np.max(np.abs(X)):.3g}; standardise its columns, or lower weight_variances."
+        )
+    weights = (scale / np.max(scale)) ** 2
+    return unit, weights / np.sum(weights)
+
+
+def columns_by_scale(unit: Array, weights: Array) -> tuple[int, ...]:
+    """The coordinates without the last, often the bias, by their second moments, least first."""
+    moments = weights @ unit[:, :-1] ** 2
+    return tuple(np.argsort(moments, kind="stable").tolist())
+
+
+def grown_chains(
+    kernel: ZonalKernel, unit: Array, weights: Array, num_inducing: int, max_degree: int | None
+) -> IntArray:
+    """The chains of at most so many harmonics, grown from the constant one by single raises.
+
+    One is looked at when all that are one raise below it are in, so that few of a high degree are;
+    of those looked at, the one with the largest variance over the rows is next. Harmonics of
+    degrees that the kernel lacks are stepping stones: passed at once, and not taken.
+
+    :param unit: Unit vectors ``[N, d]``, the coordinates in the order of the chains.
+    :param weights: The share of each row in the prior variance, ``[N]``.
+    :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
+    """
+    dimension = unit.shape[1]
+    squares, spectrum = HarmonicSquares(unit, weights), Spectrum(kernel, dimension, max_degree)
+    waiting: list[tuple[float, int, Raises]] = []
+    num_below: Counter[Raises] = Counter()
+    taken: list[Raises] = []
+
+    def look_at(raises: Raises) -> None:
+        degree = sum(abs(a) for _, a in raises)
+        eigenvalue = spectrum.from_degree(degree)
+        share = squares.mean(raises) * eigenvalue if eigenvalue > 0 else 0.0
+        if share >= NEGLIGIBLE_SHARE:
+            # Equal ones differ by rounding, which must not decide.
+            rank = -float(f"{share:.9e}") if spectrum.has_degree(degree) else -np.inf
+            heappush(waiting, (rank, degree, raises))
+
+    look_at(())
+    while waiting and len(taken) < num_inducing:
+        rank, _, raises = heappop(waiting)
+        if rank > -np.inf:
+            taken.append(raises)
+        for above in _raised(raises, dimension):
+            num_below[above] += 1
+            if num_below[above] == len(above):
+                del num_below[above]
+                look_at(above)
+    dense = np.zeros((len(taken), dimension - 1), np.int64)
+    for row, raises in enumerate(taken):
+        for j, a in raises:
+            dense[row, j - 2] = a
+    return chains_of(dense)
+
+
+def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
+    """All harmonics one raise above."""
+    place = 0
+    for j in range(2, dimension + 1):
+        below, above = raises[:place], raises[place:]
+        if above and above[0][0] == j:
+            a = above[0][1]
+            yield (*below, (j, a + 1 if a > 0 else a - 1), *above[1:])
+            place += 1
+        else:
+            yield (*below, (j, 1), *above)
+            if j == 2:
+                yield (*below, (j, -1), *above)
+
+
+class Spectrum:
+    """The eigenvalues of a kernel, of more and more degrees, as they are asked for."""
+
+    def __init__(self, kernel: ZonalKernel, dimension: int, max_degree: int | None) -> None:
+        self._kernel, self._dimension, self._max_degree = kernel, dimension, max_degree
+        self._eigenvalues: dict[int, float] = {}
+        self._reach = -1
+
+    def has_degree(self, degree: int) -> bool:
+        """Whether harmonics of this degree can be taken."""
+        self._extend(degree)
+        return degree in self._eigenvalues
+
+    def from_degree(self, degree: int) -> float:
+        """The eigenvalue of a degree, or else of the next one that the kernel has; 0 if none."""
+        self._extend(degree)
+        for following in range(degree, degree + LONGEST_GAP + 1):
+            if following in self._eigenvalues:
+                return self._eigenvalues[following]
+        return 0.0
+
+    def _extend(self, degree: int) -> None:
+        """Some degrees more than needed, twice as many each time."""
+        ahead = degree + LONGEST_GAP
+        if ahead <= self._reach or self._reach == self._max_degree:
+            return
+        reach = 2 * ahead
+        self._reach = reach if self._max_degree is None else min(reach, self._max_degree)
+        degrees = self._kernel.nonzero_degrees(self._dimension, self._reach)
+        if degrees:
+            values = self._kernel.eigenvalues(self._dimension, degrees)
+            # With the least one in its place, a harmonic explains more than there is.
+            found = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
+            self._eigenvalues = dict(zip(degrees, found.tolist(), strict=True))

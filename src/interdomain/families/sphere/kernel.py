@@ -1,0 +1,277 @@
+"""Zonal kernels: data are on a sphere, or lifted to one, where the angle alone matters."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
+
+from ..._arguments import choice
+from ..._tracing import unconverted
+from ...core.columns import select_columns
+from ...core.diagonals import DiagonalTerm
+from ...core.parameters import positive_parameter
+from .lifts import LIFTS, Lift
+from .mathematics.dimensions import num_harmonics
+from .mathematics.funk_hecke import funk_hecke_coefficients
+
+
+class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """Base class of zonal kernels: inputs are lifted to a sphere, where only their angle matters.
+
+    An input x of D columns is scaled and given a bias, ``x~ = (sqrt(weight_variances) x,
+    sqrt(bias_variance))``, and split into its radius r and its direction on the sphere S^{d-1},
+    d = D + 1. Then
+
+        K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
+
+    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are on a sphere
+    themselves need no lift: with ``inputs="unit_vectors"`` they are the directions, d = D, and with
+    ``inputs="degrees"`` the latitudes and longitudes of points of the globe, d = 3. Then the radius
+    is one, and ``radial_power`` has no effect. The eigenfunctions of kappa are the spherical
+    harmonics, as for every zonal kernel; its eigenvalues lambda_l are its own: kappa(t) is the sum
+    of ``lambda_l N(d, l) P_l(t)``.
+
+    To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
+    :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
+    about 1e-15. If some are zero, override :meth:`has_degree`.
+
+    :param variance: Positive scalar; ``K(x, x) = variance r^(2 radial_power)``.
+    :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
+        kernel vary faster along a column. 1 by default; only with ``inputs="euclidean"``.
+    :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
+        sphere. 1 by default; only with ``inputs="euclidean"``.
+    :param inputs: What the columns of X are: "euclidean" for columns to be lifted; "unit_vectors"
+        for the entries of vectors of length one; "degrees" for latitude and longitude in degrees,
+        in this order (data in the other order take ``active_dims=[1, 0]``).
+    :param active_dims: Columns of X to use; all by default.
+    :raises ValueError: If a parameter is not finite and positive or has another shape,
+        ``weight_variances`` does not fit ``active_dims``, or ``weight_variances`` or
+        ``bias_variance`` is given for inputs that are not lifted. When called, for NumPy arrays
+        with latitudes beyond 90 degrees or with vectors whose length is not one; tensors are not
+        checked.
+    """
+
+    radial_power: float = 1.0
+    """The power of r r' in the kernel."""
+
+    kinks: tuple[float, ...] = ()
+    """Values of t in (-1, 1) where the shape function is not smooth, for the quadrature."""
+
+    def __init__(
+        self,
+        *,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        remedy = "pass one number"
+        self.variance = positive_parameter("variance", variance, remedy=remedy)
+        self.inputs = choice("inputs", inputs, tuple(LIFTS))
+        self.lift.make_parameters(self, weight_variances, bias_variance)
+        if self.ard:
+            self._validate_ard_active_dims(self.weight_variances)
+
+    weight_variances: gpflow.Parameter
+    """The weight variances of the columns, ``[]`` or ``[D]``; only with ``inputs="euclidean"``."""
+
+    bias_variance: gpflow.Parameter
+    """The variance of the bias, a scalar; only with ``inputs="euclidean"``."""
+
+    @property
+    def lift(self) -> Lift:
+        """How inputs are mapped to the sphere."""
+        return LIFTS[self.inputs]
+
+    @property
+    def ard(self) -> bool:
+        """Whether each input column has a weight variance of its own."""
+        weights = getattr(self, "weight_variances", None)
+        return weights is not None and bool(weights.shape.rank > 0)
+
+    def sphere_dimension(self, num_columns: int) -> int:
+        """The dimension d of the space around the sphere for inputs of so many columns (after
+        ``active_dims``).
+
+        :raises ValueError: If inputs of this kind have another number of columns.
+        """
+        return self.lift.dimension(num_columns, "num_columns")
+
+    @abc.abstractmethod
+    @check_shapes(
+        "t: [any...]",
+        "return: [any...]",
+    )
+    def shape_function(self, t: TensorType) -> tf.Tensor:
+        """kappa at inner products t in [-1, 1] of unit vectors; any shape, kappa(1) = 1."""
+
+    @check_shapes(
+        "return: [L]",
+    )
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
+
+        :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs (see
+            :meth:`sphere_dimension`).
+        :param degrees: The degrees l.
+        """
+        dtype = self.variance.dtype
+        return funk_hecke_coefficients(
+            self.shape_function, dimension, degrees, breaks=self.kinks, dtype=dtype
+        )
+
+    def has_degree(self, dimension: int, degree: int) -> bool:
+        """Whether the eigenvalue of a degree is nonzero, by the formula of the kernel."""
+        return True
+
+    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
+        """The degrees up to ``max_degree`` that carry variance."""
+        degrees = range(max_degree + 1)
+        return tuple(degree for degree in degrees if self.has_degree(dimension, degree))
+
+    @check_shapes(
+        "return: [L]",
+    )
+    def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
+        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` that each degree up to ``max_degree``
+        carries, ``[max_degree + 1]``."""
+        degrees = self.nonzero_degrees(dimension, max_degree)
+        multiplicities = [num_harmonics(dimension, degree) for degree in degrees]
+        eigenvalues = self.eigenvalues(dimension, degrees)
+        shares = tf.constant(multiplicities, eigenvalues.dtype) * eigenvalues
+        return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
+
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        """kappa on S^{d-1}; the same for every d unless a subclass overrides this method."""
+        return self.shape_function(t)
+
+    def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
+        t = cosines(unit, unit2)
+        if type(self).shape_in_dimension is ZonalKernel.shape_in_dimension:
+            return self.shape_function(t)
+        return self.shape_in_dimension(t, sphere_dimension(unit))
+
+    @check_shapes(
+        "X: [batch..., N, D]",
+        "return[0]: [batch..., N, 1]",
+        "return[1]: [batch..., N, E]",
+    )
+    def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """Lift inputs, already sliced to ``active_dims``, to radii and unit vectors.
+
+        :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, d]``.
+        :raises ValueError: If the number of columns is not that of ``weight_variances``, or not two
+            with ``inputs="degrees"``.
+        """
+        return self.lift.to_sphere(self, X)
+
+    def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """The active columns on the sphere, checked where they are a user's numbers: a tensor may
+        be of points in training, which a step has taken over a pole."""
+        columns = select_columns(self, X)
+        if isinstance(X, np.ndarray) and tf.executing_eagerly():
+            self.lift.validate("X", columns.numpy())
+        return self.to_sphere(columns)
+
+    def radial_factor(self, radius: tf.Tensor, power: float) -> tf.Tensor:
+        """``radius ** power``, without an operation for the powers zero and one."""
+        if power == 0:
+            return tf.ones_like(radius)
+        return radius if power == 1 else radius**power
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        radius, unit = self._lifted(X)
+        scale = self.radial_factor(radius, self.radial_power)
+        if X2 is None:
+            kappa = self._kappa_of_pairs(unit)
+            scales = tf.matmul(scale, scale, transpose_b=True)
+        else:
+            radius2, unit2 = self._lifted(X2)
+            kappa = self._kappa_of_pairs(unit, unit2)
+            scale2 = self.radial_factor(radius2, self.radial_power)
+            scales = products(scale, scale2)
+        return self.variance * scales * kappa
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        radius, _ = self._lifted(X)
+        return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
+
+    def diagonal_terms(self) -> list[DiagonalTerm]:
+        """The squared radii, to the power, times the variance."""
+
+        def radii(X: tf.Tensor) -> tf.Tensor:
+            radius, _ = self.to_sphere(select_columns(self, X))
+            return self.radial_factor(radius[:, 0], 2 * self.radial_power)
+
+        return [(radii, lambda: tf.convert_to_tensor(self.variance))]
+
+
+class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
+    """A zonal kernel whose shape function depends on the dimension: it is defined by a spectrum."""
+
+    @inherit_check_shapes
+    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
+        """kappa at inner products t on S^{d-1}.
+
+        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
+            of columns plus one. It must be given, because the kernel is defined by a spectrum that
+            depends on it.
+        :raises ValueError: If ``dimension`` is missing.
+        """
+        if dimension is None:
+            raise ValueError(
+                f"dimension must be given for the shape function of {type(self).__name__}, which "
+                "depends on it, found None; pass dimension=D + 1, for D input columns."
+            )
+        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
+
+    @abc.abstractmethod
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        """kappa on S^{d-1}."""
+
+
+def sphere_dimension(unit: tf.Tensor) -> int:
+    """The dimension d of the space that unit vectors ``[..., d]`` are in.
+
+    :raises ValueError: If the number of columns of X, and so d, is not known.
+    """
+    dimension = unit.shape[-1]
+    if dimension is None:
+        raise ValueError(
+            "X must have a known number of columns, found none; pass it through "
+            "tf.ensure_shape(X, [None, D])."
+        )
+    return int(dimension)
+
+
+def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+    """The inner products of all pairs of unit vectors; of each batch with itself, if there are no
+    others."""
+    if unit2 is not None:
+        return products(unit, unit2)
+    t = tf.matmul(unit, unit, transpose_b=True)
+    # Exactly one: at one some shape functions have a root, which would turn a rounding error of
+    # 1e-16 into one of 1e-8, and a diverging slope.
+    return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
+
+
+def products(rows: tf.Tensor, rows2: tf.Tensor) -> tf.Tensor:
+    """The inner products of all pairs of rows."""
+    if rows.shape.rank == rows2.shape.rank == 2:  # a tenth of the operations
+        return tf.matmul(rows, rows2, transpose_b=True)
+    return tf.tensordot(rows, rows2, [[-1], [-1]])

@@ -1,0 +1,165 @@
+"""Counting the spherical harmonics of S^{d-1}, and the chains of degrees that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from ...._arguments import IntArray, as_integer, check_size, different_rows, integer, items, short
+
+MAX_FACTORS = 100_000
+"""The largest number of factors of a binomial coefficient that is computed in reasonable time."""
+
+
+def num_harmonics(dimension: int, degree: int) -> int:
+    """The number N(d, l) of linearly independent harmonics of one degree on S^{d-1}.
+
+    :param dimension: Dimension d >= 2 of the space around the sphere.
+    :param degree: Degree l >= 0.
+    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0, or both are above 100,000.
+    """
+    dimension, degree = validate_dimension(dimension), integer("degree", degree, at_least=0)
+    if min(dimension, degree) > MAX_FACTORS:
+        raise ValueError(
+            f"degree: the number of harmonics of degree {degree} in dimension {dimension} has too "
+            f"many digits to be computed; one of the two must be at most {MAX_FACTORS:,}."
+        )
+    below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
+    return comb(dimension + degree - 1, degree) - below
+
+
+def validate_dimension(dimension: int) -> int:
+    """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
+    found = as_integer(dimension)
+    if found is None or found < 2:
+        rule = "2 or more" if found is not None else "an integer of 2 or more"
+        raise ValueError(
+            f"dimension must be {rule}, found {short(dimension)}; pass the dimension of the "
+            "space around the sphere, the number of input columns plus one."
+        )
+    return found
+
+
+def validate_max_degree(max_degree: int, *, allow_large: bool) -> int:
+    """Check a highest degree.
+
+    :raises ValueError: Unless it is an integer of 0 or more, and small enough for a quadrature of
+        the coefficients of all degrees up to it, which needs a matrix of as many rows and columns.
+    """
+    found = integer("max_degree", max_degree, at_least=0)
+    what = f"the quadrature for {found + 1:,} degrees"
+    check_size("max_degree", what, float(found + 1) ** 2, allow_large=allow_large)
+    return found
+
+
+def validate_degrees(degrees: Sequence[int], *, allow_large: bool = False) -> tuple[int, ...]:
+    """The degrees as a tuple of ints.
+
+    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0; or
+        as :func:`validate_max_degree`.
+    """
+    remedy = "pass for example range(max_degree + 1)"
+    if isinstance(degrees, range) and len(degrees):
+        validate_max_degree(max(degrees[0], degrees[-1]), allow_large=allow_large)
+    given = items("degrees", degrees, "a list of integers")
+    values = [_whole(value) for value in given]
+    found = tuple(value for value in values if value is not None and value >= 0)
+    if not values or len(found) < len(values):
+        raise ValueError(
+            f"degrees must be integers of 0 or more, found {short(tuple(given))}; {remedy}."
+        )
+    if any(b <= a for a, b in zip(found, found[1:], strict=False)):
+        raise ValueError(f"degrees must be increasing, without repeats, found {found}; {remedy}.")
+    validate_max_degree(found[-1], allow_large=allow_large)
+    return found
+
+
+def _whole(value: object) -> int | None:
+    """An integer, also where it is written as a float."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return int(value)
+    return as_integer(value)
+
+
+# Labels of spherical harmonics: chains of degrees. A harmonic of the basis of
+# ``harmonics`` on S^{d-1} is named by its degrees in the first two, three,
+# ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the
+# cosine, one below zero the sine of that many turns in the plane of the first two coordinates. The
+# differences of a chain say by how much each coordinate raises the degree. They can be any
+# integers of 0 or more (the first has a sign), so that harmonics are the points of a lattice: the
+# neighbours of a harmonic raise the degree once more.
+
+
+def raises_of(chains: IntArray) -> IntArray:
+    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``. The first
+    column has the sign of ``k_2``."""
+    raises = chains.copy()
+    raises[:, 1:] -= np.abs(chains[:, :-1])
+    return raises
+
+
+def chains_of(raises: IntArray) -> IntArray:
+    """The opposite of :func:`raises_of`."""
+    chains: IntArray = np.cumsum(np.abs(raises), axis=1)
+    chains[:, 0] = raises[:, 0]
+    return chains
+
+
+def degrees_of(chains: IntArray) -> IntArray:
+    """The degree l of each harmonic, ``[M]``."""
+    degrees: IntArray = np.abs(chains[:, -1])
+    return degrees
+
+
+def chains_of_degree(dimension: int, degree: int) -> IntArray:
+    """All chains of one degree ``[N(d, l), d - 1]``, in the order of ``spherical_harmonics``."""
+    raises = np.zeros((1, dimension - 1), np.int64)
+    for l in range(1, degree + 1):
+        planar = np.zeros((2, dimension - 1), np.int64)
+        planar[:, 0] = l, -l
+        blocks = [planar]
+        for j in range(3, dimension + 1):
+            count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
+            block = raises[:count].copy()
+            block[:, j - 2] += 1
+            blocks.append(block)
+        raises = np.concatenate(blocks)
+    return chains_of(raises)
+
+
+def validate_chains(chains: Any, dimension: int) -> IntArray:
+    """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
+    remedy = (
+        f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
+        "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
+    )
+    rule = f"integers [M, {dimension - 1}]"
+    found = different_rows("chains", chains, rule, dimension - 1, remedy)
+    raises = raises_of(found)
+    wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"chains must not decrease along a row, found {short(found[wrong[0]].tolist())} in row "
+            f"{wrong[0]}; {remedy}."
+        )
+    return found
+
+
+def neighbours_of(chains: IntArray) -> IntArray:
+    """The neighbours of some chains, ``[C, d - 1]``: new chains that raise the degree of one of
+    them by one, at any coordinate. Neighbours of the first chains come first."""
+    raises = raises_of(chains)
+    seen = set(map(tuple, raises.tolist()))
+    found: list[tuple[int, ...]] = []
+    for row in raises.tolist():
+        signs = (1, -1) if row[0] == 0 else (int(np.sign(row[0])),)
+        steps = [(0, sign) for sign in signs] + [(j, 1) for j in range(1, len(row))]
+        for place, step in steps:
+            other = (*row[:place], row[place] + step, *row[place + 1 :])
+            if other not in seen:
+                seen.add(other)
+                found.append(other)
+    return chains_of(np.array(found, np.int64).reshape([len(found), chains.shape[1]]))

@@ -1,0 +1,121 @@
+"""Points of the globe: latitude and longitude in degrees, and unit vectors in R^3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from ...._arguments import Array, numeric, warn
+
+FORM = "an array [..., 2] of latitude and longitude in degrees"
+
+
+@check_shapes(
+    "latitude_longitude: [batch..., 2]",
+    "return: [batch..., 3]",
+)
+def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
+    """Unit vectors of points of the globe, ``(cos(lat) cos(lon), cos(lat) sin(lon), sin(lat))``.
+
+    Angles are reduced to quarters of a turn before their sine and cosine are taken: longitudes of
+    180 and -180 degrees give the same result to the last bit, and a pole is exactly ``(0, 0, 1)``
+    or ``(0, 0, -1)``, whatever the longitude. The function can be compiled, and its gradients exist
+    everywhere.
+
+    >>> import interdomain as idm
+    >>> idm.sphere.unit_vectors([[90.0, 12.0], [0.0, 180.0], [0.0, -180.0]]).numpy().tolist()
+    [[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]
+
+    :param latitude_longitude: Latitude, from -90 to 90, and longitude, any number, in degrees.
+    :return: In the float type of the argument, float64 for integers and lists. The first axis is at
+        longitude 0 on the equator, the second at longitude 90 degrees east, the third at the north
+        pole.
+    :raises ValueError: If an entry is not finite or a latitude is beyond 90 degrees. Tensors whose
+        values are not known while a function is compiled are not checked.
+    :warns UserWarning: If the angles look like radians.
+    """
+    X = _as_floats(latitude_longitude)
+    values = tf.get_static_value(X)
+    if values is not None:
+        check_latitude_longitude("latitude_longitude", values)
+        warn_of_radians("latitude_longitude", values)
+    return on_the_globe(X)
+
+
+@check_shapes(
+    "unit: [batch..., 3]",
+    "return: [batch..., 2]",
+)
+def latitude_longitude(unit: Any) -> tf.Tensor:
+    """Latitude and longitude in degrees of vectors in R^3: the inverse of :func:`unit_vectors`.
+
+    :param unit: Vectors of any positive length.
+    :return: Latitude from -90 to 90 and longitude from -180 to 180. At a pole the longitude is
+        arbitrary.
+    """
+    unit = _as_floats(unit)
+    x, y, z = unit[..., 0], unit[..., 1], unit[..., 2]
+    latitude = tf.atan2(z, tf.sqrt(x * x + y * y))
+    return tf.stack([latitude, tf.atan2(y, x)], axis=-1) * (180 / np.pi)
+
+
+def on_the_globe(X: tf.Tensor) -> tf.Tensor:
+    """:func:`unit_vectors` of a tensor of floats, without checks. A latitude beyond 90 degrees
+    gives a point on the other side of the pole."""
+    sine, cosine = _sine_and_cosine(X)
+    along, height = cosine[..., 0], sine[..., 0]
+    return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
+
+
+def _sine_and_cosine(degrees: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Of the nearest quarter of a turn, exact, and of what is left, at most 45 degrees."""
+    quarters = tf.stop_gradient(tf.round(degrees / 90))
+    rest = (degrees - 90 * quarters) * (np.pi / 180)
+    sine, cosine = tf.sin(rest), tf.cos(rest)
+    place = tf.math.floormod(quarters, 4)  # a float, which holds more turns than an integer
+    swapped = tf.math.floormod(quarters, 2) > 0
+    sine, cosine = tf.where(swapped, cosine, sine), tf.where(swapped, sine, cosine)
+    # The sum takes the sign from a zero.
+    sine = tf.where(place >= 2, -sine, sine) + 0.0
+    return sine, tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
+
+
+def check_latitude_longitude(name: str, X: Array) -> None:
+    """:raises ValueError: Unless all are finite and the first column is of latitudes."""
+    X = np.asarray(X)
+    if not np.all(np.isfinite(X)):
+        raise ValueError(
+            f"{name} must be finite, found {np.count_nonzero(~np.isfinite(X))} entries that are "
+            "not; pass the rows without NaN and infinite entries."
+        )
+    latitudes = X[..., 0]
+    beyond = int(np.count_nonzero(np.abs(latitudes) > 90))
+    if beyond:
+        raise ValueError(
+            f"{name} must have latitudes from -90 to 90 degrees in its first column, found "
+            f"{np.min(latitudes):.6g} to {np.max(latitudes):.6g} there, {beyond:,} of "
+            f"{latitudes.size:,} beyond; pass latitude and longitude in this order."
+        )
+
+
+def warn_of_radians(name: str, X: Array) -> None:
+    """Warn if there are several points and all of them would fit on a globe in radians."""
+    X = np.asarray(X).reshape([-1, 2])
+    varies = len(X) > 1 and np.all(np.ptp(X, axis=0) > 0) and np.any(X != np.round(X))
+    latitude, longitude = np.max(np.abs(X), axis=0, initial=0)
+    if varies and latitude <= np.pi / 2 and longitude <= 2 * np.pi:
+        warn(
+            f"{name}: latitudes up to {latitude:.3g} and longitudes up to {longitude:.3g} degrees "
+            "look like radians; pass degrees, as of numpy.degrees(X). (Points that are all so near "
+            "to latitude 0, longitude 0 are right.)"
+        )
+
+
+def _as_floats(X: Any) -> tf.Tensor:
+    if not tf.is_tensor(X) and not isinstance(X, tf.Variable):
+        X = numeric("latitude_longitude", X, FORM)
+    X = tf.convert_to_tensor(X)
+    return X if X.dtype.is_floating else tf.cast(X, tf.float64)

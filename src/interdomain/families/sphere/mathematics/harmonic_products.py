@@ -1,0 +1,300 @@
+"""Chosen spherical harmonics, without all the others of their degrees.
+
+A harmonic is a product: each coordinate ``x_j`` that raises the degree, from k to k + a, gives a
+factor that depends on ``(j, k, a)`` alone, a polynomial in ``x_j`` and ``r_j^2``,
+
+    p_a = (x_j p_{a-1} - b_{a-1} r_j^2 p_{a-2}) / b_a,     r_j^2 = x_1^2 + ... + x_j^2,
+
+with the coefficients of :func:`.harmonics.jacobi_coefficient`; the first two
+coordinates give the real and imaginary parts of ``(x_1 + i x_2)^k``. Few different factors serve
+many harmonics, and a harmonic without its last factor is another one, of lower degree. So the
+factors are computed once, and then each harmonic by **one** multiplication, those with one factor
+first, those with two next, and so on: a row of factors times a row of harmonics. What is computed
+grows with the harmonics asked for (and those they are multiples of), not with all of their degree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from ...._arguments import Array, IntArray
+from ...._tracing import compiled, is_operation_by_operation
+from .dimensions import raises_of
+from .harmonics import jacobi_coefficient, log_seed_norm
+
+Factor = tuple[int, int, int]
+"""(j, k, a): coordinate j raises the degree from k to k + a; for j = 2, a has the sign of k_2."""
+
+
+@dataclass(frozen=True)
+class _Recurrence:
+    """The factors of coordinates from the third on, those with the same (j, k) side by side.
+
+    They are sorted by how far they go, so that those that go on are the first ones.
+
+    :ivar axes: The coordinate j - 1 of each, ``[R]``.
+    :ivar steps: For a = 1, 2, ...: the factors of ``x_j p_{a-1}`` and of ``r_j^2 p_{a-2}``,
+        ``[number that go on, 1]`` each.
+    """
+
+    axes: IntArray
+    steps: tuple[tuple[Array, Array], ...]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to compute some harmonics.
+
+    :ivar planar: For k = 1, 2, ..., the norm of the factors of the first two coordinates.
+    :ivar recurrence: The other factors.
+    :ivar rounds: In each round, for each of its harmonics the row of its last factor, and that of
+        what this multiplies among the harmonics of the round before.
+    :ivar order: Where the harmonics asked for are, one round behind the other; None if they are
+        just all of them.
+    """
+
+    planar: Array
+    recurrence: _Recurrence
+    rounds: tuple[tuple[IntArray, IntArray], ...]
+    order: IntArray | None
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of harmonics of each round; the first is the constant alone."""
+        return [1, *(len(factors) for factors, _ in self.rounds)]
+
+
+def product_order(chains: IntArray) -> IntArray:
+    """The order in which chosen harmonics are cheapest: by their number of factors."""
+    raises = raises_of(chains)
+    keys = np.column_stack([np.count_nonzero(raises, axis=1), np.abs(raises).sum(axis=1), raises])
+    order: IntArray = np.lexsort(keys.T[::-1])
+    return order
+
+
+def _plan(dimension: int, chains: IntArray) -> _Plan:
+    rows: dict[tuple[int, ...], tuple[int, int]] = {(0,) * (dimension - 1): (0, 0)}
+    rounds: list[list[tuple[Factor, int]]] = []
+
+    def row_of(raises: tuple[int, ...]) -> tuple[int, int]:
+        """The round of a harmonic, and where it is there."""
+        found = rows.get(raises)
+        if found is None:
+            last = max(np.flatnonzero(raises))
+            rest = (*raises[:last], *(0,) * (dimension - 1 - last))
+            number, row = row_of(rest)
+            if number == len(rounds):
+                rounds.append([])
+            factor = (int(last) + 2, sum(map(abs, rest)), raises[last])
+            found = rows[raises] = (number + 1, len(rounds[number]))
+            rounds[number].append((factor, row))
+        return found
+
+    places = [row_of(tuple(raises)) for raises in raises_of(chains).tolist()]
+    planar, recurrence, row_of_factor = _factors(
+        dimension, {factor for part in rounds for factor, _ in part}
+    )
+    starts = np.cumsum([0, 1, *(len(part) for part in rounds)])
+    order = np.array([starts[number] + row for number, row in places])
+    return _Plan(
+        planar=planar,
+        recurrence=recurrence,
+        rounds=tuple(
+            (
+                np.array([row_of_factor[factor] for factor, _ in part]),
+                np.array([row for _, row in part]),
+            )
+            for part in rounds
+        ),
+        order=None if np.array_equal(order, np.arange(starts[-1])) else order,
+    )
+
+
+def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, dict[Factor, int]]:
+    """How to compute factors, those included that they follow from, and the row of each."""
+    constants = FactorConstants(dimension)
+    turns = max((abs(a) for j, _, a in wanted if j == 2), default=0)
+    planar = np.array([constants.planar(k) for k in range(1, turns + 1)])
+    signed = [sign * k for k in range(1, turns + 1) for sign in (1, -1)]
+    rows = {(2, 0, a): row for row, a in enumerate(signed)}
+    ends: dict[tuple[int, int], int] = {}
+    for j, k, a in wanted:
+        if j > 2:
+            ends[j, k] = max(ends.get((j, k), 0), a)
+    pairs = sorted(ends, key=lambda pair: (-ends[pair], pair))
+    steps = []
+    for a in range(1, max(ends.values(), default=0) + 1):
+        going_on = [pair for pair in pairs if ends[pair] >= a]
+        first, second = np.zeros((2, len(going_on), 1))
+        for row, (j, k) in enumerate(going_on):
+            rows[j, k, a] = len(rows)
+            first[row], second[row] = constants.step(j, k, a)
+        steps.append((first, second))
+    axes = np.array([j - 1 for j, _ in pairs], np.int64)
+    return planar, _Recurrence(axes, tuple(steps)), rows
+
+
+class FactorConstants:
+    """The numbers in the factors, which make products of them orthonormal on S^{d-1}.
+
+    A harmonic brings ``log_seed_norm(i, k)`` for each coordinate i that leaves its degree at k.
+    With S(j, k) their sum for i = 3, ..., j, all of these together are the sum over its factors of
+    ``S(j, k) - S(j, k + a) + S(d, k + a) - S(d, k)``: each factor has a norm of its own, and a
+    product without its last factor is the orthonormal harmonic of lower degree.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._sums: dict[int, Array] = {}
+
+    def planar(self, k: int) -> float:
+        """What the parts of ``(x_1 + i x_2)^k`` are multiplied by."""
+        return float(np.sqrt(2) * np.exp(self._log_norm(2, 0, k)))
+
+    def step(self, j: int, k: int, a: int) -> tuple[float, float]:
+        """What ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}`` are multiplied by in the factor (j, k, a)."""
+        b = jacobi_coefficient(j, k, a)
+        norm = self._log_norm(j, k, a)
+        first = float(np.exp(norm - self._log_norm(j, k, a - 1))) / b
+        if a == 1:
+            return first, 0.0
+        ratio = jacobi_coefficient(j, k, a - 1) / b
+        return first, float(np.exp(norm - self._log_norm(j, k, a - 2))) * ratio
+
+    def _log_norm(self, j: int, k: int, a: int) -> float:
+        before, after = self._of_degree(k), self._of_degree(k + a)
+        return float(before[j] - after[j] + after[-1] - before[-1])
+
+    def _of_degree(self, degree: int) -> Array:
+        if degree not in self._sums:
+            terms = [log_seed_norm(j, degree) for j in range(3, self._dimension + 1)]
+            self._sums[degree] = np.cumsum([0.0, 0.0, 0.0, *terms])
+        return self._sums[degree]
+
+
+def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
+    """All factors at x ``[d, n]``, one behind the other."""
+    tables = []
+    if len(plan.planar):
+        tables.append(_planar_factors(plan.planar, x[:1], x[1:2]))
+    recurrence = plan.recurrence
+    if recurrence.steps:
+        x_j = tf.gather(x, recurrence.axes)
+        r2_j = tf.gather(tf.cumsum(tf.square(x), axis=0), recurrence.axes)
+        before, last = x_j, tf.ones_like(x_j)
+        for first, second in recurrence.steps:
+            count = len(first)
+            factor, correction = tf.constant(first, x.dtype), tf.constant(second, x.dtype)
+            after = factor * (x_j[:count] * last[:count])
+            if np.any(second):
+                after -= correction * (r2_j[:count] * before[:count])
+            before, last = last, after
+            tables.append(after)
+    return tf.concat(tables, axis=0)
+
+
+def _planar_factors(norms: Array, x_1: tf.Tensor, x_2: tf.Tensor) -> tf.Tensor:
+    """The real and imaginary parts of ``(x_1 + i x_2)^k`` for k = 1, 2, ..., times the norms,
+    ``[2 K, n]``. Powers are multiplied, so that their number doubles at a time."""
+    re, im = x_1, x_2
+    while (count := re.shape[0]) < len(norms):
+        more = min(count, len(norms) - count)
+        a, b, last_re, last_im = re[:more], im[:more], re[-1:], im[-1:]
+        re = tf.concat([re, a * last_re - b * last_im], axis=0)
+        im = tf.concat([im, a * last_im + b * last_re], axis=0)
+    pairs = tf.stack([re, im], axis=1) * tf.constant(norms, x_1.dtype)[:, None, None]
+    return tf.reshape(pairs, [2 * len(norms), tf.shape(x_1)[1]])
+
+
+def _multiply(
+    plan: _Plan, factors: tf.Tensor, scale: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """The harmonics asked for, times ``scale``, and their gradient."""
+    rounds = [scale]
+    for rows, rests in plan.rounds:
+        rounds.append(tf.gather(factors, rows) * _rest(rounds[-1], rests))
+    computed = tf.concat(rounds, axis=0)
+    harmonics = computed if plan.order is None else tf.gather(computed, plan.order)
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        if plan.order is not None:
+            upstream = tf.math.unsorted_segment_sum(upstream, plan.order, sum(plan.counts))
+        parts = tf.split(upstream, plan.counts, axis=0)
+        of_factors = tf.zeros_like(factors)
+        for number in range(len(plan.rounds), 0, -1):
+            rows, rests = plan.rounds[number - 1]
+            part, before = parts[number], rounds[number - 1]
+            of_factors += tf.math.unsorted_segment_sum(
+                part * _rest(before, rests), rows, factors.shape[0]
+            )
+            parts[number - 1] += tf.math.unsorted_segment_sum(
+                part * tf.gather(factors, rows), rests, before.shape[0]
+            )
+        return of_factors, parts[0]
+
+    return harmonics, gradient
+
+
+def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
+    """Those rows; of the one row of the first round, itself."""
+    return harmonics if harmonics.shape[0] == 1 else tf.gather(harmonics, rows)
+
+
+_Evaluation: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+@lru_cache(maxsize=128)
+def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> tuple[_Evaluation, _Evaluation]:
+    """
+    One per (dimension, chains, dtype), from ``[d, n]``, ``[1, n]`` to ``[M, n]``: as it is, and as
+    a function that is traced once.
+    """
+    plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
+
+    @tf.custom_gradient
+    def multiply(
+        factors: tf.Tensor, scale: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+        return _multiply(plan, factors, scale)
+
+    def evaluate(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+        if not plan.rounds:
+            return scale
+        return multiply(_evaluate_factors(plan, x), scale)
+
+    signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
+    return evaluate, compiled(evaluate, input_signature=signature)
+
+
+@check_shapes(
+    "X: [batch..., N, d]",
+    "chains: [M, e]",
+    "scale: [batch..., N]",
+    "return: [M, batch..., N]",
+)
+def chosen_harmonics(
+    X: tf.Tensor, chains: IntArray, *, scale: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Some of the harmonics of :func:`~interdomain.sphere.spherical_harmonics`, in any order.
+
+    :param X: Unit vectors; d is the last dimension, statically known. Off the sphere the harmonics
+        are continued as homogeneous polynomials.
+    :param chains: Valid chains of degrees ``[M, d - 1]``; see :mod:`.dimensions`.
+    :param scale: A factor for each point, by which all its harmonics are multiplied.
+    :return: One row for each harmonic, as in ``Kuf``.
+    """
+    X = tf.convert_to_tensor(X)
+    dimension = X.shape[-1]
+    flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
+    scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
+    plain, traced = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
+    evaluate = plain if is_operation_by_operation() else traced
+    rows = evaluate(tf.transpose(flat), scale[None])
+    return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))

@@ -1,0 +1,289 @@
+"""The real spherical harmonics of any dimension and degree, without angles.
+
+The basis is built dimension by dimension (Dai & Xu, *Approximation Theory and Harmonic Analysis on
+Spheres and Balls*, Theorem 1.5.1), but in "solid" form: every column is a homogeneous polynomial
+of the Cartesian coordinates, so nothing is divided by a radius and no angle is computed. Gradients
+are finite everywhere, at the poles and on zero sub-vectors included.
+
+A harmonic of degree ``l`` is a path of degrees ``k_2 <= k_3 <= ... <= k_d = l``, where ``k_j`` is
+its degree in the first ``j`` coordinates. Let ``j`` be the last dimension that raised the degree
+(``k_j > k_{j-1}``), and ``k = k_{j-1}``. With orthonormal columns the three-term recurrence reads
+
+    Y_l = a x_j Y_{l-1} - c r_j^2 Y_{l-2},      r_j^2 = x_1^2 + ... + x_j^2,
+
+where the two earlier columns have the same path below ``j``. Each column is thus written once,
+from two columns of lower degree. Ordering the columns of one degree by ``j`` makes the parents of
+block ``(l, j)`` a *prefix* of degree ``l - 1`` and the grandparents of its tail a prefix of degree
+``l - 2``, so that slices suffice and nothing is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from scipy.special import betaln
+
+from ...._arguments import Array
+from ...._tracing import compiled
+from .dimensions import num_harmonics, validate_degrees, validate_dimension
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The harmonics of one degree whose degree was last raised by coordinate ``axis``.
+
+    The first ``num_heads`` rows raise the degree by one: they have no grandparent, and share one
+    factor. The ``num_tails`` others have factors of their own.
+    """
+
+    axis: int
+    num_heads: int
+    num_tails: int
+    factor: Array  # a, [num_heads + num_tails, 1]
+    correction: Array  # c, [num_tails, 1]
+
+    @property
+    def num_rows(self) -> int:
+        return self.num_heads + self.num_tails
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How the harmonics of one degree follow from those of the two degrees below."""
+
+    planar_factor: float  # of the two rows that depend on x_1 and x_2 alone
+    blocks: tuple[_Block, ...]
+
+
+def _level(dimension: int, degree: int) -> _Level:
+    # Raising the degree at coordinate j changes the norms that all later coordinates bring:
+    # log_one[j], log_two[j] sum those changes when the parent is one or two degrees lower.
+    log_one, log_two = {dimension: 0.0}, {dimension: 0.0}
+    for j in range(dimension, 2, -1):
+        norm = log_seed_norm(j, degree)
+        log_one[j - 1] = log_one[j] + norm - log_seed_norm(j, degree - 1)
+        log_two[j - 1] = log_two[j] + norm - log_seed_norm(j, max(degree - 2, 0))
+    blocks = []
+    for j in range(3, dimension + 1):
+        num_heads = num_harmonics(j - 1, degree - 1)
+        head_factor = np.exp(log_one[j]) / jacobi_coefficient(j, degree - 1, 1)
+        factors, corrections = [np.full(num_heads, head_factor)], [np.zeros(0)]
+        for seed_degree in range(degree - 2, -1, -1):
+            b_new = jacobi_coefficient(j, seed_degree, degree - seed_degree)
+            b_old = jacobi_coefficient(j, seed_degree, degree - seed_degree - 1)
+            count = num_harmonics(j - 1, seed_degree)
+            factors.append(np.full(count, np.exp(log_one[j]) / b_new))
+            corrections.append(np.full(count, np.exp(log_two[j]) * b_old / b_new))
+        blocks.append(
+            _Block(
+                axis=j - 1,
+                num_heads=num_heads,
+                num_tails=num_harmonics(j, degree - 2) if degree > 1 else 0,
+                factor=np.concatenate(factors)[:, None],
+                correction=np.concatenate(corrections)[:, None],
+            )
+        )
+    planar_factor = np.exp(log_one[2]) * (np.sqrt(2) if degree == 1 else 1.0)
+    return _Level(planar_factor=float(planar_factor), blocks=tuple(blocks))
+
+
+@lru_cache(maxsize=128)
+def _levels(dimension: int, max_degree: int) -> tuple[_Level, ...]:
+    """The recurrences for degrees 1, ..., max_degree."""
+    return tuple(_level(dimension, degree) for degree in range(1, max_degree + 1))
+
+
+def _ascend(
+    levels: tuple[_Level, ...],
+    x: list[tf.Tensor],
+    r2: list[tf.Tensor],
+    scale: tf.Tensor,
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """The harmonics of each degree but the last, ``[N(d, l), n]``, and the rows of the last.
+
+    The last degree, the largest, is nobody's parent, so that its rows need not be joined twice.
+
+    :param x: The d coordinates, ``[1, n]`` each.
+    :param r2: The squared radii of their prefixes, ``[1, n]`` each.
+    :param scale: The harmonic of degree zero, ``[1, n]``, of which all others are multiples.
+    """
+    rows = [scale]
+    harmonics: list[tf.Tensor] = []
+    for degree, level in enumerate(levels, start=1):
+        harmonics.append(tf.concat(rows, axis=0))
+        parents = harmonics[-1]
+        x_1, x_2 = level.planar_factor * x[0], level.planar_factor * x[1]
+        if degree == 1:
+            rows = [x_1 * parents, x_2 * parents]
+        else:
+            re, im = parents[:1], parents[1:2]
+            rows = [x_1 * re - x_2 * im, x_1 * im + x_2 * re]
+        for block in level.blocks:
+            x_j = x[block.axis]
+            rows.append((float(block.factor[0, 0]) * x_j) * parents[: block.num_heads])
+            if block.num_tails:
+                factor = tf.constant(block.factor[block.num_heads :], x_j.dtype)
+                correction = tf.constant(block.correction, x_j.dtype)
+                rows.append(
+                    factor * (x_j * parents[block.num_heads : block.num_rows])
+                    - correction * (r2[block.axis] * harmonics[-2][: block.num_tails])
+                )
+    return harmonics, rows
+
+
+def _descend(
+    levels: tuple[_Level, ...],
+    x: list[tf.Tensor],
+    r2: list[tf.Tensor],
+    harmonics: list[tf.Tensor],
+    upstream: dict[int, tf.Tensor],
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The gradients with respect to the coordinates ``[d, n]`` and ``scale`` of ``_ascend``
+    followed by ``upstream``."""
+    gradients = [[upstream[l]] if l in upstream else [] for l in range(len(levels) + 1)]
+    dx: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
+    dr2: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
+    for degree in range(len(levels), 0, -1):
+        level, parents = levels[degree - 1], harmonics[degree - 1]
+        gradient = _sum_of_prefixes(gradients[degree])
+        sizes = [1, 1, *(block.num_rows for block in level.blocks)]
+        g_re, g_im, *g_blocks = tf.split(gradient, sizes, axis=0)
+        g_re, g_im = level.planar_factor * g_re, level.planar_factor * g_im
+        if degree == 1:
+            dx[0].append(parents * g_re)
+            dx[1].append(parents * g_im)
+            gradients[0].append(x[0] * g_re + x[1] * g_im)
+        else:
+            re, im = parents[:1], parents[1:2]
+            dx[0].append(re * g_re + im * g_im)
+            dx[1].append(re * g_im - im * g_re)
+            gradients[degree - 1].append(
+                tf.concat([x[0] * g_re + x[1] * g_im, x[0] * g_im - x[1] * g_re], axis=0)
+            )
+        for block, g_block in zip(level.blocks, g_blocks, strict=True):
+            j = block.axis
+            g = tf.constant(block.factor, gradient.dtype) * g_block
+            dx[j].append(_sum_of_rows(g * parents[: block.num_rows]))
+            gradients[degree - 1].append(x[j] * g)
+            if block.num_tails:
+                g = tf.constant(-block.correction, gradient.dtype) * g_block[block.num_heads :]
+                dr2[j].append(_sum_of_rows(g * harmonics[degree - 2][: block.num_tails]))
+                gradients[degree - 2].append(r2[j] * g)
+    dx_direct, dx_radial = (
+        tf.concat([tf.add_n(terms) for terms in rows], axis=0) for rows in (dx, dr2)
+    )
+    # r_j^2 contains x_i^2 for every i <= j.
+    dx_radial = 2 * tf.concat(x, axis=0) * tf.cumsum(dx_radial, axis=0, reverse=True)
+    return dx_direct + dx_radial, _sum_of_prefixes(gradients[0])
+
+
+def _sum_of_rows(rows: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(rows, axis=0, keepdims=True)
+
+
+def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
+    """The sum of tensors that are aligned at their first rows and reach different lengths.
+
+    A short term is added to the rows it has and to no others, so that the cost is the number of
+    entries given, not the number of terms times the longest.
+    """
+    terms = sorted(terms, key=lambda term: int(term.shape[0]))
+    total = terms.pop()
+    finished = []
+    while terms:
+        term = terms.pop()
+        count = term.shape[0]
+        if count < total.shape[0]:
+            finished.append(total[count:])
+            total = total[:count]
+        total += term
+    return tf.concat([total, *reversed(finished)], axis=0)
+
+
+@lru_cache(maxsize=128)
+def _compiled(
+    dimension: int, degrees: tuple[int, ...], dtype: tf.DType
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """One traced function per (dimension, degrees, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
+    levels = _levels(dimension, degrees[-1])
+
+    @tf.custom_gradient
+    def evaluate(
+        x: tf.Tensor, scale: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+        columns = tf.split(x, dimension, axis=0)
+        radii = tf.split(tf.cumsum(tf.square(x), axis=0), dimension, axis=0)
+        harmonics, last_rows = _ascend(levels, columns, radii, scale)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            counts = [num_harmonics(dimension, degree) for degree in degrees]
+            parts = dict(zip(degrees, tf.split(upstream, counts, axis=0), strict=True))
+            return _descend(levels, columns, radii, harmonics, parts)
+
+        lower = [harmonics[degree] for degree in degrees[:-1]]
+        return tf.concat([*lower, *last_rows], axis=0), gradient
+
+    signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    function = compiled(evaluate, input_signature=signature)
+    return function
+
+
+@check_shapes(
+    "X: [batch..., N, D]",
+    "scale: [batch..., N]",
+    "return: [M, batch..., N]",
+)
+def spherical_harmonics(
+    X: tf.Tensor, degrees: Sequence[int], *, scale: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Evaluate all real spherical harmonics of the given degrees on S^{d-1}.
+
+    They are orthonormal under the uniform probability measure of the sphere, so that
+    ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
+
+    All points are processed at once: as the features are the first axis, every operation works on
+    long contiguous rows.
+
+    :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
+        are continued as homogeneous polynomials ("solid harmonics").
+    :param degrees: Increasing degrees l.
+    :param scale: A factor for each point, by which all its harmonics are multiplied. It costs
+        nothing, because the recurrence starts from it.
+    :return: One row for each harmonic, degree by degree, as in ``Kuf``.
+    :raises ValueError: If ``degrees`` is not increasing or d is not statically known.
+    """
+    degrees = validate_degrees(degrees)
+    X = tf.convert_to_tensor(X)
+    dimension = X.shape[-1]
+    if dimension is None:
+        raise ValueError(
+            f"X must have a known number of columns, found shape {X.shape}; pass it through "
+            "tf.ensure_shape(X, [None, D]), or give tf.function such an input_signature."
+        )
+    validate_dimension(dimension)
+    flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
+    scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
+    rows = _compiled(dimension, degrees, X.dtype)(tf.transpose(flat), scale[None])
+    return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
+
+
+# Constants of the polynomials that spherical harmonics are made of, one dimension at a time.
+
+
+def log_seed_norm(dimension: int, degree: int) -> float:
+    """log of the factor that makes a harmonic of S^{d-2}, unchanged, orthonormal on S^{d-1}."""
+    half = (dimension - 1) / 2
+    return float(betaln(0.5, half) - betaln(0.5, degree + half)) / 2
+
+
+def jacobi_coefficient(dimension: int, seed_degree: int, m: int) -> float:
+    """b_m of the orthonormal recurrence ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` of the
+    polynomials that a harmonic of S^{d-2} of degree ``seed_degree`` is multiplied by."""
+    lam = seed_degree + (dimension - 2) / 2
+    return float(np.sqrt(m * (m - 1 + 2 * lam) / (4 * (m + lam) * (m + lam - 1))))

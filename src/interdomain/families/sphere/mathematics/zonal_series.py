@@ -1,0 +1,160 @@
+"""Zonal functions as series of Gegenbauer polynomials, evaluated by a stable recurrence.
+
+The polynomials are normalised to one at t = 1: ``P_l(t) = C_l^alpha(t) / C_l^alpha(1)`` with
+``alpha = (d - 2) / 2``. In d = 2 they are the Chebyshev polynomials, in d = 3 Legendre's. No
+polynomial coefficients are formed, and nothing is singular at t = -1 or t = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from ...._arguments import Array
+from .dimensions import num_harmonics, validate_dimension
+
+
+@lru_cache(maxsize=64)
+def level_multiplicities(dimension: int, num_degrees: int) -> Array:
+    """N(d, 0), ..., N(d, num_degrees - 1) as floats: ``P_l`` times N(d, l) is the level sum
+    ``sum_j Y_lj(x) Y_lj(x')`` of orthonormal harmonics."""
+    counts = np.array([num_harmonics(dimension, degree) for degree in range(num_degrees)], float)
+    counts.setflags(write=False)
+    return counts
+
+
+def _next_polynomial(
+    degree: tf.Tensor, dimension: int, t: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor
+) -> tf.Tensor:
+    """P_{l+1} from P_l and P_{l-1}: (l + d - 2) P_{l+1} = (2l + d - 2) t P_l - l P_{l-1}."""
+    if dimension == 2:  # the recurrence is 0 = 0 at l = 0; Chebyshev's has no such gap
+        return tf.where(degree == 0, t * p, 2 * t * p - p_before)
+    l = tf.cast(degree, t.dtype)
+    return ((2 * l + dimension - 2) * t * p - l * p_before) / (l + dimension - 2)
+
+
+@check_shapes(
+    "t: [any...]",
+    "weights: [L]",
+    "num_levels: []",
+    "return: [any...]",
+)
+def zonal_series(
+    t: tf.Tensor, weights: tf.Tensor, dimension: int, *, num_levels: tf.Tensor | None = None
+) -> tf.Tensor:
+    """The sum ``sum_l weights[l] P_l(t)`` over the degrees l = 0, 1, ..., L - 1.
+
+    The gradient with respect to ``t`` is again such a series, two dimensions higher, because
+    ``P_l'(t) = l (l + d - 2) / (d - 1) P_{l-1}(t)`` with P_{l-1} taken in dimension d + 2. So
+    memory stays at a few times the size of ``t``, whatever the number of degrees.
+
+    :param t: Inner products of unit vectors, in [-1, 1].
+    :param weights: One weight for each degree. A kernel with eigenvalues lambda_l has the weights
+        ``lambda_l N(d, l)``, which add up to its value at t = 1.
+    :param dimension: Dimension d >= 2 of the space around the sphere.
+    :param num_levels: Sum only the first ``num_levels`` degrees, a number that may be computed;
+        the others do not contribute, and have zero gradient. All by default.
+    :raises ValueError: If ``dimension`` < 2.
+    """
+    validate_dimension(dimension)
+    t, weights = tf.convert_to_tensor(t), tf.convert_to_tensor(weights)
+    size = weights.shape[0]
+    count = tf.constant(size) if num_levels is None else tf.minimum(num_levels, size)
+
+    @tf.custom_gradient
+    def evaluate(
+        t: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+        total = _sum_of_levels(t, weights, dimension, count)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            slopes = derivative_weights(weights, dimension)
+            dt = upstream * zonal_series(t, slopes, dimension + 2, num_levels=count - 1)
+            return dt, _inner_products(upstream, t, dimension, count, size)
+
+        return total, gradient
+
+    return evaluate(t, weights)
+
+
+def _sum_of_levels(
+    t: tf.Tensor, weights: tf.Tensor, dimension: int, count: tf.Tensor | int
+) -> tf.Tensor:
+    """The terms of the first ``count`` of ``weights`` ``[L, ...]``, without a gradient."""
+
+    def add_level(
+        l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        p_next = _next_polynomial(l, dimension, t, p, p_before)
+        return l + 1, p_next, p, total + weights[l] * p
+
+    one, zero = tf.ones_like(t), tf.zeros_like(t)
+    *_, total = tf.while_loop(
+        lambda l, *_: l < count,
+        add_level,
+        (tf.constant(0), one, zero, zero),
+        maximum_iterations=weights.shape[0],
+    )
+    return total
+
+
+def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
+    """The weights of a series' derivative, which is a series in dimension d + 2, ``[L - 1]``; of
+    weights ``[L, ...]`` of several series those of each."""
+    l = tf.range(1, weights.shape[0], dtype=weights.dtype)
+    factors = l * (l + dimension - 2) / (dimension - 1)
+    return weights[1:] * tf.reshape(factors, [-1] + [1] * (weights.shape.rank - 1))
+
+
+def zonal_series_of_each(t: tf.Tensor, weights: tf.Tensor, dimension: int) -> tf.Tensor:
+    """As :func:`zonal_series`, with weights of their own for parts of ``t``.
+
+    The gradient is that with respect to ``t`` alone; the weights have none.
+
+    :param t: Inner products of unit vectors, ``[...]``.
+    :param weights: ``[L, ...]``, which broadcast to the shape of ``t`` behind the first axis.
+    :param dimension: Dimension d >= 2 of the space around the sphere.
+    :raises ValueError: If ``dimension`` < 2.
+    """
+    validate_dimension(dimension)
+    size = weights.shape[0]
+    if not size:  # the derivative of a constant
+        return tf.zeros_like(t)
+
+    @tf.custom_gradient
+    def evaluate(t: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        total = _sum_of_levels(t, weights, dimension, size)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            slopes = derivative_weights(weights, dimension)
+            return upstream * zonal_series_of_each(t, slopes, dimension + 2)
+
+        return total, gradient
+
+    values: tf.Tensor = evaluate(t)
+    return values
+
+
+def _inner_products(
+    values: tf.Tensor, t: tf.Tensor, dimension: int, count: tf.Tensor, size: int
+) -> tf.Tensor:
+    """The sums of ``values * P_l(t)`` over all entries for l < count, then zeros, ``[size]``."""
+
+    def add_level(
+        l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, sums: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
+        sums = sums.write(l, tf.reduce_sum(values * p))
+        return l + 1, _next_polynomial(l, dimension, t, p, p_before), p, sums
+
+    sums = tf.TensorArray(t.dtype, size=size, element_shape=[])
+    *_, sums = tf.while_loop(
+        lambda l, *_: l < count,
+        add_level,
+        (tf.constant(0), tf.ones_like(t), tf.zeros_like(t), sums),
+        maximum_iterations=size,
+    )
+    return sums.stack()

@@ -1,0 +1,74 @@
+"""Covariances between two sets of variables on the sphere: Tiao et al. 2023, Appendix A."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from ...core.covariances import Kvu, Kvu_shapes
+from .activation_features import ActivationFeatures
+from .harmonics import SphericalHarmonics
+from .kernel import ZonalKernel
+
+
+@Kvu.register(SphericalHarmonics, SphericalHarmonics, ZonalKernel)
+@Kvu_shapes
+def Kvu_harmonics_harmonics(
+    iv_v: SphericalHarmonics, iv_u: SphericalHarmonics, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``1 / (variance lambda_l)`` where v and u are the same harmonic, zero elsewhere (eq. 39)."""
+    iv_v.check_same_sphere(iv_u)
+    if iv_v.column_order != iv_u.column_order:
+        raise ValueError(
+            f"iv_v, iv_u: column_order must be the same for both, found {iv_v.column_order} and "
+            f"{iv_u.column_order}, of which the harmonics are not orthogonal; build one with the "
+            "column_order of the other."
+        )
+    rows = {chain: row for row, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
+    chains = map(tuple, iv_v.chains.tolist())
+    common = [(row, rows[chain]) for row, chain in enumerate(chains) if chain in rows]
+    same = np.zeros((iv_v.num_inducing, iv_u.num_inducing))
+    same[tuple(np.array(common, int).reshape([-1, 2]).T)] = 1
+    diagonal = iv_v.diagonal(kernel)
+    return diagonal[:, None] * tf.constant(same, diagonal.dtype)
+
+
+@Kvu.register(ActivationFeatures, SphericalHarmonics, ZonalKernel)
+@Kvu_shapes
+def Kvu_activations_harmonics(
+    iv_v: ActivationFeatures, iv_u: SphericalHarmonics, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``a_l Y_m(w) / (variance lambda_l)``, with the activation's coefficient a_l (eq. 42)."""
+    iv_v.check_same_sphere(iv_u)
+    common = set(iv_v.degrees(kernel))
+    found = dict.fromkeys(iv_u.degrees, 0.0)
+    degrees = [degree for degree in iv_u.degrees if degree in common]
+    if degrees:
+        values = iv_v.activation.coefficients(iv_v.dimension, degrees)
+        found.update(zip(degrees, values, strict=True))
+    diagonal = iv_u.diagonal(kernel)
+    coefficients = np.array(list(found.values()))[iv_u.level_of_each]
+    harmonics = iv_u.at(iv_v.directions)
+    rows = tf.constant(coefficients, diagonal.dtype) * diagonal
+    return tf.linalg.matrix_transpose(rows[:, None] * harmonics)
+
+
+@Kvu.register(SphericalHarmonics, ActivationFeatures, ZonalKernel)
+@Kvu_shapes
+def Kvu_harmonics_activations(
+    iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
+) -> tf.Tensor:
+    """The other way around (eq. 49)."""
+    iv_v.check_same_sphere(iv_u)
+    return tf.linalg.matrix_transpose(Kvu_activations_harmonics(iv_u, iv_v, kernel))
+
+
+@Kvu.register(ActivationFeatures, ActivationFeatures, ZonalKernel)
+@Kvu_shapes
+def Kvu_activations_activations(
+    iv_v: ActivationFeatures, iv_u: ActivationFeatures, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``sum_l a_l b_l / lambda_l N(d, l) P_l(w^T z) / variance`` over the degrees of both; the
+    activations may differ (eq. 53)."""
+    iv_v.check_same_sphere(iv_u)
+    return iv_v.inner_products(iv_u, kernel)

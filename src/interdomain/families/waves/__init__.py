@@ -1,0 +1,1 @@
+"""Stationary kernels made periodic on a box, and Fourier features of boxes and intervals."""

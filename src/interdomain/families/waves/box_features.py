@@ -1,0 +1,246 @@
+"""Sines and cosines of a box as inducing variables of periodized kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from ..._arguments import check_num_inducing, finite_array, instance, warn
+from ...core.diagonals import DiagonalTerm
+from ...core.family import Domain, InterDomainInducingVariables
+from ...core.spectral_density import column_lengthscales
+from ...core.waves import (
+    check_box,
+    check_frequencies,
+    frequencies_of,
+    functions_of,
+    num_functions,
+    read_only,
+)
+from ...linalg import Diagonal, StructuredOperator
+from .periodized import Periodized
+
+NOTABLE_SHARE = 0.25
+"""Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
+
+LEAST_MARGIN = 2.0
+"""Of a box, in lengthscales: the ends of the data see each other around it below this."""
+
+
+class PeriodicFourierFeatures(InterDomainInducingVariables):
+    """Projections of f on the sines and cosines of a box, for periodized kernels.
+
+    They belong to :class:`~interdomain.kernels.Periodized` kernels, and suit boxes of one to four
+    columns.
+
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
+    of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
+    lower``. Then ``Kuf = phi_m(x)``, which **depends on no parameter of the kernel**. Kuu is
+    diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel:
+    ``gpflow.models.SVGP`` factorises nothing; ``gpflow.models.SGPR`` factorises every Kuu. In
+    :class:`interdomain.models.StructuredSGPR` one pass over the data serves the variance, all
+    lengthscales and the noise.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[1000, 2])
+    >>> base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.3])
+    >>> kernel = idm.kernels.Periodized.from_data(base, X)
+    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 300)
+    >>> features.num_inducing
+    297
+    >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
+    'Diagonal'
+
+    Outside the box the features repeat, like the kernel.
+
+    :param lower: The lower end of the box: a number for one column, or ``[D]``.
+    :param upper: The upper end of the box.
+    :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
+        each column. One with k nonzero entries has ``2**k`` features; k is at most 20.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
+    :ivar frequencies: As they were given, ``[J, D]``.
+    :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
+        constant, ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in
+        the order of the features.
+    :raises ValueError: If the box is empty or not finite, frequencies are not different vectors of
+        this kind, or there are too many features.
+    """
+
+    kernels = (Periodized,)
+
+    def __init__(
+        self,
+        lower: TensorType,
+        upper: TensorType,
+        frequencies: Any,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.lower, self.upper = check_box(lower, upper)
+        self.frequencies = read_only(check_frequencies(frequencies, len(self.lower)))
+        count = int(np.sum(num_functions(self.frequencies)))
+        check_num_inducing("frequencies", count, "features", allow_large=allow_large)
+        self.functions = read_only(functions_of(self.frequencies))
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: Periodized,
+        num_inducing: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> PeriodicFourierFeatures:
+        """Make features at the frequencies of greatest spectral density under the present kernel.
+
+        :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
+            be made. The features have its box.
+        :param num_inducing: The largest number of features.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is not a ``Periodized`` one, or there are too many
+            features.
+        """
+        remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
+        instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
+        frequencies = kernel.largest_frequencies(num_inducing, allow_large=allow_large)
+        return cls(kernel.lower, kernel.upper, frequencies, allow_large=allow_large, name=name)
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: Periodized,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> PeriodicFourierFeatures:
+        """As :meth:`for_kernel`, with a check that the data are inside the kernel's box.
+
+        :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
+        :raises ValueError: If rows are outside, or as :meth:`for_kernel`.
+        """
+        features = cls.for_kernel(kernel, num_inducing, allow_large=allow_large, name=name)
+        values = finite_array("X", X, (2,), "a matrix [N, D]")
+        if values.shape[1] != kernel.num_columns:
+            raise ValueError(
+                f"X must have {kernel.num_columns} columns, those of the kernel's box, found "
+                f"{values.shape[1]}; pass those that its active_dims select."
+            )
+        outside = kernel.outside(values)
+        if np.any(outside):
+            raise ValueError(
+                f"X must be inside of the kernel's box, found {np.count_nonzero(outside)} of "
+                f"{len(values)} rows outside, where it repeats; make the kernel with "
+                "Periodized.from_data(base_kernel, X)."
+            )
+        return features
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of features."""
+        return len(self.functions)
+
+    def are_among(self, others: PeriodicFourierFeatures) -> bool:
+        """Whether these are waves of the same box."""
+        same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
+        known = set(map(tuple, others.frequencies.tolist()))
+        return bool(same) and known.issuperset(map(tuple, self.frequencies.tolist()))
+
+    def complaints(self, kernel: Periodized, finite: bool) -> list[str]:
+        """Lengthscales that outgrew the margin of the box, or the frequencies of a finite rank."""
+        messages = []
+        lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
+        if kernel.margin is not None:
+            # A lengthscale beyond the box leaves nothing that could be wrong about its ends.
+            outgrown = lengthscales * LEAST_MARGIN > kernel.margin
+            outgrown &= lengthscales < kernel.periods
+            if np.any(outgrown):
+                column = int(np.argmax(outgrown * lengthscales / kernel.margin))
+                messages.append(
+                    f"kernel: the lengthscale of column {column}, {lengthscales[column]:.3g}, "
+                    f"has outgrown the margin of the box, {kernel.margin[column]:.3g}, around "
+                    "which the ends of the data see each other; make the kernel anew by "
+                    "Periodized.from_data with the trained base_kernel."
+                )
+        explained = kernel.explained_variance(self.frequencies)
+        share = 1 - float(explained / kernel.total_variance())
+        if finite and share > NOTABLE_SHARE:
+            became = ", ".join(f"{lengthscale:.3g}" for lengthscale in lengthscales)
+            messages.append(
+                f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
+                f"that it lacks, after its lengthscales became {became}; take more features, or "
+                "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, "
+                "and pass FiniteRank(kernel, features)."
+            )
+        return messages
+
+    def domain(self, kernel: Periodized) -> Domain:
+        """The box. Beyond it everything repeats, which no data do."""
+        remedy = "make the kernel with a wider one, for example "
+        remedy += "Periodized.from_data(base_kernel, X)"
+        return Domain(self.lower, self.upper, repeats=True, remedy=remedy)
+
+    def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
+        """The waves, which no parameter moves."""
+        self.validate_kernel(kernel)
+        X = kernel.seen(X)
+        _warn_outside(kernel, X)
+        return kernel.waves(X, self.functions)
+
+    def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
+        """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the
+        sines and cosines of a frequency. ``jitter`` is not added: nothing is factorised.
+
+        A density that underflows beside that of the constant leaves features of no effect, not NaN.
+        """
+        self.validate_kernel(kernel)
+        frequencies, places = np.unique(frequencies_of(self.functions), axis=0, return_inverse=True)
+        zero = np.zeros([1, kernel.num_columns], np.int64)
+        densities = kernel.spectral_density(np.concatenate([zero, frequencies]))
+        greatest = tf.stop_gradient(densities[0])
+        least = 1e4 * float(np.sqrt(np.finfo(densities.dtype.as_numpy_dtype).tiny))
+        shares = tf.maximum(densities[1:] / greatest, least)  # the gradient has their squares
+        return Diagonal(tf.gather(1 / shares / greatest, places.reshape(-1)))
+
+    def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
+        """The variance of the waves, the same everywhere."""
+        self.validate_kernel(kernel)
+        return [
+            (
+                lambda X: tf.ones_like(X[..., 0]),
+                lambda: kernel.explained_variance(self.frequencies),
+            )
+        ]
+
+    def validate_kernel(self, kernel: Periodized) -> None:
+        """:raises ValueError: If the kernel has another box."""
+        if not (
+            np.array_equal(self.lower, kernel.lower) and np.array_equal(self.upper, kernel.upper)
+        ):
+            raise ValueError(
+                f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
+                f"one from {kernel.lower} to {kernel.upper}; build the features with "
+                "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
+            )
+
+
+def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
+    """Where values are known, outside of compiled functions: the prior repeats beyond the box."""
+    values = tf.get_static_value(X) if tf.executing_eagerly() else None
+    if values is None:
+        return
+    outside = kernel.outside(values)
+    if np.any(outside):
+        warn(
+            f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "
+            f"{kernel.lower} to {kernel.upper}, beyond which the prior repeats, and so do "
+            "predictions; make the kernel with a wider one."
+        )

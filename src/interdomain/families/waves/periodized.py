@@ -1,0 +1,222 @@
+"""The periodic summation of a stationary kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..._arguments import Array, IntArray, check_num_inducing, finite_array, integer, number
+from ..._tracing import unconverted
+from ...core.columns import as_rows, of_columns, select_columns
+from ...core.diagonals import UniformVariance
+from ...core.parameters import single_output
+from ...core.periodic_images import sum_of_images
+from ...core.spectral_density import check_base, column_lengthscales, spectral_density
+from ...core.waves import check_box, largest_frequencies, num_functions, products, read_only
+
+
+class Periodized(UniformVariance):
+    """A stationary kernel summed over all images of a box: ``k_P(tau) = sum_n k(tau + n P)``.
+
+    It repeats with the periods ``P = upper - lower``, and its eigenfunctions are the sines and
+    cosines of the box, with the kernel's spectral density S as eigenvalues (Poisson's summation
+    formula),
+
+        k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i,
+
+    whatever the variance and the lengthscales are. So
+    :class:`interdomain.inducing_variables.PeriodicFourierFeatures` have covariances with f that no
+    parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
+    the data serves all hyperparameters.
+
+    For a prior that consists of the chosen waves alone, so that the features leave nothing out,
+    pass this kernel and the features to :class:`~interdomain.kernels.FiniteRank`.
+
+    Inside the box, it differs from the base kernel by the images. The image nearest to the data is
+    as far away as the box is longer than the data, and the difference is about the value of the
+    base kernel at that distance.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[500, 2])
+    >>> base = gpflow.kernels.Matern32(lengthscales=[0.1, 0.2])
+    >>> kernel = idm.kernels.Periodized.from_data(base, X)
+    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 200)
+    >>> Y = np.sin(9 * X[:, :1]) * X[:, 1:]
+    >>> model = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.01)
+    >>> list(model.feature_parameters)  # one pass serves all hyperparameters
+    []
+
+    :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
+        gpflow.kernels, with one lengthscale or one for each column; a sum of these on the same
+        columns, or a product of these on different columns. Its ``active_dims`` count the columns
+        of the box from zero.
+    :param lower: The lower end of the box: a number for one column, or ``[D]``.
+    :param upper: The upper end of the box, one period above ``lower``.
+    :ivar lower: The lower end, ``[D]``; ``upper`` likewise.
+    :ivar periods: The lengths of the box, ``[D]``.
+    :ivar num_columns: The number D of columns of the box, after ``active_dims``.
+    :ivar margin: How much longer the box is than the data, in units of x, ``[D]``; None if it was
+        not made from data.
+    :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
+        is not known, or it does not see the columns of the box.
+    """
+
+    def __init__(
+        self,
+        base_kernel: Kernel,
+        lower: TensorType,
+        upper: TensorType,
+        *,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        self.lower, self.upper = check_box(lower, upper)
+        self.periods = read_only(self.upper - self.lower)
+        self.num_columns = self.input_dim = len(self.lower)
+        check_base(single_output("base_kernel", base_kernel), self.num_columns)
+        self.base_kernel = base_kernel
+        self.margin: Array | None = None
+
+    @classmethod
+    def from_data(
+        cls,
+        base_kernel: Kernel,
+        X: TensorType,
+        *,
+        margin: float = 4.0,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> Periodized:
+        """Make the kernel with a box around the data.
+
+        :param base_kernel: As for the constructor. Its present lengthscales set the size of the
+            margin.
+        :param X: ``[N, D]``, with the columns of ``active_dims`` only.
+        :param margin: How much longer the box is than the data in each column, in lengthscales.
+            :func:`interdomain.training.fit` reports it when lengthscales outgrow the margin.
+        :raises ValueError: If X is not finite or a column does not vary, the margin is not
+            positive, or as the constructor.
+        """
+        values = finite_array("X", X, (2,), "a matrix [N, D]")
+        margin = number("margin", margin, above=0)
+        if not values.size:
+            raise ValueError(f"X must have a row and a column, found shape {values.shape}.")
+        lower, upper = np.min(values, axis=0), np.max(values, axis=0)
+        constant = np.flatnonzero(lower == upper).tolist()
+        if constant:
+            raise ValueError(
+                f"X must vary in every column, found one value in columns {constant}; leave them "
+                "out, by active_dims."
+            )
+        check_base(single_output("base_kernel", base_kernel), len(lower))
+        reach = margin * column_lengthscales(base_kernel, len(lower))
+        kernel = cls(
+            base_kernel,
+            lower - reach / 2,
+            upper + reach / 2,
+            active_dims=active_dims,
+            name=name,
+        )
+        kernel.margin = read_only(reach)
+        return kernel
+
+    def largest_frequencies(self, num_features: int, *, allow_large: bool = False) -> IntArray:
+        """The integer frequencies that carry most of the prior variance, ``[J, D]``.
+
+        The choice depends on the present parameters of the kernel.
+
+        :param num_features: The largest number of features that they may have together.
+        :param allow_large: Whether to allow so many that their covariances with 1,000 rows take
+            more than 4 GiB.
+        :raises ValueError: If there are too many frequencies.
+        """
+        name = "num_features, or num_inducing"
+        num_features = integer(name, num_features, at_least=1)
+        check_num_inducing(name, num_features, "features", allow_large=allow_large)
+        scale = np.prod(self.periods) * float(self.total_variance())
+
+        def density(frequencies: IntArray) -> Array:
+            shares: Array = np.asarray(self.spectral_density(frequencies), float) / scale
+            return shares
+
+        return largest_frequencies(density, self.num_columns, num_features)
+
+    @check_shapes(
+        "frequencies: [J, D]",
+        "return: [J]",
+    )
+    def spectral_density(self, frequencies: TensorType) -> tf.Tensor:
+        """The spectral density S of the base kernel at ``2 pi j / P``, for integer vectors j."""
+        angular = 2 * np.pi * np.asarray(frequencies) / self.periods
+        return spectral_density(self.base_kernel, angular)
+
+    @check_shapes(
+        "return: []",
+    )
+    def total_variance(self) -> tf.Tensor:
+        """``k_P(0)``, the prior variance everywhere."""
+        dtype = gpflow.default_float()
+        periods = tf.constant(self.periods, dtype)
+        return sum_of_images(self.base_kernel, tf.zeros_like(periods)[None], periods)[0]
+
+    @check_shapes(
+        "frequencies: [J, D]",
+        "return: []",
+    )
+    def explained_variance(self, frequencies: Any) -> tf.Tensor:
+        """The part of the prior variance that the waves of these frequencies carry."""
+        frequencies = np.asarray(frequencies)
+        density = self.spectral_density(frequencies)
+        counts = tf.constant(num_functions(frequencies), density.dtype)
+        return tf.reduce_sum(counts * density) / np.prod(self.periods)
+
+    def outside(self, X: TensorType) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which rows are outside the box, where the kernel repeats, ``[..., N]``.
+
+        :param X: ``[..., N, D]``, with the columns of ``active_dims`` only.
+        """
+        dtype = gpflow.default_float()  # rounding keeps what is equal equal
+        values: Array = np.asarray(X).astype(dtype)
+        beyond = values < self.lower.astype(dtype)
+        beyond |= values > self.upper.astype(dtype)
+        outside: np.ndarray[Any, np.dtype[np.bool_]] = np.any(beyond, axis=-1)
+        return outside
+
+    @check_shapes(
+        "X: [batch..., N, D]",
+        "functions: [M, D]",
+        "return: [M, batch..., N]",
+    )
+    def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
+        """Orthonormal waves of the box, at inputs already sliced to ``active_dims``."""
+        rows = as_rows(X, self.num_columns)
+        turns = (rows - tf.constant(self.lower, rows.dtype)) / tf.constant(self.periods, rows.dtype)
+        values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
+        return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = self.seen(X)
+        X2 = None if X2 is None else self.seen(X2)
+        if X2 is None:
+            lags = X[..., :, None, :] - X[..., None, :, :]
+        else:
+            ones = tf.ones([X2.shape.rank - 1], tf.int32)
+            shape = tf.concat([tf.shape(X)[:-1], ones, tf.shape(X)[-1:]], axis=0)
+            lags = tf.reshape(X, shape) - X2
+        flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
+        values = sum_of_images(self.base_kernel, flat, tf.constant(self.periods, flat.dtype))
+        return tf.reshape(values, tf.shape(lags)[:-1])
+
+    def seen(self, X: TensorType) -> tf.Tensor:
+        remedy = "select them with the kernel's active_dims"
+        X = select_columns(self, X)
+        return of_columns(X, self.num_columns, ", those of the box", remedy)

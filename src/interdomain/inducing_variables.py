@@ -1,0 +1,36 @@
+"""Inter-domain inducing variables, to use instead of those of ``gpflow.inducing_variables``."""
+
+from .core.family import InterDomainInducingVariables
+from .core.multioutput import (
+    SeparateIndependentInducingVariables,
+    SharedIndependentInducingVariables,
+)
+from .core.products import ProductInducingVariables
+from .core.sums import SumInducingVariables
+from .families.effects.features import AdditiveFeatures
+from .families.harmonic.orbit_points import OrbitInducingPoints
+from .families.harmonic.points import HarmonicInducingPoints
+from .families.harmonizable.fourier_features import FourierFeatures
+from .families.images.patches import InducingPatches
+from .families.sphere import pairs  # noqa: F401 - registers covariances of two sets
+from .families.sphere.activation_features import ActivationFeatures
+from .families.sphere.harmonics import SphericalHarmonics
+from .families.waves.box_features import PeriodicFourierFeatures
+from .families.waves.interval_features import IntervalFourierFeatures
+
+__all__ = [
+    "ActivationFeatures",
+    "AdditiveFeatures",
+    "FourierFeatures",
+    "HarmonicInducingPoints",
+    "InducingPatches",
+    "InterDomainInducingVariables",
+    "IntervalFourierFeatures",
+    "OrbitInducingPoints",
+    "PeriodicFourierFeatures",
+    "ProductInducingVariables",
+    "SeparateIndependentInducingVariables",
+    "SharedIndependentInducingVariables",
+    "SphericalHarmonics",
+    "SumInducingVariables",
+]

@@ -1,0 +1,74 @@
+"""Kernels for inter-domain inducing variables.
+
+All public kernels are imported from here. :class:`ArcCosine` is for functions that behave like
+neural networks, the stationary kernels of the sphere are for smoothness and a lengthscale, and
+:class:`ZonalKernel` is the base of your own. :class:`HarmonicKernel` splits a kernel that some
+transformations leave unchanged; functions of :class:`Invariant` do not change with their inputs.
+:class:`HarmonizableMixture` is for patterns whose frequencies differ from place to place,
+:class:`SpectralMixture` where they are the same everywhere. :class:`DecomposedKernel` is the base
+class of kernels that are sums of independent parts, :class:`SetKernel` that of kernels that sum
+over points (patches, orbits). :class:`FiniteRank` is the part of a kernel that a set of features
+explains.
+"""
+
+from .core.decomposed import DecomposedKernel
+from .core.finite_rank import FiniteRank
+from .core.set_kernel import SetKernel
+from .core.spectral_density import spectral_density
+from .families.effects.additive import Additive
+from .families.effects.columns import CategoricalColumn, NumericColumn
+from .families.harmonic.decomposition import HarmonicKernel
+from .families.harmonic.invariant import Invariant
+from .families.harmonizable.component import HarmonizableComponent
+from .families.harmonizable.mixture import HarmonizableMixture, LocallyStationaryGaussian
+from .families.harmonizable.spectral_mixture import SpectralComponent, SpectralMixture
+from .families.images.channel_additive import ChannelAdditive
+from .families.images.convolutional import Convolutional, MultiChannelConvolutional
+from .families.sphere.arc_cosine import ArcCosine
+from .families.sphere.free_spectrum import FreeSpectrum
+from .families.sphere.kernel import ZonalKernel
+from .families.sphere.stationary import (
+    ChordalSquaredExponential,
+    GlobeMatern12,
+    GlobeMatern32,
+    GlobeMatern52,
+    GlobeSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalMatern52,
+    SphericalSquaredExponential,
+)
+from .families.waves.periodized import Periodized
+
+__all__ = [
+    "Additive",
+    "ArcCosine",
+    "CategoricalColumn",
+    "ChannelAdditive",
+    "ChordalSquaredExponential",
+    "Convolutional",
+    "DecomposedKernel",
+    "FiniteRank",
+    "FreeSpectrum",
+    "GlobeMatern12",
+    "GlobeMatern32",
+    "GlobeMatern52",
+    "GlobeSquaredExponential",
+    "HarmonicKernel",
+    "HarmonizableComponent",
+    "HarmonizableMixture",
+    "Invariant",
+    "LocallyStationaryGaussian",
+    "MultiChannelConvolutional",
+    "NumericColumn",
+    "Periodized",
+    "SetKernel",
+    "SpectralComponent",
+    "SpectralMixture",
+    "SphericalMatern12",
+    "SphericalMatern32",
+    "SphericalMatern52",
+    "SphericalSquaredExponential",
+    "ZonalKernel",
+    "spectral_density",
+]

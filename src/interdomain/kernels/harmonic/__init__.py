@@ -1,1 +1,0 @@
-"""Kernels and groups: the decomposition of an invariant kernel, and invariant functions."""

@@ -1,1 +1,0 @@
-"""Stationary kernels summed over the images of a box, with its waves as eigenfunctions."""

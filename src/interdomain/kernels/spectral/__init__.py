@@ -1,1 +1,0 @@
-"""Kernels given by a spectrum of a few frequencies, which may differ from place to place."""

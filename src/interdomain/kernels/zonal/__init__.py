@@ -1,1 +1,0 @@
-"""Zonal kernels: functions of the angle between inputs that are on a sphere or lifted to one."""
