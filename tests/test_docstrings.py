@@ -29,7 +29,7 @@ EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()
 WITH_FIT = {
     "deep.model.DeepGP",
     "diagnostics.recommend.recommend",
-    "kernels.zonal.free_spectrum.FreeSpectrum",
+    "families.sphere.free_spectrum.FreeSpectrum",
     "models.collapsed_svgp.CollapsedSVGP",
     "tables.additive.fit_additive",
     "tables.race.race",

@@ -122,7 +122,7 @@ def test_gradients(build: Callable[[tf.Tensor], Operator]) -> None:
             root.matmul(x),
             root.matmul(x, adjoint=True),
             operator.whiten(tf.constant(x)),
-            kept.apply(tensors, x),
+            kept(tensors, x),
             root.log_determinant(),
             root.inverse_diagonal(),
             root.to_dense(),
@@ -200,7 +200,7 @@ def test_unknown_sizes() -> None:
         operator = block_diagonal([Full(matrix), Diagonal(entries)])
         root = operator.root()
         kept, tensors = root.inverse()
-        return root.solve(columns), kept.apply(tensors, columns), operator.whiten(columns)
+        return root.solve(columns), kept(tensors, columns), operator.whiten(columns)
 
     matrix, entries = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([4.0, 9.0, 16.0])
     x = np.arange(1.0, 6.0)[:, None]
