@@ -25,6 +25,7 @@ from . import (
     serving,
     sphere,
     tables,
+    testing,
     training,
     transforms,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "serving",
     "sphere",
     "tables",
+    "testing",
     "training",
     "transforms",
 ]

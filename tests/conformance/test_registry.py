@@ -29,6 +29,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import ArcCosine, Convolutional, HarmonicKernel, SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
+from interdomain.testing import check_family
 from interdomain.transforms import ImageFlip
 
 from .cases import CASES, KINDS, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
@@ -132,6 +133,44 @@ def test_jitter_is_added_to_kuu(case: Case) -> None:
     scale = np.diag(dense) if case.relative_jitter else np.ones(size)
     added = Kuu(inducing_variable, kernel, jitter=0.5) - dense
     assert_close(added, 0.5 * np.diag(scale), rtol=1e-12)
+
+
+@each_case
+def test_is_a_family(case: Case) -> None:
+    kernel, inducing_variable = parts(case)
+    check_family(inducing_variable, kernel, make_inputs(case, 20))
+
+
+class Doubled(SphericalHarmonics):
+    def Kuf(self, kernel: Any, X: Any) -> tf.Tensor:
+        return 2 * super().Kuf(kernel, X)
+
+
+class OfOtherRows(SphericalHarmonics):
+    def sums(self, kernel: Any, X: Any, weights: Any, targets: Any) -> Any:
+        return super().sums(kernel, 2 * X, weights, targets)
+
+
+class Smaller(SphericalHarmonics):
+    def explained_terms(self, kernel: Any) -> Any:
+        return [(lambda X: tf.zeros(len(X), X.dtype), lambda: kernel.variance)]
+
+
+class Unstructured(SphericalHarmonics):
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> Any:
+        return tf.linalg.LinearOperatorIdentity(self.num_inducing, dtype=tf.float64)
+
+
+def test_what_is_wrong_with_a_family_is_named() -> None:
+    for wrong, message in (
+        (Doubled, "the features explain more of the kernel than there is"),
+        (OfOtherRows, "sums is off by"),
+        (Smaller, "explained_terms is off by"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            check_family(wrong(3, [0, 1, 2]), SphericalMatern32(), X2)
+    with pytest.raises(TypeError, match=r"Kuu must return .* found LinearOperatorIdentity; return"):
+        check_family(Unstructured(3, [0, 1, 2]), SphericalMatern32(), X2)
 
 
 @each_case

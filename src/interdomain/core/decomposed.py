@@ -9,7 +9,7 @@ import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel, Sum
+from gpflow.kernels import Kernel
 
 from .._tracing import unconverted
 
@@ -47,11 +47,3 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         :raises ValueError: If the parts do not sum to the kernel any more.
         """
-
-
-def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
-    none of any other."""
-    is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
-    return kernel.summands() if hasattr(kernel, "summands") else parts

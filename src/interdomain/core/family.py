@@ -12,12 +12,12 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, Sum
 
 from .._arguments import Array
 from ..linalg import Full, StructuredOperator
 from .columns import num_columns
-from .decomposed import DecomposedKernel, summands
+from .decomposed import DecomposedKernel
 from .diagonals import DiagonalTerm
 from .feature_sums import FeatureSums, sums_of_features
 
@@ -135,8 +135,9 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         return None
 
     def explained_terms(self, kernel: Any) -> list[DiagonalTerm] | None:
-        """The diagonal of :meth:`explained`, as :func:`.diagonal_terms` has that of a kernel, of
-        rows ``[..., N, D]``; None, the default, where it takes the features."""
+        """The diagonal of :meth:`explained` as terms: a function of rows ``[..., N, D]``, and one
+        without arguments, of the factor that all rows share. None, the default, where it takes the
+        features."""
         return None
 
     def domain(self, kernel: Any) -> Domain | None:
@@ -190,6 +191,14 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     @abc.abstractmethod
     def inducing_variables(self) -> Sequence[InducingVariables | None]:
         """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
+
+
+def summands(kernel: Kernel) -> Sequence[Kernel]:
+    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
+    none of any other."""
+    is_sum = isinstance(kernel, (Sum, DecomposedKernel))
+    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
+    return kernel.summands() if hasattr(kernel, "summands") else parts
 
 
 def pair_blocks(inducing_variable: DecomposedInducingVariables, kernel: Kernel) -> list[Block]:
@@ -256,7 +265,7 @@ def raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) ->
             f"SharedIndependentInducingVariables({name}(...)) or "
             "SeparateIndependentInducingVariables([...])"
         )
-    elif isinstance(kernel, (gpflow.kernels.Sum, DecomposedKernel)):
+    elif isinstance(kernel, (Sum, DecomposedKernel)):
         remedy = (
             f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
             "an inducing variable for each of its parts"

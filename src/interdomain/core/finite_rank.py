@@ -39,7 +39,7 @@ class FiniteRank(Kernel):
 
     With spherical harmonics up to some degree it seems to be the model of the experiments of
     Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
-    Any other kernel and inducing variable with registered covariances will do: box features
+    Any other kernel and inducing variable with covariances will do: box features
     (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
     patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
     nothing; ``gpflow.models.SGPR`` factorises every Kuu.
@@ -221,7 +221,13 @@ def Kuu_operator(
     if isinstance(inducing_variable, InterDomainInducingVariables):
         kernel = base_kernel(inducing_variable, kernel)
         if answers(inducing_variable, kernel):
-            return inducing_variable.Kuu(kernel, jitter=jitter)
+            operator = inducing_variable.Kuu(kernel, jitter=jitter)
+            if not isinstance(operator, StructuredOperator):
+                raise TypeError(
+                    f"{type(inducing_variable).__name__}.Kuu must return one of the operators of "
+                    f"interdomain.linalg, found {type(operator).__name__}; return Full(matrix)."
+                )
+            return operator
     return Full(Kuu(inducing_variable, kernel, jitter=jitter))
 
 

@@ -1,0 +1,167 @@
+"""What every family has to fulfil, as a function that its test calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.conditionals.util import base_conditional
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from ._arguments import Array, filled_matrix
+from .core.covariances import Kuf_in_domain, feature_sums
+from .core.finite_rank import FiniteRank, Kuu_operator
+from .linalg import stack
+
+__all__ = ["check_family"]
+
+
+def check_family(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    X: TensorType,
+    *,
+    jitter: float = 1e-6,
+    rtol: float = 1e-8,
+) -> None:
+    """Check that an inducing variable and a kernel are what GPflow's models and those of this
+    library need, against dense linear algebra: values and gradients.
+
+    Checked are Kuf with leading dimensions; Kuu as a matrix and as an operator, its root, and
+    batches of it; that the features explain no more of the kernel than there is, and as much as
+    the family says; sums over rows; and the posterior of an SVGP. Use float64
+    (``gpflow.default_float()``), and parameters under which Kuu is not nearly singular.
+
+    >>> import numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
+    >>> X = np.random.default_rng(0).normal(size=[20, 2])
+    >>> idm.testing.check_family(harmonics, kernel, X)
+
+    :param inducing_variable: of one output, with M variables.
+    :param kernel: of one output, that it has covariances with.
+    :param X: rows ``[N, D]`` in the domain of the features, a few tens.
+    :param jitter: what is added to Kuu where it is factorised.
+    :param rtol: how far numbers may be apart, relative to the largest of them.
+    :raises AssertionError: naming what is not as it has to be.
+    """
+    X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
+    rng, size = np.random.default_rng(0), int(inducing_variable.num_inducing)
+    close = _Close(rtol)
+    features = Kuf(inducing_variable, kernel, X).numpy()
+    _equal("the shape of Kuf", features.shape, (size, len(X)))
+    batches = Kuf(inducing_variable, kernel, np.stack([X, X[::-1]]))
+    close("Kuf with leading dimensions", batches, np.stack([features, features[:, ::-1]], axis=1))
+    close("Kuf_in_domain", Kuf_in_domain(inducing_variable, kernel, X), features)
+
+    operator = Kuu_operator(inducing_variable, kernel, jitter=jitter)
+    dense = operator.to_dense().numpy()
+    plain = Kuu(inducing_variable, kernel).numpy()
+    _equal("the shape of Kuu", dense.shape, (size, size))
+    close("Kuu as an operator", Kuu_operator(inducing_variable, kernel).to_dense(), plain)
+    close("the transpose of Kuu", plain.T, plain)
+    added = np.diag(Kuu(inducing_variable, kernel, jitter=0.5).numpy() - plain)
+    assert np.all(added > 0), f"Kuu(jitter=0.5) must add to the diagonal, found {added.min()}"
+    assert np.linalg.eigvalsh(dense)[0] > 0, "Kuu must be positive definite"
+
+    root, L = operator.root(), np.linalg.cholesky(dense)
+    close("root().to_dense()", root.to_dense(), L)
+    close("root().matmul", root.matmul(features), L @ features)
+    close("root().matmul(adjoint=True)", root.matmul(features, adjoint=True), L.T @ features)
+    close("root().log_determinant()", root.log_determinant(), np.log(np.diag(L)).sum())
+    close("root().inverse_diagonal()", root.inverse_diagonal(), np.diag(np.linalg.inv(dense)))
+    A = np.linalg.solve(L, features)
+    inverse, tensors = root.inverse()
+    close("root().inverse()", inverse(tensors, features), A)
+    several = stack([operator, operator])
+    close("stacked_with", several.root().solve(np.stack([features] * 2)), np.stack([A, A]))
+    close("cast", operator.cast(tf.float32).to_dense(), dense.astype(np.float32), 1e-5)
+
+    explained = A.T @ A
+    left = np.linalg.eigvalsh(kernel(X).numpy() - explained)
+    assert left[0] > -1e-8 * np.trace(explained), (
+        f"the features explain more of the kernel than there is: {left[0]} is left"
+    )
+    prior = FiniteRank(kernel, inducing_variable)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
+        close("explained", prior(X), explained, 1e-5)
+        close("explained of two arrays", prior(X, X[:3]), explained[:, :3], 1e-5)
+        close("explained_terms", prior(X, full_cov=False), np.diag(explained), 1e-5)
+
+    weights, targets = rng.uniform(size=[len(X), 2]), rng.normal(size=[len(X), 3])
+    sums = feature_sums(inducing_variable, kernel, X, None, targets)
+    close("sums", sums.gram, features @ features.T)
+    close("sums of targets", sums.products, features @ targets)
+    weighted = feature_sums(inducing_variable, kernel, X, weights, targets).gram
+    close("weighted sums", weighted, np.einsum("mn,nl,kn->lmk", features, weights, features))
+
+    _check_posterior(inducing_variable, kernel, X, jitter, rtol)
+
+
+def _check_posterior(
+    inducing_variable: InducingVariables, kernel: Kernel, X: Array, jitter: float, rtol: float
+) -> None:
+    """Mean and variance of an SVGP with a random q, and their gradients, against GPflow's."""
+    rng, size = np.random.default_rng(1), int(inducing_variable.num_inducing)
+    q_mu = rng.normal(size=[size, 1])
+    q_sqrt = 0.3 * np.tril(rng.normal(size=[1, size, size])) + np.eye(size)
+    parts = tf.nest.flatten([kernel.trainable_variables, inducing_variable.trainable_variables])
+    variables = list({id(variable): variable for variable in parts}.values())
+
+    def structured() -> Sequence[tf.Tensor]:
+        model = gpflow.models.SVGP(
+            kernel, gpflow.likelihoods.Gaussian(), inducing_variable, q_mu=q_mu, q_sqrt=q_sqrt
+        )
+        mean, variance = model.predict_f(X)
+        return mean, variance, model.prior_kl()
+
+    def dense() -> Sequence[tf.Tensor]:
+        Kmm = Kuu_operator(inducing_variable, kernel, jitter=jitter).to_dense()
+        Kmn, Knn = Kuf(inducing_variable, kernel, X), kernel(X, full_cov=False)
+        mean, variance = base_conditional(Kmn, Kmm, Knn, q_mu, q_sqrt=q_sqrt, white=True)
+        return mean, variance, gpflow.kullback_leiblers.gauss_kl(q_mu, q_sqrt)
+
+    with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
+        actual, expected = _with_gradients(structured, variables), _with_gradients(dense, variables)
+    close = _Close(max(rtol, 1e-6))
+    for name, one, other in zip(("mean", "variance", "KL"), actual[0], expected[0], strict=True):
+        close(f"the {name} of an SVGP", one, other)
+    for variable, one, other in zip(variables, actual[1], expected[1], strict=True):
+        close(f"the gradient of an SVGP to {variable.name}", one, other)
+
+
+def _with_gradients(
+    function: Callable[[], Sequence[tf.Tensor]], variables: Sequence[tf.Variable]
+) -> tuple[Sequence[tf.Tensor], Sequence[tf.Tensor]]:
+    with tf.GradientTape() as tape:
+        values = function()
+        total = tf.add_n([tf.reduce_sum(tf.sin(value)) for value in values])
+    return values, tape.gradient(total, variables, unconnected_gradients="zero")
+
+
+class _Close:
+    """Compares relative to the largest number."""
+
+    def __init__(self, rtol: float) -> None:
+        self._rtol = rtol
+
+    def __call__(self, what: str, actual: Any, expected: Any, rtol: float = 0.0) -> None:
+        actual, expected = np.asarray(actual), np.asarray(expected)
+        _equal(f"the shape of {what}", actual.shape, expected.shape)
+        scale = float(np.max(np.abs(expected), initial=0.0))
+        error = float(np.max(np.abs(actual - expected), initial=0.0))
+        limit = max(self._rtol, rtol) * max(scale, np.finfo(np.float64).tiny)
+        assert error <= limit, (
+            f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it has to "
+            "be as dense linear algebra has it"
+        )
+
+
+def _equal(what: str, actual: Any, expected: Any) -> None:
+    assert tuple(actual) == tuple(expected), f"{what} must be {expected}, found {actual}"
