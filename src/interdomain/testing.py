@@ -158,7 +158,7 @@ class _Close:
         _equal(f"the shape of {what}", actual.shape, expected.shape)
         scale = float(np.max(np.abs(expected), initial=0.0))
         error = float(np.max(np.abs(actual - expected), initial=0.0))
-        limit = max(self._rtol, rtol) * max(scale, np.finfo(np.float64).tiny)
+        limit = max(self._rtol, rtol) * max(scale, float(np.finfo(np.float64).tiny))
         assert error <= limit, (
             f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it has to "
             "be as dense linear algebra has it"
