@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 
 OTHERS = (
     "Module, Kernel, InducingVariables, BayesianModel, GPModel, AbstractPosterior, LinearOperator, "
-    "PathLike, Axes, Callback, object, BaseException, tuple, dict, list"
+    "LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorLowRankUpdate, "
+    "LinearOperatorBlockDiag, PathLike, Axes, Callback, object, BaseException, tuple, dict, list"
 )
 """Classes of others, whose members are described by them."""
 
