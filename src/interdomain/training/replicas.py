@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -96,13 +97,18 @@ class Replicas:
         own = np.array(numbers, np.float64)
         if self.alone or self.strategy is None:
             return own
+        return np.asarray(self._mean_of(tf.constant(own)))
+
+    @functools.cached_property
+    def _mean_of(self) -> Any:
+        """Traced once, and not for each step at which workers agree on going on."""
 
         def of_replica(numbers: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
             # On the device of the replica, where an argument is on none.
             return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(numbers))
 
-        return np.asarray(compiled(lambda *given: self.run(of_replica, given))(tf.constant(own)))
+        return compiled(lambda *given: self.run(of_replica, given))
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
         """The part of a step's batch for each replica of this process: every R-th row of arrays;
