@@ -27,12 +27,11 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
-from .columns import with_columns
 from .covariances import Kuf_in_domain
 from .diagonals import DiagonalTerm, product_terms
 from .domains import boxed_parts
 from .family import Block, InterDomainInducingVariables, are_among, with_jitter
-from .finite_rank import Kuu_operator, complaints, explained, explained_terms
+from .finite_rank import Kuu_operator, complaints, explained, explained_terms, with_input_columns
 from .inputs import num_columns_of_any
 from .multioutput import num_inducing
 from .parameters import checked_list, each_once
@@ -226,12 +225,12 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     def Kuf(self, kernel: Product, X: TensorType) -> tf.Tensor:
         """The products of the factors' covariances, each of which is computed once."""
-        X = with_columns(X, self.num_columns(kernel))
+        X = with_input_columns(self, kernel, X)
         return self._products([Kuf(*pair, X) for pair in self.pairs(kernel)])
 
     def Kuf_in_domain(self, kernel: Product, X: TensorType) -> tf.Tensor:
         """The same, of what the factors' features are in their domains."""
-        X = with_columns(X, self.num_columns(kernel))
+        X = with_input_columns(self, kernel, X)
         return self._products([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
 
     def _products(self, features: Sequence[tf.Tensor]) -> tf.Tensor:

@@ -13,12 +13,11 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator, block_diagonal
 from .blocks import BlockBatch, StackedBlocks, block_batches
-from .columns import with_columns
 from .covariances import Kuf_in_domain, Kvu, Kvu_shapes
 from .decomposed import DecomposedKernel
 from .domains import boxed_parts
 from .family import Block, DecomposedInducingVariables, flat_blocks, pair_blocks
-from .finite_rank import FiniteRank, Kuu_operator
+from .finite_rank import FiniteRank, Kuu_operator, with_input_columns
 from .inputs import num_columns_of_any
 from .multioutput import num_inducing
 from .parameters import checked_list, each_once
@@ -79,7 +78,7 @@ class SumInducingVariables(DecomposedInducingVariables):
         return self._stacked(Kuf_in_domain, kernel, X)
 
     def _stacked(self, of_block: Callable[..., tf.Tensor], kernel: Any, X: TensorType) -> tf.Tensor:
-        X = with_columns(X, self.num_columns(kernel))
+        X = with_input_columns(self, kernel, X)
         return tf.concat([of_block(*pair, X) for pair in pair_blocks(self, kernel)], axis=0)
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:

@@ -74,7 +74,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         provider = RowsProvider(
             data,
             num_latents,
-            told=self._warn_of,
+            callback=self._warn_of,
             num_inducing=int(inducing_variable.num_inducing),
             missing=takes_missing(likelihood),
             **rows,

@@ -51,7 +51,7 @@ class Rows:
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param progress: Whether passes of more than a second show a progress bar.
     :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
-    :param told: Called with the valid rows of each batch of a pass.
+    :param callback: Called with the valid rows of each batch of a pass.
     :param columns: The required numbers of columns of X and of Y; None for any.
     :raises ValueError: If the data are of another kind, or have other numbers of columns.
     :ivar columns: The numbers of columns of X and of Y.
@@ -68,7 +68,7 @@ class Rows:
         on_invalid: str = "raise",
         progress: bool = True,
         missing: bool = False,
-        told: Callable[[Array, Array], None] = lambda X, Y: None,
+        callback: Callable[[Array, Array], None] = lambda X, Y: None,
         columns: tuple[int, int] | None = None,
     ) -> None:
         if batch_size is None:
@@ -76,7 +76,7 @@ class Rows:
         self.batch_size = integer("batch_size", batch_size, at_least=1)
         choice("on_invalid", on_invalid, ("raise", "skip"))
         self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
-        self._told = told
+        self._callback = callback
         self.num_rows: int | None = None
         self.num_skipped = 0
         self._arrays: tuple[Any, Any] | None = None
@@ -129,7 +129,7 @@ class Rows:
                         beyond.append(numbers[outside])
                         usable = False
                 if usable and len(X):
-                    self._told(X, Y)
+                    self._callback(X, Y)
                     yield X, Y
                 bar.update(len(valid))
         rows, outside_rows = np.concatenate(invalid), np.concatenate(beyond)

@@ -14,8 +14,9 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array
 from ...core.blocks import BlockBatch
-from ...core.columns import as_rows, num_columns, with_columns
+from ...core.columns import as_rows, num_columns
 from ...core.family import InterDomainInducingVariables, with_jitter
+from ...core.finite_rank import with_input_columns
 from ...core.set_kernel import SetKernel
 from ...linalg import Full, StructuredOperator, block_diagonal
 from .decomposition import HarmonicKernel
@@ -42,7 +43,7 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
         """``k_t(z, x)`` for the points of each component, one component below the other."""
-        X = with_columns(X, self.num_columns(kernel))
+        X = with_input_columns(self, kernel, X)
         rows = as_rows(X)
         batches = self.block_batches(kernel)
         features = [batch.features(rows) for batch in batches]
