@@ -188,7 +188,7 @@ def by_prior_variance(data: race.Rows, num_inducing: int, start_degree: int) -> 
     import interdomain as idm
 
     first, kernel = low(data, start_degree)
-    idm.training.fit(first.subset_model(SUBSET_ROWS), steps=50)
+    idm.fit(first.subset_model(SUBSET_ROWS), steps=50)
     for parameter in first.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)

@@ -6,7 +6,7 @@ of the earth, Poisson with a rate of three to the power of the standardised elev
 without --data-dir a made-up field); mnist, zeros against ones, a convolutional kernel. Each model
 runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
 evaluations do not count, tracing does.
-collapsed          `CollapsedSVGP` over harmonics, `fit_collapsed`; one point, at its end
+collapsed          `DualSVGP` over harmonics, `fit_collapsed`; one point, at its end
 collapsed_by_data  ... harmonics that the data choose, `fit_collapsed(num_inducing=)`; tables and
                    flights
 diagonal_adam      the same harmonics with a diagonal q, minibatches of 1,000, Adam 0.03 for all
@@ -189,7 +189,7 @@ def features(
     prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
     ready = time.perf_counter()
     if method.startswith("collapsed"):
-        model = idm.models.CollapsedSVGP(train, prior, likelihood, chosen)
+        model = idm.models.DualSVGP(train, prior, likelihood, chosen)
         wanted = {"num_inducing": num_inducing} if by_data else {}
         fit = idm.training.fit_collapsed(model, progress=False, **wanted)
         passed = time.perf_counter() - started

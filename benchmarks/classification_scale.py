@@ -4,7 +4,7 @@ A made-up table of the size of SUSY (event_table.py: 5,000,000 rows of 18 column
 500,000 held out), with two classes; Bernoulli likelihood. Every method reads the memory-mapped
 files, in a process of its own.
 truth       the probabilities that the classes were drawn with: what no method can exceed
-collapsed   `CollapsedSVGP` over harmonics chosen for the kernel, `fit_collapsed`; no pass begins
+collapsed   `DualSVGP` over harmonics chosen for the kernel, `fit_collapsed`; no pass begins
             after `--max-seconds`
 diagonal    the same harmonics in stock SVGP with a diagonal q, minibatches of 1,000, Adam for all
 svgp        stock SVGP with points (k-means of 20,000 rows) and a Matern-5/2 that has a lengthscale
@@ -165,7 +165,7 @@ def collapsed(*, folder: str, settings: dict[str, Any]) -> dict[str, Any]:
     prior, chosen, likelihood = harmonics(rows, settings)
     ready = time.perf_counter()
     data = rows.X_train, rows.Y_train
-    model = idm.models.CollapsedSVGP(data, prior, likelihood, chosen, progress=False)
+    model = idm.models.DualSVGP(data, prior, likelihood, chosen, progress=False)
     fit = idm.training.fit_collapsed(
         model, max_seconds=settings["max_seconds"], seed=settings["seed"], progress=False
     )
@@ -261,7 +261,7 @@ def scores(model: Any, rows: RowFiles) -> dict[str, float]:
     """Of the rows held out."""
     import interdomain as idm
 
-    means, _ = idm.serving.predict_in_batches(
+    means, _ = idm.predict_in_batches(
         model, rows.X_test, method="predict_y", progress=False
     )
     return two_class_scores(np.asarray(rows.Y_test), means)

@@ -1,7 +1,7 @@
 """One pass over rows in memory: features and their products, beside the bare products.
 
 Two input columns, rows drawn at random, float64. For each M, in turns:
-box      PeriodicFourierFeatures, M at most
+box      BoxFourierFeatures, M at most
 sphere   SphericalHarmonics up to the degree that gives no more than M
 bare     NumPy's product of a matrix [M, batch] and its transpose into an array that is there, for
          as many batches of the size that the pass chooses
@@ -113,7 +113,7 @@ class Pass:
         if family == "box":
             base = gpflow.kernels.Matern32(lengthscales=0.1)
             kernel = idm.kernels.Periodized.from_data(base, X)
-            variable = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, size)
+            variable = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, size)
         else:
             degree = int(np.sqrt(size)) - 1
             kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))

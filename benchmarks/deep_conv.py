@@ -105,7 +105,7 @@ def measured(
         if used > seconds:
             raise idm.training.StopFit("the seconds are over")
 
-    idm.training.fit(
+    idm.fit(
         deep_gp,
         (rows.X_train, rows.Y_train),
         batch_size=min(BATCH_SIZE, len(rows.X_train) // 2),
@@ -124,7 +124,7 @@ def errors(model: Any, rows: Any) -> dict[str, float]:
     """Accuracy and negative log-likelihood of the test images."""
     import interdomain as idm
 
-    predict = idm.serving.predict_in_batches
+    predict = idm.predict_in_batches
     options: dict[str, Any] = {"batch_size": 100, "progress": False}
     probabilities, _ = predict(model, rows.X_test, method="predict_y", **options)
     densities = predict(model, rows.X_test, Y=rows.Y_test, method="predict_log_density", **options)

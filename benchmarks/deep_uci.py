@@ -117,7 +117,7 @@ def measured(
         if time.process_time() - started > seconds:
             raise idm.training.StopFit("the seconds are over")
 
-    fit = idm.training.fit(
+    fit = idm.fit(
         model,
         (X, Y),
         batch_size=min(BATCH_SIZE, len(X)),
@@ -129,7 +129,7 @@ def measured(
         seed=split,
     )
     spent = time.process_time() - started
-    predict = idm.serving.predict_in_batches
+    predict = idm.predict_in_batches
     mean, _ = predict(model, X_test, method="predict_y", progress=False)
     density = predict(model, X_test, Y=Y_test, method="predict_log_density", progress=False)
     assert all(np.all(np.isfinite(part)) for part in tf.nest.flatten((mean, density)))

@@ -6,7 +6,7 @@ drawn at random. Every model runs in a process of its own; imports are not count
 the rows in memory to the predictions of all test rows is.
 harmonics_L  all (L + 1)^2 spherical harmonics of the globe up to degree L under GlobeMatern32 of
              their rank, from latitude and longitude in degrees; `fit_sgpr`: one pass, no subset
-box_M        the two angles as columns: M PeriodicFourierFeatures of a Periodized Matern-3/2
+box_M        the two angles as columns: M BoxFourierFeatures of a Periodized Matern-3/2
 ring_M       the same with a box of 360 degrees of longitude, so that the date line is none
 planar_L     the two angles as columns: harmonics of the projected sphere (VISH), SphericalMatern32
 svgp_M       gpflow's SVGP, Matern-3/2, M points (k-means) among the unit vectors in R^3;
@@ -185,7 +185,7 @@ def ring(data: tuple[Array, Array], size: int, ends: Array) -> tuple[Any, Any]:
     lower, upper = [latitudes.min() - reach, ends[0]], [latitudes.max() + reach, ends[1]]
     base = gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE] * 2)
     kernel = idm.kernels.Periodized(base, lower, upper)
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, size)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, size)
     return _fitted(data, kernel, features)
 
 
@@ -238,7 +238,7 @@ def points(
         harmonic = idm.kernels.HarmonicKernel(kernel, shift)
         Z = idm.inducing_variables.HarmonicInducingPoints.from_data(harmonic, rows, size, seed=seed)
         model = idm.models.AdditiveSVGP(harmonic, likelihood, Z, num_data=len(X))
-    fit = idm.training.fit(
+    fit = idm.fit(
         model,
         (X, Y),
         batch_size=min(race.BATCH_SIZE, len(X)),

@@ -114,7 +114,7 @@ def seconds_of_step(*, side: str, num_inducing: int, rows: int, steps: int) -> d
     model = model_of(side, num_inducing, data)
     made = time.perf_counter()
     stamps: list[float] = []
-    idm.training.fit(
+    idm.fit(
         model,
         data,
         batch_size=BATCH_SIZE,
@@ -144,7 +144,7 @@ def training(*, side: str, num_inducing: int, rows: int, steps: int) -> Callable
 
     data = made_up(side, rows)
     model = model_of(side, num_inducing, data)
-    return lambda: idm.training.fit(
+    return lambda: idm.fit(
         model,
         data,
         batch_size=BATCH_SIZE,
@@ -172,7 +172,7 @@ def model_of(side: str, num_inducing: int, data: Rows) -> Any:
     if side == "box":
         base = gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], 0.5))
         kernel = idm.kernels.Periodized.from_data(base, data[0], margin=1.5)
-        features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, num_inducing)
+        features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
     else:
         kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(data[0].shape[1]))
         features = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)

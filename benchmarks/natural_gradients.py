@@ -115,7 +115,7 @@ def seconds_of_steps(*, model: str, num_inducing: int, rounds: int) -> dict[str,
     for k in range(rounds):
         for side in [*SIDES][k % len(SIDES) :] + [*SIDES][: k % len(SIDES)]:
             stamps: list[float] = []
-            idm.training.fit(
+            idm.fit(
                 models[side],
                 data,
                 steps=7,

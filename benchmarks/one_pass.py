@@ -6,8 +6,8 @@ beijing   PM2.5 (its logarithm) from time, temperature and pressure, 410,144 row
 One row in ten, drawn at random, is for testing; all columns are standardised. Each model runs in a
 process of its own; imports are not counted, everything from the rows in memory to the predictions
 of all test rows is.
-box        PeriodicFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`
-interval   IntervalFourierFeatures of a Matern-3/2 (one column); `fit_sgpr`
+box        BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`
+interval   VariationalFourierFeatures of a Matern-3/2 (one column); `fit_sgpr`
 svgp       gpflow's SVGP with 500 inducing points (k-means), natural gradients, evaluated at several
            times
 """

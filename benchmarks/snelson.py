@@ -8,7 +8,7 @@ L8_K8    8 levels and K = 8 points as orthogonal variables (OrthogonalSVGP).
 M = 8 units in all of them: on a line (d = 2) the degrees 0, 1, 2, 4 and 6 that ReLU and softplus
 have up to 7 hold 9 harmonics, and no more units than that can be independent.
 
-Every parameter is trained by L-BFGS (interdomain.training.fit). Recorded are the ELBO, the
+Every parameter is trained by L-BFGS (interdomain.fit). Recorded are the ELBO, the
 iterations and their throughput and, for the first seed, the predictions and the terms of their
 variance. step_times times elbo + gradient of all models, taking turns. The picture, snelson.png, is
 drawn from the records.
@@ -149,7 +149,7 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
     import interdomain as idm
 
     times: list[float] = []
-    outcome = idm.training.fit(
+    outcome = idm.fit(
         model,
         data,
         steps=max_iterations,

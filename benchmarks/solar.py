@@ -77,7 +77,7 @@ class Solar(Benchmark):
 
         years = load_years(arguments.data_dir)
         model = build_model(configuration, years.train)
-        outcome = idm.training.fit(
+        outcome = idm.fit(
             model,  # which has its data
             steps=configuration["max_iterations"],
         )
@@ -148,7 +148,7 @@ def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> 
         return gpflow.models.GPR(data, kernel, noise_variance=0.1)
     if name == "hmk":
         each = configuration["num_inducing"] // (2 * configuration["components"])
-        features = idm.inducing_variables.FourierFeatures.for_kernel(kernel, each)
+        features = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, each)
     else:
         features = np.linspace(X.min(), X.max(), configuration["num_inducing"])[:, None]
     return gpflow.models.SGPR(data, kernel, features, noise_variance=0.1)

@@ -98,7 +98,7 @@ def measured(
     def note(step: int, model: Any) -> None:
         ends.append(time.perf_counter())
 
-    fitted = idm.training.fit(
+    fitted = idm.fit(
         subset,
         steps=iterations,
         callbacks=[note],

@@ -3,7 +3,7 @@
 The elevations near Jacksboro ship with matplotlib; nothing is downloaded. One row in ten, drawn at
 random, is for testing. Each model runs in a process of its own; imports are not counted, everything
 from the standardised rows in memory to the predictions of all test rows is.
-box_M        M PeriodicFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`: one
+box_M        M BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`: one
              pass over the rows, then all hyperparameters without them
 sphere_M     M SphericalHarmonics of the projected sphere, SphericalMatern32 that ends with them;
              `fit_sgpr`: weight variances from a subset, one pass, the rest without rows

@@ -118,7 +118,7 @@ orthogonal = f"{M} units + {M} points"
 # %%
 print(f"{'':24}{'ELBO':>9}{'test RMSE':>11}{'test NLPD':>11}{'unexplained':>13}")
 for name, model in models.items():
-    idm.training.fit(model, data, steps=STEPS, natural_gradient=0.5, progress=False)
+    idm.fit(model, data, steps=STEPS, natural_gradient=0.5, progress=False)
     mean, _ = model.predict_y(X[test])
     rmse = np.sqrt(np.mean((Y[test] - mean) ** 2))
     nlpd = -np.mean(model.predict_log_density((X[test], Y[test])))

@@ -55,7 +55,7 @@ def additive(rows, target, effects, num_inducing):
     centre, scale = target.mean(), target.std()
     data = rows, ((target - centre) / scale)[:, None]
     model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.5, progress=False)
-    idm.training.fit(model, progress=False)
+    idm.fit(model, progress=False)
     return model, centre, scale
 
 

@@ -57,7 +57,7 @@ def classifier(kernel, inducing_variable):
     model = gpflow.models.SVGP(
         kernel, gpflow.likelihoods.Bernoulli(), inducing_variable, num_data=len(train)
     )
-    idm.training.fit(
+    idm.fit(
         model,
         (X[train], Y[train]),
         steps=STEPS,

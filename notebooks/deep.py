@@ -61,7 +61,7 @@ def trained(widths: list[int]) -> deep.DeepGP:
         num_samples=5,
         num_prediction_samples=64,
     )
-    fit = idm.training.fit(model, (X, Y), steps=STEPS, natural_gradient=True, progress=False)
+    fit = idm.fit(model, (X, Y), steps=STEPS, natural_gradient=True, progress=False)
     print(f"widths {widths}: bound {fit.elbo:.1f} after {fit.seconds:.0f} s")
     return model
 

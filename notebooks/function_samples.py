@@ -13,7 +13,7 @@
 # %% [markdown]
 # # Where is the maximum? Function samples and Thompson sampling
 #
-# `model.predict_f_samples` draws values at given rows. `idm.sampling.sample_functions` draws
+# `model.predict_f_samples` draws values at given rows. `idm.sample_functions` draws
 # functions: each can be evaluated anywhere, as often as one likes, and keeps its values; gradients
 # with respect to x lead to its maximum. Thompson sampling needs just that: to find the maximum of
 # an unknown function, draw a function from the posterior, and measure next where it is largest.
@@ -59,7 +59,7 @@ print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
 
 # %%
 kernel = gpflow.kernels.Matern52(lengthscales=0.7)
-features = idm.inducing_variables.IntervalFourierFeatures(LOWER - 1.5, UPPER + 1.5, 15)
+features = idm.inducing_variables.VariationalFourierFeatures(LOWER - 1.5, UPPER + 1.5, 15)
 
 
 def fitted(X: np.ndarray, Y: np.ndarray) -> idm.models.StructuredSGPR:
@@ -71,7 +71,7 @@ def fitted(X: np.ndarray, Y: np.ndarray) -> idm.models.StructuredSGPR:
 X = np.array([[-1.7], [-0.4], [2.6]])
 Y = measure(X)
 model = fitted(X, Y)
-functions = idm.sampling.sample_functions(model, 12, seed=1)
+functions = idm.sample_functions(model, 12, seed=1)
 mean, variance = (value.numpy()[:, 0] for value in model.predict_f(grid))
 
 figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
@@ -116,7 +116,7 @@ def maxima(functions: idm.sampling.FunctionSamples) -> np.ndarray:
 # %%
 ROUNDS = 8
 for round_number in range(ROUNDS):
-    functions = idm.sampling.sample_functions(fitted(X, Y), 4, seed=10 + round_number)
+    functions = idm.sample_functions(fitted(X, Y), 4, seed=10 + round_number)
     x = maxima(functions)
     X, Y = np.concatenate([X, x]), np.concatenate([Y, measure(x)])
     regret = best - float(np.max(unknown(X)))

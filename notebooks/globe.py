@@ -78,7 +78,7 @@ print(f"{harmonics.num_inducing} harmonics; lengthscale {lengthscale:.2g} rad")
 start = perf_counter()
 base = gpflow.kernels.Matern52(lengthscales=[60.0, 60.0])  # degrees
 box = idm.kernels.Periodized.from_data(base, X)
-waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(box, NUM_FEATURES)
+waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, NUM_FEATURES)
 prior = idm.kernels.FiniteRank(box, waves)
 flat = idm.models.StructuredSGPR((X, (Y - mean) / scale), prior, waves, noise_variance=0.1)
 idm.training.fit_sgpr(flat, progress=False)

@@ -113,7 +113,7 @@ def evaluate(step, model):
 traces = {}
 print(f"{'':24}{'test RMSE':>11}{'test NLPD':>11}{'ms a step':>11}")
 for name, model in models.items():
-    trace = traces[name] = idm.training.fit(
+    trace = traces[name] = idm.fit(
         model,
         data,
         steps=STEPS,

@@ -53,7 +53,7 @@ print(f"{len(X)} samples to learn from, {len(X_test)} to predict")
 
 # %%
 mixture = idm.kernels.HarmonizableMixture.from_data(X, Y, COMPONENTS, 3, centres="grid")
-features = idm.inducing_variables.FourierFeatures.for_kernel(mixture, FREQUENCIES)
+features = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(mixture, FREQUENCIES)
 points = np.linspace(X.min(), X.max(), int(features.num_inducing))[:, None]
 kernels = {
     "squared exponential": (gpflow.kernels.SquaredExponential(lengthscales=0.1), points),
@@ -66,7 +66,7 @@ models = {
 }
 print(f"M = {len(points)}\n{'':22}{'bound':>10}{'test RMSE':>12}{'test NLPD':>12}")
 for name, model in models.items():
-    idm.training.fit(model, steps=STEPS, progress=False)
+    idm.fit(model, steps=STEPS, progress=False)
     error = Y_test - model.predict_f(X_test)[0].numpy()
     density = model.predict_log_density((X_test, Y_test)).numpy()
     rmse, nlpd = np.sqrt(np.mean(error**2)), -np.mean(density)

@@ -109,7 +109,7 @@ joint = make_model(both)  # of sums alone
 gpflow.utilities.multiple_assign(joint, gpflow.utilities.parameter_dict(model))
 for parameter in joint.feature_parameters.values():
     gpflow.set_trainable(parameter, False)
-idm.training.fit(joint, steps=STEPS, progress=False)
+idm.fit(joint, steps=STEPS, progress=False)
 print(f"{joint.num_data:,} rows; {perf_counter() - started:.1f} s for the second photograph")
 
 

@@ -89,7 +89,7 @@ rows = []
 for name, model in models.items():
     start = perf_counter()
     holds_data = isinstance(model, gpflow.models.InternalDataTrainingLossMixin)
-    result = idm.training.fit(
+    result = idm.fit(
         model, None if holds_data else data, steps=MAX_ITERATIONS, progress=False
     )
     seconds = perf_counter() - start

@@ -70,7 +70,7 @@ start = perf_counter()
 kernel = idm.kernels.Periodized.from_data(
     gpflow.kernels.Matern32(lengthscales=[0.2, 0.2]), data[0], margin=2
 )
-waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, NUM_FEATURES)
+waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, NUM_FEATURES)
 prior = idm.kernels.FiniteRank(kernel, waves)
 model = idm.models.StructuredSGPR(data, prior, waves, noise_variance=0.1, progress=False)
 fitted = idm.training.fit_sgpr(model, progress=False)
@@ -94,7 +94,7 @@ stock = gpflow.models.SVGP(
     num_data=len(data[0]),
 )
 left = max(LEAST_SECONDS, seconds) - (perf_counter() - start)
-idm.training.fit(
+idm.fit(
     stock,
     data,
     steps=100_000,

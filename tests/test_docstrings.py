@@ -30,7 +30,7 @@ WITH_FIT = {
     "deep.model.DeepGP",
     "diagnostics.recommend.recommend",
     "families.sphere.free_spectrum.FreeSpectrum",
-    "models.collapsed_svgp.CollapsedSVGP",
+    "models.dual_svgp.DualSVGP",
     "tables.additive.fit_additive",
     "tables.race.race",
     "training.sgpr.fit_sgpr",

@@ -14,7 +14,7 @@ from gpflow.kernels import RBF
 from interdomain import diagnostics, plotting
 from interdomain.inducing_variables import (
     AdditiveFeatures,
-    FourierFeatures,
+    HarmonizableFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -202,8 +202,8 @@ def test_errors(of_table: diagnostics.Effects) -> None:
         ),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
         (
-            lambda: plotting.wigner(*places, inducing_variable=FourierFeatures([[0.5]])),
-            "FourierFeatures for each component of the kernel, found",
+            lambda: plotting.wigner(*places, inducing_variable=HarmonizableFourierFeatures([[0.5]])),
+            "HarmonizableFourierFeatures for each component of the kernel, found",
         ),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -242,7 +242,7 @@ def test_kernel_matrix_and_spectral_density() -> None:
 
 
 def test_wigner_with_the_frequencies_of_each_component_over_its_centre() -> None:
-    blocks = [FourierFeatures([[0.5], [-1.3]]), FourierFeatures([[0.8]])]
+    blocks = [HarmonizableFourierFeatures([[0.5], [-1.3]]), HarmonizableFourierFeatures([[0.8]])]
     ax = plotting.wigner(
         MIXTURE, PLACES, FREQUENCIES, inducing_variable=SumInducingVariables(blocks)
     )

@@ -59,7 +59,7 @@ def trained_with_looks(
         if over == len(seconds):
             raise idm.training.StopFit("all times have passed")
 
-    idm.training.fit(
+    idm.fit(
         model,
         data,
         steps=MOST_STEPS,

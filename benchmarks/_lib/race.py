@@ -32,7 +32,7 @@ def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tup
 
     base = gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale))
     kernel = idm.kernels.Periodized.from_data(base, data[0], margin=margin)
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, num_inducing)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
     return model, idm.training.fit_sgpr(model)
@@ -46,7 +46,7 @@ def interval(data: Rows, num_inducing: int, lengthscale: float, margin: float) -
 
     reach = margin * lengthscale / 2
     ends = float(np.min(data[0])) - reach, float(np.max(data[0])) + reach
-    features = idm.inducing_variables.IntervalFourierFeatures(*ends, (num_inducing - 1) // 2)
+    features = idm.inducing_variables.VariationalFourierFeatures(*ends, (num_inducing - 1) // 2)
     kernel = gpflow.kernels.Matern32(lengthscales=lengthscale)
     model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
     return model, idm.training.fit_sgpr(model)
@@ -133,7 +133,7 @@ def traced(
         if len(trace) == len(seconds):
             raise idm.training.StopFit
 
-    idm.training.fit(
+    idm.fit(
         model,
         data,
         batch_size=min(BATCH_SIZE, len(data[0])),

@@ -75,7 +75,7 @@ def fit_by_lbfgs(
     :param data: for a model with external data (SVGP); None where the model holds its data.
     :returns: the final objective (bound or marginal likelihood), iterations, and how it ended.
     """
-    outcome = idm.training.fit(model, data, steps=max_iterations)
+    outcome = idm.fit(model, data, steps=max_iterations)
     return {
         "objective": outcome.elbo,
         "iterations": outcome.steps,

@@ -94,7 +94,7 @@ def train(
 
     every = max(1, steps // points)
     curve_file = folder / "curve.jsonl"
-    idm.training.fit(
+    idm.fit(
         model,
         data,
         steps=steps,

@@ -40,7 +40,7 @@ def chosen_harmonics(
     input_dim = data[0].shape[1]
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
-    first = idm.models.CollapsedSVGP(data, idm.kernels.FiniteRank(kernel, few), likelihood, few)
+    first = idm.models.DualSVGP(data, idm.kernels.FiniteRank(kernel, few), likelihood, few)
     fit = idm.training.fit_collapsed(first, max_passes=1, progress=False, **arguments)
     chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
     return idm.kernels.FiniteRank(kernel, chosen), chosen, fit
@@ -55,7 +55,7 @@ def chosen_for_regression(data: Rows, num_inducing: int, max_degree: int = 2) ->
 
     first, kernel = low(data, max_degree)
     rows = min(ROWS_FOR_SCALES, len(data[0]))
-    idm.training.fit(first.subset_model(rows), steps=50, progress=False)
+    idm.fit(first.subset_model(rows), steps=50, progress=False)
     for parameter in first.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     harmonics = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
@@ -80,7 +80,7 @@ def exact(data: Rows, held_out: Rows) -> dict[str, Any]:
     lengthscales = np.full(data[0].shape[1], np.sqrt(data[0].shape[1]))
     kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
     model = gpflow.models.GPR(data, kernel, noise_variance=0.1)
-    steps = idm.training.fit(model, steps=300).steps
+    steps = idm.fit(model, steps=300).steps
     seconds = time.perf_counter() - started
     trace = [{"seconds": seconds, "steps": steps, **evaluated(model, held_out)}]
     return {"trace": trace, "rows": len(data[0])}

@@ -111,7 +111,7 @@ def race(
     found["model"] = model
     found["predict"] = Predictor(model, X.shape[1], cached=False)
     try:
-        idm.training.fit(
+        idm.fit(
             model,
             minibatches(rows.X_train, rows.Y_train, batch_size, seed),
             steps=_NO_END,

@@ -228,7 +228,7 @@ def interval(generator: Generator) -> Draw:
 
     def build() -> Pair:
         kernel = kind(variance=variance, lengthscales=lengthscale * stretch)
-        return kernel, idm.inducing_variables.IntervalFourierFeatures(
+        return kernel, idm.inducing_variables.VariationalFourierFeatures(
             low * stretch, high * stretch, count
         )
 
@@ -262,7 +262,7 @@ def mixture(generator: Generator) -> Draw:
         kernel = idm.kernels.HarmonizableMixture(
             [idm.kernels.HarmonizableComponent(**part) for part in parts]
         )
-        return kernel, idm.inducing_variables.FourierFeatures.for_kernel(kernel, frequencies)
+        return kernel, idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, frequencies)
 
     text = f"{components} components, D = {columns}, {frequencies} frequencies"
     return _finish("mixture", text, build, generator, X, False)

@@ -53,7 +53,7 @@ def trained(*, folder: str, model: str, steps: int, workers: int = 1) -> dict[st
     with contextlib.nullcontext() if strategy is None else strategy.scope():
         built = MODELS[model](X)
     with _told() as told:
-        result = idm.training.fit(
+        result = idm.fit(
             built,
             (X, Y),
             batch_size=50,

@@ -52,7 +52,7 @@ def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[
     kernel = initial_kernel(configuration, data)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
-    outcome = idm.training.fit(
+    outcome = idm.fit(
         model,
         steps=configuration["full_steps"],
         optimizer=configuration["learning_rate"],
@@ -96,7 +96,7 @@ def train_sparse(
     rate = tf_keras.optimizers.schedules.PiecewiseConstantDecay(
         [alone - 1], [0.0, configuration["learning_rate"]]
     )
-    outcome = idm.training.fit(
+    outcome = idm.fit(
         model,
         rows,
         steps=alone + configuration["rounds"],
@@ -128,7 +128,7 @@ def build_sparse(configuration: Configuration, data: Mapping[str, Array], full: 
         points = inducing_points(data["X"], size, seed)
         places = gpflow.inducing_variables.InducingPoints(points)
     else:
-        places = idm.inducing_variables.FourierFeatures.for_kernel(kernel, size)
+        places = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, size)
         if seed > 0:
             add_noise(places, kernel, np.random.default_rng(seed))
     if configuration["kernel"] == "fixed":

@@ -57,7 +57,7 @@ def timed_fits(
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             built = build_model(model, num_data=num_data, seed=seed, **sizes)
         clock = Clock()
-        idm.training.fit(
+        idm.fit(
             built,
             (X, Y),
             batch_size=batch_size,

@@ -51,10 +51,10 @@ def recover(configuration: Configuration) -> dict[str, Any]:
         configuration["learning_rate"], steps, 0.1
     )
     start, initial = time.perf_counter(), error()
-    idm.training.fit(model, pairs, steps=steps, optimizer=tf_keras.optimizers.Adam(rate))
+    idm.fit(model, pairs, steps=steps, optimizer=tf_keras.optimizers.Adam(rate))
     after_adam, middle = error(), time.perf_counter()
     fitted = target.grid(FITTED_GRID)
-    outcome = idm.training.fit(
+    outcome = idm.fit(
         model,
         (fitted, fitted),
         steps=configuration["iterations"],

@@ -144,7 +144,7 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     """What `diagnostics.recommend` names, and what the small versions predicted."""
     import interdomain as idm
 
-    found = idm.diagnostics.recommend(
+    found = idm.recommend(
         *task.train, seconds=limit, **task.described(), progress=False
     )
     entries = {} if found.race is None else found.race.entries
@@ -164,7 +164,7 @@ def raced(task: Task, entrant: Any) -> Result:
     """What the test rows say of a model at the budgets."""
     import interdomain as idm
 
-    race = idm.tables.race(
+    race = idm.race(
         {task.method: entrant},
         task.train,
         list(task.seconds),

@@ -146,7 +146,7 @@ def build_model(case: str, data: tuple[Any, Any], sizes: dict[str, int], seed: i
         return gpflow.models.SVGP(kernel, gpflow.likelihoods.Bernoulli(), patches, **settings)
     if case == "harmonizable":
         kernel = random_mixture(seed)
-        features = idm.inducing_variables.FourierFeatures.for_kernel(kernel, FEATURES)
+        features = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, FEATURES)
         return gpflow.models.SGPR(data, kernel, features, noise_variance=0.1)
     kernel = idm.kernels.SphericalMatern32(weight_variances=ones)
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(
@@ -192,9 +192,9 @@ def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]
     if case == "out_of_core":
         return idm.training.fit_sgpr(model, subset_steps=1, steps=1, progress=False)
     if case == "harmonizable":
-        return idm.training.fit(model, steps=1, progress=False)
+        return idm.fit(model, steps=1, progress=False)
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]
     natural = NATURAL_GRADIENT if case == "svgp_natural" else False
-    return idm.training.fit(
+    return idm.fit(
         model, data, batch_size=batch_size, steps=1, natural_gradient=natural, progress=False
     )

@@ -24,7 +24,7 @@ def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[
     optimal = OptimalQ(model, (digits.X_train, digits.Y_train))
     before = float(optimal.training_loss())
     started = time.process_time()
-    fit = idm.training.fit(optimal, steps=iterations, progress=False)
+    fit = idm.fit(optimal, steps=iterations, progress=False)
     seconds = time.process_time() - started
     optimal.assign_q()
     rows = digits.X_train[:1_000]

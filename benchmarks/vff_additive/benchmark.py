@@ -2,7 +2,7 @@
 
 Test MSE and NLPD on normalised data (lower is better). Methods, all trained by L-BFGS over every
 parameter:
-a_vff           a sum of Matern-3/2 kernels on one column each, IntervalFourierFeatures for each,
+a_vff           a sum of Matern-3/2 kernels on one column each, VariationalFourierFeatures for each,
                 30 frequencies per column, in gpflow's SGPR: q is optimal, and joint over the
                 columns;
 a_vff_mean_field

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 from gpflow.kernels import Kernel
 
-from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
 from interdomain.linalg import Full
 
 
@@ -18,7 +18,7 @@ def as_dense(operator: tf.linalg.LinearOperator, jitter: float) -> tf.linalg.Lin
     return Full(matrix + jitter * tf.eye(tf.shape(matrix)[0], dtype=matrix.dtype))
 
 
-class DenseFeatures(IntervalFourierFeatures):
+class DenseFeatures(VariationalFourierFeatures):
     """Features of one column."""
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:

@@ -79,7 +79,7 @@ def fourier_features(X: Array, frequencies: int, margin: float) -> Any:
 
     return idm.inducing_variables.SumInducingVariables(
         [
-            idm.inducing_variables.IntervalFourierFeatures.from_data(
+            idm.inducing_variables.VariationalFourierFeatures.from_data(
                 column, frequencies, margin=margin
             )
             for column in X.T

@@ -52,7 +52,7 @@ def step(
     X = generator.uniform(size=(rows, columns))
     Y = generator.normal(size=(rows, 1))
     additive = model == "additive"
-    block = idm.inducing_variables.IntervalFourierFeatures
+    block = idm.inducing_variables.VariationalFourierFeatures
     whole = idm.inducing_variables.SumInducingVariables
     if side == "dense":
         # What is factorised: each block of the additive model, the whole matrix of the joint one.

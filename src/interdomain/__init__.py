@@ -3,11 +3,12 @@
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``interdomain.deep``, with layers of deep GPs, needs GPflux and is imported only when it is used.
+``deep`` (layers of deep GPs, which need GPflux) and ``race`` and ``recommend`` are imported only
+when they are used.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import (
     covariances,
@@ -22,22 +23,31 @@ from . import (
     posteriors,
     regression,
     sampling,
-    serving,
     sphere,
     tables,
     testing,
     training,
     transforms,
 )
+from .sampling import sample_functions
+from .serving import predict_in_batches, save
+from .training import fit
+
+if TYPE_CHECKING:
+    from .diagnostics import recommend
+    from .tables import race
 
 __version__ = "0.2.0"
 
+_ON_DEMAND = {"deep": "deep", "race": "tables", "recommend": "diagnostics"}
+
 
 def __getattr__(name: str) -> Any:
-    """``interdomain.deep``, imported on demand."""
-    if name == "deep":
-        return importlib.import_module(".deep", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """What is imported on demand: a package, or a function of one."""
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = importlib.import_module(f".{_ON_DEMAND[name]}", __name__)
+    return getattr(package, name, package)
 
 
 __all__ = [
@@ -46,15 +56,20 @@ __all__ = [
     "devices",
     "diagnostics",
     "distributed",
+    "fit",
     "inducing_variables",
     "kernels",
     "linalg",
     "models",
     "plotting",
     "posteriors",
+    "predict_in_batches",
+    "race",
+    "recommend",
     "regression",
+    "sample_functions",
     "sampling",
-    "serving",
+    "save",
     "sphere",
     "tables",
     "testing",

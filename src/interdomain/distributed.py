@@ -1,6 +1,6 @@
 """Sums over the worker processes of a ``tf.distribute`` strategy: :func:`all_reduce`.
 
-Training on several workers is :func:`interdomain.training.fit` with a ``strategy``; for several
+Training on several workers is :func:`interdomain.fit` with a ``strategy``; for several
 devices of one process, see :mod:`interdomain.devices`.
 """
 

@@ -10,24 +10,24 @@ from .core.sums import SumInducingVariables
 from .families.effects.features import AdditiveFeatures
 from .families.harmonic.orbit_points import OrbitInducingPoints
 from .families.harmonic.points import HarmonicInducingPoints
-from .families.harmonizable.fourier_features import FourierFeatures
+from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
 from .families.images.patches import InducingPatches
 from .families.sphere import pairs  # noqa: F401 - registers covariances of two sets
 from .families.sphere.activation_features import ActivationFeatures
 from .families.sphere.harmonics import SphericalHarmonics
-from .families.waves.box_features import PeriodicFourierFeatures
-from .families.waves.interval_features import IntervalFourierFeatures
+from .families.waves.box_features import BoxFourierFeatures
+from .families.waves.interval_features import VariationalFourierFeatures
 
 __all__ = [
     "ActivationFeatures",
     "AdditiveFeatures",
-    "FourierFeatures",
+    "HarmonizableFourierFeatures",
     "HarmonicInducingPoints",
     "InducingPatches",
     "InterDomainInducingVariables",
-    "IntervalFourierFeatures",
+    "VariationalFourierFeatures",
     "OrbitInducingPoints",
-    "PeriodicFourierFeatures",
+    "BoxFourierFeatures",
     "ProductInducingVariables",
     "SeparateIndependentInducingVariables",
     "SharedIndependentInducingVariables",

@@ -54,7 +54,7 @@ def predict_in_batches(
     >>> kernel = idm.kernels.SphericalMatern52()
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=4)
     >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
-    >>> mean, variance = idm.serving.predict_in_batches(model, np.ones((100_000, 2)))
+    >>> mean, variance = idm.predict_in_batches(model, np.ones((100_000, 2)))
     >>> mean.shape, variance.shape
     ((100000, 1), (100000, 1))
 

@@ -125,14 +125,14 @@ def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, box = kernels.ArcCosine(), kernels.Periodized(Matern32(), 0.0, 1.0)
     iv, waves = (
         inducing_variables,
-        inducing_variables.IntervalFourierFeatures(0, 1, 1, allow_large=True),
+        inducing_variables.VariationalFourierFeatures(0, 1, 1, allow_large=True),
     )
     for name, build in (
         ("dimension, degrees", lambda **a: iv.SphericalHarmonics(3, [0, 1], **a)),
         ("input_dim", lambda **a: iv.SphericalHarmonics.for_kernel(kernel, 2, 3, **a)),
-        ("num_frequencies", lambda **a: iv.IntervalFourierFeatures(0, 1, 3, **a)),
-        ("frequencies", lambda **a: iv.PeriodicFourierFeatures(0, 1, [[0], [1]], **a)),
-        ("num_features", lambda **a: iv.PeriodicFourierFeatures.for_kernel(box, 3, **a)),
+        ("num_frequencies", lambda **a: iv.VariationalFourierFeatures(0, 1, 3, **a)),
+        ("frequencies", lambda **a: iv.BoxFourierFeatures(0, 1, [[0], [1]], **a)),
+        ("num_features", lambda **a: iv.BoxFourierFeatures.for_kernel(box, 3, **a)),
         ("num_inducing", lambda **a: iv.ActivationFeatures.random(2, 3, "relu", 3, **a)),
         ("num_components", lambda **a: iv.HarmonicInducingPoints(np.zeros((3, 1)), 2, **a)),
         ("inducing_variables", lambda **a: iv.ProductInducingVariables([waves, waves], **a)),

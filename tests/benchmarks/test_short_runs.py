@@ -140,7 +140,7 @@ def test_records_can_be_drawn(name: str, tmp_path: Path) -> None:
 
 
 def test_what_a_margin_costs() -> None:
-    """The figures of IntervalFourierFeatures.from_data, too: a margin in lengthscales."""
+    """The figures of VariationalFourierFeatures.from_data, too: a margin in lengthscales."""
     lengthscale = 0.4
     X = np.array([[0.0], [1.0]])
     kernel = gpflow.kernels.Sum([gpflow.kernels.Matern32(1.0, lengthscale)])

@@ -12,12 +12,12 @@ import pytest
 
 from interdomain.choosing import choice
 from interdomain.inducing_variables import (
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
-from interdomain.models import CollapsedSVGP, StructuredSGPR
+from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training import fit_collapsed, fit_sgpr
 
 QUICK: dict[str, Any] = {"subset_steps": 2, "steps": 2, "progress": False}
@@ -52,7 +52,7 @@ def make_model(data: Any, kind: Any = SphericalMatern52, likelihood: Any = None)
     kernel = kind(weight_variances=np.ones(num_columns))
     few = SphericalHarmonics.for_kernel(kernel, num_columns, max_degree=2)
     if likelihood is not None:
-        return CollapsedSVGP(data, FiniteRank(kernel, few), likelihood, few)
+        return DualSVGP(data, FiniteRank(kernel, few), likelihood, few)
     return StructuredSGPR(data, FiniteRank(kernel, few), few, noise_variance=0.1)
 
 
@@ -130,8 +130,8 @@ def test_waves_that_three_classes_ask_for() -> None:
     fits = []
     for chosen in ({"num_inducing": 9}, {}):
         kernel = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=0.5), X, margin=1.5)
-        few = PeriodicFourierFeatures.for_kernel(kernel, 3)
-        model = CollapsedSVGP(data, FiniteRank(kernel, few), gpflow.likelihoods.MultiClass(3), few)
+        few = BoxFourierFeatures.for_kernel(kernel, 3)
+        model = DualSVGP(data, FiniteRank(kernel, few), gpflow.likelihoods.MultiClass(3), few)
         fits.append(fit_collapsed(model, max_passes=3, steps=0, progress=False, **chosen))
         if chosen:  # those of most variance end at 3
             assert np.max(np.abs(model.inducing_variable.frequencies)) > 3
@@ -156,7 +156,7 @@ def test_waves_have_no_feature_parameters() -> None:
     X = rng.uniform(size=[120, 1])
     Y = np.sin(30 * X) + 0.1 * rng.normal(size=[120, 1])
     kernel = Periodized.from_data(gpflow.kernels.Matern52(lengthscales=0.3), X)
-    few = PeriodicFourierFeatures.for_kernel(kernel, 5)
+    few = BoxFourierFeatures.for_kernel(kernel, 5)
     model = StructuredSGPR((X, Y), FiniteRank(kernel, few), few, noise_variance=0.1)
     fitted = fit_sgpr(model, num_inducing=31, subset_steps=20, steps=50, progress=False)
     assert fitted.frozen == ()
@@ -172,7 +172,7 @@ def test_wrong_models_are_refused_before_anything_is_trained() -> None:
     model = StructuredSGPR((X, Y), zonal + other, SumInducingVariables([few, points]))
     with pytest.raises(ValueError, match="num_inducing must have room .* found 8; pass 9 or more"):
         fit_sgpr(model, num_inducing=8, **QUICK)
-    of_labels = CollapsedSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
+    of_labels = DualSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
     for fit, of_points in (fit_sgpr, StructuredSGPR((X, Y), other, Z)), (fit_collapsed, of_labels):
         before = values_of(of_points)
         with pytest.raises(ValueError, match="of an orthogonal dictionary, found InducingPoints"):

@@ -12,8 +12,8 @@ from interdomain.choosing.dictionaries import Dictionary, dictionary
 from interdomain.covariances import Kuu_operator
 from interdomain.families.sphere.mathematics.dimensions import chains_of_degree
 from interdomain.inducing_variables import (
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -106,20 +106,20 @@ def test_likeliest_harmonics_come_first() -> None:
 
 def test_waves() -> None:
     kernel = box()
-    own = found(PeriodicFourierFeatures.for_kernel(kernel, 9), kernel)
+    own = found(BoxFourierFeatures.for_kernel(kernel, 9), kernel)
     np.testing.assert_array_equal(own.atoms, kernel.largest_frequencies(9))
     atoms = np.array([[1, 2], [0, 0], [0, 3]])
     assert own.neighbours(atoms).tolist() == [[2, 2], [1, 3], [1, 0], [0, 1], [0, 4]]
     assert own.neighbours(atoms, limit=3).tolist() == [[2, 2], [1, 3], [1, 0]]
     features, same = own.block(atoms)
-    assert same is kernel and isinstance(features, PeriodicFourierFeatures)
+    assert same is kernel and isinstance(features, BoxFourierFeatures)
     owners = own.owners(atoms)
     assert np.bincount(owners).tolist() == [4, 1, 2]
     np.testing.assert_array_equal((features.functions + 1) // 2, atoms[owners])
     assert own.charged(atoms).tolist() == [True] * 7
     # Those without variance are not likely.
     kernel = box(gpflow.kernels.SquaredExponential(), [0])
-    likeliest = found(PeriodicFourierFeatures.for_kernel(kernel, 5), kernel).likeliest(ROWS, 1_000)
+    likeliest = found(BoxFourierFeatures.for_kernel(kernel, 5), kernel).likeliest(ROWS, 1_000)
     assert 4 < len(likeliest) < 20
     np.testing.assert_array_equal(likeliest[:, 0], np.arange(len(likeliest)))
 
@@ -127,7 +127,7 @@ def test_waves() -> None:
 def test_sums() -> None:
     """Harmonics, points, and waves of finite rank, of one column each."""
     zonal, points = SphericalMatern52(active_dims=[0]), gpflow.kernels.Matern32(active_dims=[0])
-    waves = PeriodicFourierFeatures.for_kernel(periodic := box(columns=[1]), 3)
+    waves = BoxFourierFeatures.for_kernel(periodic := box(columns=[1]), 3)
     inducing = gpflow.inducing_variables.InducingPoints(ROWS[:4])
     harmonics = SphericalHarmonics.for_kernel(zonal, 1, 1)
     kernel = gpflow.kernels.Sum([zonal, points, FiniteRank(periodic, waves)])
@@ -161,5 +161,5 @@ def test_others_have_none() -> None:
     assert dictionary(points, matern) is None
     assert dictionary(points, SphericalMatern52()) is None
     assert dictionary(points, FiniteRank(matern, points)) is None
-    assert dictionary(IntervalFourierFeatures(0.0, 1.0, 3), matern) is None
+    assert dictionary(VariationalFourierFeatures(0.0, 1.0, 3), matern) is None
     assert dictionary(SumInducingVariables([points, points]), matern + matern) is None

@@ -13,7 +13,7 @@ from interdomain.choosing import Pursuit
 from interdomain.choosing import pursuit as choosing_pursuit
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.inducing_variables import (
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -40,13 +40,13 @@ def harmonic_model(
     return StructuredSGPR((rows, Y), prior, few, noise_variance=0.01)
 
 
-def wave_kernel(columns: list[int]) -> tuple[Periodized, PeriodicFourierFeatures]:
+def wave_kernel(columns: list[int]) -> tuple[Periodized, BoxFourierFeatures]:
     """On boxes from 0 to 1, with the constant alone."""
     base = gpflow.kernels.Matern12(lengthscales=np.full(len(columns), 0.2))
     kernel = Periodized(base, np.zeros(len(columns)), np.ones(len(columns)))
     kernel.active_dims = columns
     frequencies = np.zeros([1, len(columns)], np.int64)
-    return kernel, PeriodicFourierFeatures(kernel.lower, kernel.upper, frequencies)
+    return kernel, BoxFourierFeatures(kernel.lower, kernel.upper, frequencies)
 
 
 def refit(model: StructuredSGPR, steps: int) -> None:

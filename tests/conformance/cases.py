@@ -20,12 +20,12 @@ from interdomain.core.columns import select_columns
 from interdomain.inducing_variables import (
     ActivationFeatures,
     AdditiveFeatures,
-    FourierFeatures,
+    HarmonizableFourierFeatures,
     HarmonicInducingPoints,
     InducingPatches,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     OrbitInducingPoints,
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
@@ -273,7 +273,7 @@ def fourier_features() -> tuple[Kernel, InducingVariables]:
         envelope=0.1,
         lag=0.06,
     )
-    return trained_in_all(kernel), FourierFeatures([[0.0], [0.3], [0.6]])
+    return trained_in_all(kernel), HarmonizableFourierFeatures([[0.0], [0.3], [0.6]])
 
 
 @case("harmonizable-mixture", 2, "blocks")
@@ -290,8 +290,8 @@ def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
         lag=[[0.06, 0.01], [0.01, 0.05]],
     )
     blocks = [
-        FourierFeatures([[0.2, -0.1], [0.0, 0.3]]),
-        FourierFeatures([[0.1, 0.3], [-0.2, 0.2], [0.3, 0.0]]),
+        HarmonizableFourierFeatures([[0.2, -0.1], [0.0, 0.3]]),
+        HarmonizableFourierFeatures([[0.1, 0.3], [-0.2, 0.2], [0.3, 0.0]]),
     ]
     return trained_in_all(HarmonizableMixture([first, second])), SumInducingVariables(blocks)
 
@@ -299,7 +299,7 @@ def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
 @case("interval-matern52", 1, "low rank", representative=True)
 def interval_matern52() -> tuple[Kernel, InducingVariables]:
     kernel = gpflow.kernels.Matern52(variance=1.3, lengthscales=0.7)
-    return kernel, IntervalFourierFeatures(-4.0, 3.5, 4)
+    return kernel, VariationalFourierFeatures(-4.0, 3.5, 4)
 
 
 class OneColumn(Kernel):
@@ -323,7 +323,7 @@ def interval_additive() -> tuple[Kernel, InducingVariables]:
     first = OneColumnMatern12(variance=1.3, active_dims=[0])
     second = OneColumnMatern32(variance=0.7, lengthscales=0.8, active_dims=[1])
     kernel = first + second
-    blocks = [IntervalFourierFeatures(-3.0, 3.5, 3), IntervalFourierFeatures(-4.0, 4.0, 5)]
+    blocks = [VariationalFourierFeatures(-3.0, 3.5, 3), VariationalFourierFeatures(-4.0, 4.0, 5)]
     return kernel, SumInducingVariables(blocks)
 
 
@@ -331,7 +331,7 @@ def interval_additive() -> tuple[Kernel, InducingVariables]:
 def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.Matern52(variance=1.1, lengthscales=[0.9, 1.4])
     kernel = Periodized(base, [-3.0, -2.5], [3.0, 3.5], active_dims=[2, 0])
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 14)
+    return kernel, BoxFourierFeatures.for_kernel(kernel, 14)
 
 
 @case("product-of-features", 3, representative=True, relative_jitter=True)
@@ -342,7 +342,7 @@ def space_and_time() -> tuple[Kernel, InducingVariables]:
     time = Periodized(base, -4.0, 4.5, active_dims=[1])
     factors = [
         SphericalHarmonics.for_kernel(space, input_dim=2, max_degree=3),
-        PeriodicFourierFeatures.for_kernel(time, 5),
+        BoxFourierFeatures.for_kernel(time, 5),
     ]
     return space * time, ProductInducingVariables.for_kernel(space * time, factors, 22)
 

@@ -23,7 +23,7 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
     InducingPatches,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -230,7 +230,7 @@ def additive() -> gpflow.models.SVGP:
     first = Convolutional(gpflow.kernels.SquaredExponential(), (3, 2), (1, 2), active_dims=range(6))
     second, third = SphericalMatern32(), gpflow.kernels.Matern32(active_dims=slice(1, 2))
     blocks = [InducingPatches(IMAGES[:3, :2]), SphericalHarmonics(7, [0, 1])]
-    features = SumInducingVariables([*blocks, IntervalFourierFeatures(-5, 5, 2)])
+    features = SumInducingVariables([*blocks, VariationalFourierFeatures(-5, 5, 2)])
     return AdditiveSVGP(first + second + third, gaussian(), features)
 
 

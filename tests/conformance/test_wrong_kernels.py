@@ -12,11 +12,11 @@ from gpflow.kernels import RBF, Kernel, Matern12, Matern32, SharedIndependent
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    FourierFeatures,
+    HarmonizableFourierFeatures,
     HarmonicInducingPoints,
     InducingPatches,
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
@@ -43,18 +43,18 @@ UNITS = ActivationFeatures.random(2, 5, "erf", 5, seed=0)
 ROTATED = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
 FEW_POINTS = HarmonicInducingPoints(Z[:3])
 FEW_IMAGES = HarmonicInducingPoints(Z, multiplicities=[1, 1, 2, 2])
-INTERVAL = IntervalFourierFeatures(0.0, 1.0, 2)
+INTERVAL = VariationalFourierFeatures(0.0, 1.0, 2)
 ARD = Matern32(lengthscales=[1.0, 2.0])
-FOURIER = FourierFeatures([[0.1], [0.3]])
+FOURIER = HarmonizableFourierFeatures([[0.1], [0.3]])
 TWO_COLUMNS = HarmonizableComponent([[0.1, 0.2]])
-BOX = PeriodicFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
+BOX = BoxFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
 ANOTHER_BOX = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
 CONV = Convolutional(RBF(), (3, 4), (2, 2))
 LOCATED = Convolutional(RBF(), (3, 4), (2, 2), location_kernel=RBF())
 PATCHES, SMALL_PATCHES = InducingPatches(np.zeros((5, 4))), InducingPatches(np.zeros((5, 3)))
 SPACE = SphericalMatern52(active_dims=[0, 1])
 TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
-FACTORS = [SphericalHarmonics.for_kernel(SPACE, 2, 3), PeriodicFourierFeatures.for_kernel(TIME, 7)]
+FACTORS = [SphericalHarmonics.for_kernel(SPACE, 2, 3), BoxFourierFeatures.for_kernel(TIME, 7)]
 PRODUCT = ProductInducingVariables(FACTORS)
 SUM, OTHER_ORDER = (
     SumInducingVariables([HARMONICS, POINTS]),

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.integrate
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
-from interdomain.inducing_variables import IntervalFourierFeatures
+from interdomain.inducing_variables import VariationalFourierFeatures
 
 MATERNS = (Matern12, Matern32, Matern52)
 """Of order p + 1/2, p being the place in the tuple."""
@@ -21,11 +21,11 @@ def kernel(order: int, **keywords: object) -> Stationary:
     return MATERNS[order](variance=1.3, lengthscales=0.8, **keywords)
 
 
-def features(count: int = 3) -> IntervalFourierFeatures:
-    return IntervalFourierFeatures(LOWER, UPPER, count)
+def features(count: int = 3) -> VariationalFourierFeatures:
+    return VariationalFourierFeatures(LOWER, UPPER, count)
 
 
-def phi(iv: IntervalFourierFeatures, x: np.ndarray, derivative: int = 0) -> np.ndarray:
+def phi(iv: VariationalFourierFeatures, x: np.ndarray, derivative: int = 0) -> np.ndarray:
     """The features or one of their derivatives, ``[M, N]``."""
     w = 2 * np.pi * np.arange(1, iv.num_frequencies + 1)[:, None] / (iv.upper - iv.lower)
     angle = w * (x - iv.lower) + np.pi / 2 * derivative  # d cos(a) = cos(a + pi / 2)
@@ -33,7 +33,7 @@ def phi(iv: IntervalFourierFeatures, x: np.ndarray, derivative: int = 0) -> np.n
     return np.concatenate([constant, w**derivative * np.cos(angle), w**derivative * np.sin(angle)])
 
 
-def by_quadrature(iv: IntervalFourierFeatures, order: int, k: Stationary) -> np.ndarray:
+def by_quadrature(iv: VariationalFourierFeatures, order: int, k: Stationary) -> np.ndarray:
     """``1/q int (Lg)(Lh) dx + v(g)^T P^-1 v(h)`` for ``L = (d/dx + rate)^(p+1)``: Gauss-Legendre,
     the noise's density q from the variance it gives, and P from the Taylor series of the kernel."""
     variance, lengthscale = k.variance.numpy(), k.lengthscales.numpy()
@@ -61,7 +61,7 @@ def by_quadrature(iv: IntervalFourierFeatures, order: int, k: Stationary) -> np.
 
 
 def on_grids(
-    iv: IntervalFourierFeatures, k: Stationary, X: np.ndarray
+    iv: VariationalFourierFeatures, k: Stationary, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """``phi^T K^-1 phi`` and ``phi^T K^-1 k(grid, X)`` with the values of phi on ever finer grids,
     whose errors are polynomials of the step without constant: extrapolated to none."""

@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 
 from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.domains import boxes, outside_of_any
-from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
 from tests.conformance.helpers import assert_close
 
 from .interval_cases import LOWER, UPPER, features, kernel
@@ -26,7 +26,7 @@ POINTS = np.random.default_rng(0).normal(size=(4, 3))
 def additive() -> tuple[Kernel, Any]:
     """A sum within a sum: column 2, column 0, points of all columns, and white noise without."""
     inner = Matern12(active_dims=[0]) + SquaredExponential(lengthscales=[0.5, 1.0, 2.0])
-    blocks = [features(), IntervalFourierFeatures(-2.0, 3.0, 2), InducingPoints(POINTS), None]
+    blocks = [features(), VariationalFourierFeatures(-2.0, 3.0, 2), InducingPoints(POINTS), None]
     return Matern32(active_dims=[2]) + inner + White(), SumInducingVariables(blocks)
 
 
@@ -81,7 +81,7 @@ def test_boxes_are_in_columns_of_x() -> None:
 def test_rounding_leaves_no_row_outside() -> None:
     """Of the rows that an interval was made from, in either type."""
     X = np.random.default_rng(0).normal(size=(200, 1)) * np.pi
-    iv = IntervalFourierFeatures.from_data(X, 3, margin=0.0)
+    iv = VariationalFourierFeatures.from_data(X, 3, margin=0.0)
     for dtype in (np.float64, np.float32):
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
             for rows in (X, X.astype(dtype)):

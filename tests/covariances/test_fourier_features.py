@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from interdomain.inducing_variables import FourierFeatures
+from interdomain.inducing_variables import HarmonizableFourierFeatures
 from interdomain.kernels import HarmonizableComponent
 from tests.conformance.helpers import assert_close, assert_gradients
 from tests.kernels.spectral.harmonizable_cases import (
@@ -56,7 +56,7 @@ def test_covariances(name: str, count: int) -> None:
     """Of w = 0 alone, too, which has no imaginary part."""
     kernel = component(BY_NAME[name])
     w, X = frequencies(count, kernel.dimension), inputs(kernel, 6)
-    features = FourierFeatures(w)
+    features = HarmonizableFourierFeatures(w)
     assert features.num_inducing == 2 * count - 1
     with_process, with_itself = by_integrals(Values.of(kernel), w, X)
     deviations = np.sqrt(np.diag(with_itself))
@@ -74,7 +74,7 @@ def test_many_frequencies_explain_the_kernel() -> None:
     X = kernel.centre.numpy() + np.linspace(-0.7, 0.7, 15)[:, None]
     missing = []
     for count in (4, 8, 13):
-        features = FourierFeatures(0.25 * np.arange(count)[:, None])
+        features = HarmonizableFourierFeatures(0.25 * np.arange(count)[:, None])
         kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
         explained = kuf.T @ np.linalg.solve(dense, kuf)
         missing.append(np.max(np.abs(kernel(X) - explained)) / np.max(kernel(X)))
@@ -88,7 +88,7 @@ def test_nearly_zero_frequency(dtype: type) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         kernel = component(BY_NAME["1d"])
         for size in (1e-7, 1e-200):
-            features, X = FourierFeatures([[size], [0.4]]), inputs(kernel, 4).astype(dtype)
+            features, X = HarmonizableFourierFeatures([[size], [0.4]]), inputs(kernel, 4).astype(dtype)
             variables = (*kernel.trainable_variables, *features.trainable_variables)
             with tf.GradientTape() as tape:
                 covariances = Kuf(features, kernel, X), Kuu(features, kernel)
@@ -102,7 +102,7 @@ def test_gradients() -> None:
     kernel = component(BY_NAME["1d"])
     gpflow.set_trainable(kernel, True)
     # Without a zero, whose neighbours have an imaginary part and itself has none.
-    features = FourierFeatures(frequencies(3, 1)[:2])
+    features = HarmonizableFourierFeatures(frequencies(3, 1)[:2])
     X = tf.Variable(inputs(kernel, 2))
     rng = np.random.default_rng(2)
     A, B = rng.normal(size=(4, 2)), rng.normal(size=(4, 4))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.blocks import block_batches
-from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
 from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
 
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
@@ -93,7 +93,7 @@ def test_gradients(order: int) -> None:
 def test_root_of_a_batch_of_two_ranks() -> None:
     """Values and gradients of what posteriors ask of it, against dense algebra."""
     total = kernel(0, active_dims=[0]) + kernel(2, active_dims=[1])
-    blocks = SumInducingVariables([features(), IntervalFourierFeatures(-2.0, 3.0, 3)])
+    blocks = SumInducingVariables([features(), VariationalFourierFeatures(-2.0, 3.0, 3)])
     (batch,) = block_batches(blocks, total)
     rng = np.random.default_rng(0)
     B, weights = rng.normal(size=(2, 2, 7, 4))
@@ -125,7 +125,7 @@ def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
     def covariances(dtype: type) -> tuple[np.ndarray, np.ndarray]:
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
             k = KINDS[order](variance=800.0, lengthscales=0.2 * unit)
-            iv = IntervalFourierFeatures(-unit, 1.5 * unit, 20)
+            iv = VariationalFourierFeatures(-unit, 1.5 * unit, 20)
             X = unit * np.array([[-1.3], [-0.9], [0.4], [1.6]]).astype(dtype)
             return Kuu(iv, k).numpy(), Kuf(iv, k, X).numpy()
 

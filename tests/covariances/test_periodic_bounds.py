@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52
 
-from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized
 from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective
@@ -45,7 +45,7 @@ def test_bounds_reach_exact_regression(num_columns: int) -> None:
     kernel = Periodized.from_data(base(num_columns, Matern52), rows[0], margin=3.0)
     evidence, gaps = likelihood(rows, kernel), [np.inf]
     for count in (5, 40, 300):
-        features = PeriodicFourierFeatures.for_kernel(kernel, count)
+        features = BoxFourierFeatures.for_kernel(kernel, count)
         bound = float(gpflow.models.SGPR(rows, kernel, features, noise_variance=NOISE).elbo())
         explained = kernel.explained_variance(features.frequencies)
         left = len(rows[0]) * float(kernel.total_variance() - explained)
@@ -83,7 +83,7 @@ def test_gradients_and_one_pass(computed_rows: list[int]) -> None:
     first, second = Matern12(lengthscales=0.5, active_dims=[1]), Matern52(active_dims=[0])
     kernel = Periodized(first * second + Matern12(lengthscales=0.2), [-1, -1], [2, 2])
     kernel.active_dims = [2, 1]
-    features = PeriodicFourierFeatures.for_kernel(kernel, 30)
+    features = BoxFourierFeatures.for_kernel(kernel, 30)
     model = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE, progress=False)
     assert model.feature_parameters == {}
     sgpr = gpflow.models.SGPR((X, Y), kernel, features)
@@ -104,9 +104,9 @@ def test_where_densities_underflow() -> None:
     """Bound and gradients stay finite, and are those of the features that are left."""
     rows = data(1)
     kernel = Periodized(gpflow.kernels.SquaredExponential(lengthscales=0.05), -0.5, 1.5)
-    many = PeriodicFourierFeatures.for_kernel(kernel, 101)
+    many = BoxFourierFeatures.for_kernel(kernel, 101)
     kernel.base_kernel.lengthscales.assign(3.0)
-    few = PeriodicFourierFeatures.for_kernel(kernel, 9)
+    few = BoxFourierFeatures.for_kernel(kernel, 9)
     values = []
     for features in (many, few):
         model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)

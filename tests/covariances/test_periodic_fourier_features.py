@@ -11,7 +11,7 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
-from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized
 from tests.conformance.helpers import assert_close, assert_gradients
 from tests.kernels.periodic.references import LOWER, PERIODS, UPPER
@@ -44,8 +44,8 @@ KERNELS = {
 }
 
 
-def features(kernel: Periodized, count: int = 30) -> PeriodicFourierFeatures:
-    return PeriodicFourierFeatures.for_kernel(kernel, count)
+def features(kernel: Periodized, count: int = 30) -> BoxFourierFeatures:
+    return BoxFourierFeatures.for_kernel(kernel, count)
 
 
 def inputs(num_columns: int, count: int = 9, seed: int = 0) -> np.ndarray:
@@ -159,7 +159,7 @@ def test_gradients() -> None:
 def test_high_frequencies_alone() -> None:
     """What lies between them costs nothing."""
     kernel = Periodized(Matern12(lengthscales=0.1), 0.0, 1.0)
-    iv = PeriodicFourierFeatures(0.0, 1.0, [[0], [10**8]])
+    iv = BoxFourierFeatures(0.0, 1.0, [[0], [10**8]])
     X = np.array([[0.0], [2.5e-9], [0.5]])
     expected = [[1, 1, 1], np.sqrt(2) * np.array([1, 0, 1]), np.sqrt(2) * np.array([0, 1, 0])]
     # A turn is rounded to 1e-16, of which there are 1e8.

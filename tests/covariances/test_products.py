@@ -18,8 +18,8 @@ from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.family import are_among
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
 )
@@ -39,8 +39,8 @@ def parts(names: str) -> tuple[Kernel, list[InducingVariables]]:
     height = Matern32(variance=1.4, lengthscales=0.7, active_dims=[3])
     known: dict[str, tuple[Kernel, InducingVariables]] = {
         "h": (space, SphericalHarmonics.for_kernel(space, 2, max_degree=2)),
-        "w": (time, PeriodicFourierFeatures.for_kernel(time, 5)),
-        "i": (height, IntervalFourierFeatures(-1.4, 1.5, 2)),
+        "w": (time, BoxFourierFeatures.for_kernel(time, 5)),
+        "i": (height, VariationalFourierFeatures(-1.4, 1.5, 2)),
         "p": (Matern32(lengthscales=0.8, active_dims=[3]), InducingPoints(Z)),
     }
     chosen = [known[name] for name in names]
@@ -126,7 +126,7 @@ def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) 
 def test_which_are_among_which() -> None:
     _, features = make("hw")
     harmonics, waves = features.inducing_variables
-    few = PeriodicFourierFeatures(waves.lower, waves.upper, [[1]])
+    few = BoxFourierFeatures(waves.lower, waves.upper, [[1]])
 
     product = ProductInducingVariables
     some, others = (product([harmonics, waves], [[0, 1], [2, k]]) for k in (2, 1))
@@ -162,7 +162,7 @@ def test_variances_that_underflow_leave_numbers() -> None:
             for k in range(3)
         ]
         kernel = functools.reduce(operator.mul, kernels)
-        waves = PeriodicFourierFeatures(0, 1, np.arange(6)[:, None])
+        waves = BoxFourierFeatures(0, 1, np.arange(6)[:, None])
         features = ProductInducingVariables([waves] * 3)
         with tf.GradientTape() as tape:
             total = tf.reduce_sum(1 / Kuu_operator(features, kernel).diag_part())

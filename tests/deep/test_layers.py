@@ -18,8 +18,8 @@ from gpflow.kernels import LinearCoregionalization, Matern12, Matern32, SquaredE
 from interdomain import deep, serving, training
 from interdomain.inducing_variables import (
     AdditiveFeatures,
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -166,12 +166,12 @@ def effects() -> tuple[Any, ...]:
 
 def waves() -> tuple[Any, ...]:
     kernel = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 9)
+    return kernel, BoxFourierFeatures.for_kernel(kernel, 9)
 
 
 def intervals() -> tuple[Any, ...]:
     kernel = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
-    return kernel, SumInducingVariables([IntervalFourierFeatures(-3, 3, 2)] * 2)
+    return kernel, SumInducingVariables([VariationalFourierFeatures(-3, 3, 2)] * 2)
 
 
 def globe() -> tuple[Any, ...]:
@@ -182,8 +182,8 @@ def test_hidden_outputs_that_cannot_be_seen() -> None:
     """As the first layer they see the data; as the second they would see anything."""
     hidden = harmonics(2, gpflow.mean_functions.Identity())
     for kind, parts, message in (
-        (deep.StructuredLayer, waves, "the box .* of PeriodicFourierFeatures, which they leave"),
-        (deep.AdditiveLayer, intervals, "interval .* of IntervalFourierFeatures, which they leave"),
+        (deep.StructuredLayer, waves, "the box .* of BoxFourierFeatures, which they leave"),
+        (deep.AdditiveLayer, intervals, "interval .* of VariationalFourierFeatures, which they leave"),
         (deep.StructuredLayer, effects, "ranges of the columns of AdditiveFeatures, which they le"),
         (deep.StructuredLayer, globe, "unit|length"),
     ):

@@ -12,7 +12,7 @@ from gpflow.likelihoods import Gaussian, StudentT
 
 import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
-from interdomain.diagnostics.recommend import _reasons
+from interdomain.recommend import _reasons
 from interdomain.tables import Race, RaceEntry
 from tests.models.small import WithoutMissing, by_source, svgp
 

@@ -122,7 +122,7 @@ def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     ran(case, name)
 
 
-module = importlib.import_module("interdomain.diagnostics.recommend")  # a function has its name
+module = importlib.import_module("interdomain.recommend")  # a function has its name
 
 
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(module.CLOCKS, "wall", lambda: hour[0])
 
     def race(models: Any, *arguments: Any, **options: Any) -> Any:
-        found = idm.tables.race(models, *arguments, **options)
+        found = idm.race(models, *arguments, **options)
         hour[0] += 99.0 * ("waves" in models)
         return found
 

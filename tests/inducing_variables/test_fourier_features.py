@@ -13,8 +13,8 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.families.harmonizable import fourier_features
 from interdomain.inducing_variables import (
-    FourierFeatures,
-    IntervalFourierFeatures,
+    HarmonizableFourierFeatures,
+    VariationalFourierFeatures,
     SumInducingVariables,
 )
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
@@ -23,24 +23,24 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
 MATERN: Any = gpflow.kernels.Matern32()
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: FourierFeatures([[0.1], [0.3], [0.1]]), r"found \[0.1\] and \[0.1\], rows 0 and 2"),
+    (lambda: HarmonizableFourierFeatures([[0.1], [0.3], [0.1]]), r"found \[0.1\] and \[0.1\], rows 0 and 2"),
     (
-        lambda: FourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
+        lambda: HarmonizableFourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
         r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
     ),
     (
-        lambda: FourierFeatures.for_kernel(component(FORMS[0]), 0),
+        lambda: HarmonizableFourierFeatures.for_kernel(component(FORMS[0]), 0),
         "num_frequencies must be an integer from 1 .*, found 0",
     ),
-    (lambda: FourierFeatures.for_kernel(MATERN, 3), "must be a HarmonizableMixture or .*, found"),
-    (lambda: IntervalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
-    (lambda: IntervalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
+    (lambda: HarmonizableFourierFeatures.for_kernel(MATERN, 3), "must be a HarmonizableMixture or .*, found"),
+    (lambda: VariationalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
+    (lambda: VariationalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
     (
-        lambda: IntervalFourierFeatures.from_data(np.zeros([3, 2]), 3),
+        lambda: VariationalFourierFeatures.from_data(np.zeros([3, 2]), 3),
         r"X must be one column \[N, 1\], found shape \(3, 2\)",
     ),
     (
-        lambda: IntervalFourierFeatures.from_data(np.ones([3, 1]), 3),
+        lambda: VariationalFourierFeatures.from_data(np.ones([3, 1]), 3),
         "X must vary, found 1.0 in every row; pass a column that varies",
     ),
 ]
@@ -53,7 +53,7 @@ def test_errors() -> None:
 def test_zero_has_no_imaginary_part_and_stays() -> None:
     """Its gradient is zero, whatever depends on the features."""
     kernel = component(FORMS[0])
-    features = FourierFeatures([[0.3], [0.0], [0.7]])
+    features = HarmonizableFourierFeatures([[0.3], [0.0], [0.7]])
     assert features.with_imaginary_part == (0, 2)
     assert features.num_inducing == features.shape[0] == 5
     X = np.random.default_rng(0).normal(size=(8, 1))
@@ -68,7 +68,7 @@ def test_zero_has_no_imaginary_part_and_stays() -> None:
     assert Kuu(features, kernel).shape == (5, 5)
 
 
-def unexplained(kernel: Any, features: FourierFeatures, X: np.ndarray) -> float:
+def unexplained(kernel: Any, features: HarmonizableFourierFeatures, X: np.ndarray) -> float:
     """``tr(Kff - Kfu Kuu^-1 Kuf)``, of features that may depend on each other."""
     kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
     explained = kuf.T @ np.linalg.pinv(dense, rcond=1e-12, hermitian=True) @ kuf
@@ -81,7 +81,7 @@ def test_picked_frequencies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (form,) = (form for form in FORMS if form.name == name)
     monkeypatch.setattr(fourier_features, "_CANDIDATES", 256)
     kernel = component(form)
-    w = FourierFeatures.for_kernel(kernel, 6).frequencies.numpy()
+    w = HarmonizableFourierFeatures.for_kernel(kernel, 6).frequencies.numpy()
     assert w.shape == (6, form.dimension)
     both = np.concatenate([w, -w])
     distances = np.linalg.norm(both[:, None] - both, axis=-1) + np.eye(12)
@@ -94,7 +94,7 @@ def test_picked_frequencies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kernel.generalized_spectral_density(w[:1], w[:1]).numpy().real.item()
     assert first > (0.999 if form.dimension == 1 else 0.9) * np.max(np.diag(density))
     # Each prefix is what fewer would have been.
-    np.testing.assert_array_equal(FourierFeatures.for_kernel(kernel, 3).frequencies, w[:3])
+    np.testing.assert_array_equal(HarmonizableFourierFeatures.for_kernel(kernel, 3).frequencies, w[:3])
 
 
 def test_picked_frequencies_beat_equally_spaced_ones() -> None:
@@ -103,8 +103,8 @@ def test_picked_frequencies_beat_equally_spaced_ones() -> None:
         [[0.5], [3.0]], amplitudes=[1.0, 0.6], envelope=0.02, lag=0.01, centre=0.4
     )
     X = np.linspace(-4.0, 4.8, 60)[:, None]
-    picked = FourierFeatures.for_kernel(kernel, 6)
-    spaced = FourierFeatures(np.linspace(0.0, 3.5, 6)[:, None])
+    picked = HarmonizableFourierFeatures.for_kernel(kernel, 6)
+    spaced = HarmonizableFourierFeatures(np.linspace(0.0, 3.5, 6)[:, None])
     assert unexplained(kernel, picked, X) < 0.7 * unexplained(kernel, spaced, X)
 
 
@@ -112,11 +112,11 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set for each component, as for the component alone."""
     monkeypatch.setattr(fourier_features, "_CANDIDATES", 64)
     parts = [component(FORMS[0], seed) for seed in range(2)]
-    features = FourierFeatures.for_kernel(HarmonizableMixture(parts), 3)
+    features = HarmonizableFourierFeatures.for_kernel(HarmonizableMixture(parts), 3)
     assert isinstance(features, SumInducingVariables)
     assert len(features.inducing_variables) == len(parts)
     for part, block in zip(parts, features.inducing_variables, strict=True):
-        alone = FourierFeatures.for_kernel(part, 3)
+        alone = HarmonizableFourierFeatures.for_kernel(part, 3)
         np.testing.assert_array_equal(block.frequencies, alone.frequencies)
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
@@ -128,15 +128,15 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_frequencies_of_whole_periods() -> None:
-    features = IntervalFourierFeatures(-1, 3, 3)
+    features = VariationalFourierFeatures(-1, 3, 3)
     assert (features.length, features.num_inducing, features.shape) == (4.0, 7, (7, None, 1))
     np.testing.assert_allclose(features.angular_frequencies, np.pi / 2 * np.arange(1, 4))
-    assert IntervalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
+    assert VariationalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
 
 
 def test_interval_around_data() -> None:
     for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
-        features = IntervalFourierFeatures.from_data(X, 4)
+        features = VariationalFourierFeatures.from_data(X, 4)
         assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
-    tight = IntervalFourierFeatures.from_data(X, 4, margin=0.0)
+    tight = VariationalFourierFeatures.from_data(X, 4, margin=0.0)
     assert (tight.lower, tight.upper) == (1.0, 3.0)

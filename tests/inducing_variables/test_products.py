@@ -13,7 +13,7 @@ from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF, Matern32
 
 from interdomain.inducing_variables import (
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
 )
@@ -24,7 +24,7 @@ X = np.random.default_rng(0).uniform(-1, 1, size=[9, 3])
 SPACE = SphericalMatern52(active_dims=[0, 1])
 TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
 HARMONICS = SphericalHarmonics.for_kernel(SPACE, 2, max_degree=3)
-WAVES = PeriodicFourierFeatures.for_kernel(TIME, 7)
+WAVES = BoxFourierFeatures.for_kernel(TIME, 7)
 POINTS = InducingPoints(X[:4])
 
 

@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 
 import interdomain as idm
-from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.transforms import Negation
 from tests.conformance.cases import trained_in_all
 
@@ -174,7 +174,7 @@ def _periodized(num_columns: int) -> idm.kernels.Periodized:
 
 def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
     kernel = _periodized(num_columns)
-    return idm.kernels.FiniteRank(kernel, PeriodicFourierFeatures.for_kernel(kernel, 40))
+    return idm.kernels.FiniteRank(kernel, BoxFourierFeatures.for_kernel(kernel, 40))
 
 
 def _additive(num_columns: int) -> idm.kernels.Additive:

@@ -17,8 +17,8 @@ from interdomain.core.finite_rank import is_whole
 from interdomain.covariances import Kuu_operator, Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -83,11 +83,11 @@ def harmonics() -> tuple[Kernel, InducingVariables]:
 def box() -> tuple[Kernel, InducingVariables]:
     base = Matern32(variance=1.3, lengthscales=[0.7, 1.1])
     kernel = Periodized(base, [-4, -4], [4, 4], active_dims=[2, 0])
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 21)
+    return kernel, BoxFourierFeatures.for_kernel(kernel, 21)
 
 
 def interval() -> tuple[Kernel, InducingVariables]:
-    return Matern32(lengthscales=0.7, active_dims=[1]), IntervalFourierFeatures(-4, 4, 5)
+    return Matern32(lengthscales=0.7, active_dims=[1]), VariationalFourierFeatures(-4, 4, 5)
 
 
 def points() -> tuple[Kernel, InducingVariables]:
@@ -179,8 +179,8 @@ def test_sums_of_a_kernel_that_leaves_something_out() -> None:
 
 SOME_OF: dict[str, tuple[Callable[[], tuple[Any, Any]], Callable[[], InducingVariables]]] = {
     "degrees": (harmonics, lambda: SphericalHarmonics(3, [0, 2, 3])),
-    "frequencies": (box, lambda: PeriodicFourierFeatures([-4, -4], [4, 4], [[1, 0], [0, 0]])),
-    "waves": (interval, lambda: IntervalFourierFeatures(-4, 4, 3)),
+    "frequencies": (box, lambda: BoxFourierFeatures([-4, -4], [4, 4], [[1, 0], [0, 0]])),
+    "waves": (interval, lambda: VariationalFourierFeatures(-4, 4, 3)),
 }
 
 

@@ -14,9 +14,9 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
-    FourierFeatures,
+    HarmonizableFourierFeatures,
     HarmonicInducingPoints,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -114,14 +114,14 @@ def mixture() -> tuple[Kernel, InducingVariables]:
     first = HarmonizableComponent([[0.3, -0.2]], envelope=0.1, lag=0.05, active_dims=[0, 2])
     second = HarmonizableComponent([[0.4, 0.2]], centre=0.5, envelope=0.2, active_dims=[1, 2])
     features = [
-        FourierFeatures([[0.3, -0.2], [0.1, 0.5]]),
-        FourierFeatures([[0.4, 0.2], [0.1, 0.1]]),
+        HarmonizableFourierFeatures([[0.3, -0.2], [0.1, 0.5]]),
+        HarmonizableFourierFeatures([[0.4, 0.2], [0.1, 0.1]]),
     ]
     return HarmonizableMixture([first, second]), SumInducingVariables(features)
 
 
 def interval(kernels: Sequence[Kernel], counts: Sequence[int]) -> tuple[Kernel, InducingVariables]:
-    blocks = [IntervalFourierFeatures(-3.0 - k, 3.5, count) for k, count in enumerate(counts)]
+    blocks = [VariationalFourierFeatures(-3.0 - k, 3.5, count) for k, count in enumerate(counts)]
     return gpflow.kernels.Sum(kernels), SumInducingVariables(blocks)
 
 

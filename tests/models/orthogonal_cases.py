@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -70,7 +70,7 @@ def sum_points() -> Triple:
 def interval_points() -> Triple:
     """Kuu is diagonal plus low rank."""
     kernel = matern(active_dims=[1])
-    return kernel, IntervalFourierFeatures(-3.0, 3.5, 3), InducingPoints(points(3))
+    return kernel, VariationalFourierFeatures(-3.0, 3.5, 3), InducingPoints(points(3))
 
 
 BY_NAME: dict[str, Callable[[], Triple]] = {

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
-from interdomain.models import CollapsedSVGP
+from interdomain.models import DualSVGP
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [12, 1])
@@ -35,8 +35,8 @@ def svgp(likelihood: Any, num_latent_gps: int = 1) -> Any:
     )
 
 
-def collapsed(likelihood: Any, Y: Any, **arguments: Any) -> CollapsedSVGP:
-    return CollapsedSVGP((X, Y), kernel(), likelihood, points(), progress=False, **arguments)
+def collapsed(likelihood: Any, Y: Any, **arguments: Any) -> DualSVGP:
+    return DualSVGP((X, Y), kernel(), likelihood, points(), progress=False, **arguments)
 
 
 MISSING = -999.0

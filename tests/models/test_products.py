@@ -13,8 +13,8 @@ from gpflow.kernels import Kernel, Matern32, Product
 from interdomain.core.finite_rank import complaints
 from interdomain.inducing_variables import (
     AdditiveFeatures,
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
+    VariationalFourierFeatures,
+    BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
@@ -43,9 +43,9 @@ def space_and_time(*, interval: bool = False) -> tuple[Product, list[Any]]:
     harmonics = SphericalHarmonics.for_kernel(space, 2, max_degree=3)
     if interval:
         time: Kernel = Matern32(lengthscales=0.7, active_dims=[2])
-        return space * time, [harmonics, IntervalFourierFeatures(-1.5, 1.5, 2)]
+        return space * time, [harmonics, VariationalFourierFeatures(-1.5, 1.5, 2)]
     time = Periodized(Matern32(lengthscales=0.7), -1.3, 1.3, active_dims=[2])
-    return space * time, [harmonics, PeriodicFourierFeatures.for_kernel(time, 7)]
+    return space * time, [harmonics, BoxFourierFeatures.for_kernel(time, 7)]
 
 
 def chosen(num_inducing: int = 40) -> tuple[Product, ProductInducingVariables]:
@@ -102,7 +102,7 @@ def test_rows_outside_of_a_factor() -> None:
     with pytest.raises(ValueError, match=rf"^data: {message}.*the prior repeats"):
         warn_of_data(svgp(*of_finite_rank()), *beyond)
     beyond[0][-1, 2] = 1.6
-    with pytest.warns(UserWarning, match="of IntervalFourierFeatures: column 2 goes .* say little"):
+    with pytest.warns(UserWarning, match="of VariationalFourierFeatures: column 2 goes .* say little"):
         warn_of_data(svgp(*of_an_interval()), *beyond)
 
 

@@ -15,7 +15,7 @@ from gpflow.kernels import Matern32
 
 from interdomain.inducing_variables import (
     InducingPatches,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -49,14 +49,14 @@ def on_the_sphere() -> Any:
 
 
 def on_an_interval(lower: float, upper: float) -> Any:
-    return svgp(Matern32(active_dims=[1]), IntervalFourierFeatures(lower, upper, 3))
+    return svgp(Matern32(active_dims=[1]), VariationalFourierFeatures(lower, upper, 3))
 
 
 def sum_on_intervals() -> Any:
     return svgp(
         Matern32(active_dims=[0]) + Matern32(active_dims=[1]),
         SumInducingVariables(
-            [IntervalFourierFeatures(-1, 1, 3), IntervalFourierFeatures(-0.5, 0.5, 3)]
+            [VariationalFourierFeatures(-1, 1, 3), VariationalFourierFeatures(-0.5, 0.5, 3)]
         ),
     )
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.inducing_variables import (
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -30,7 +30,7 @@ def model(
 ) -> StructuredSGPR:
     base = gpflow.kernels.Matern32(lengthscales=lengthscale)
     kernel = Periodized.from_data(base, X)
-    features = PeriodicFourierFeatures.for_kernel(kernel, num_inducing)
+    features = BoxFourierFeatures.for_kernel(kernel, num_inducing)
     prior = FiniteRank(kernel, features) if finite_rank else kernel
     return StructuredSGPR((X, Y), prior, features, noise_variance=0.01)
 
@@ -70,7 +70,7 @@ def test_whole_kernels_are_charged_for() -> None:
     left = kernel.total_variance() - kernel.explained_variance(features.frequencies)
     assert trained.unexplained_variance() == pytest.approx(float(left), rel=1e-8)
     (message,) = found(trained)
-    assert message.startswith("inducing_variable: the PeriodicFourierFeatures end")
+    assert message.startswith("inducing_variable: the BoxFourierFeatures end")
     assert f"the bound pays {float(left) / 0.02:.2g} a row" in message
     with pytest.warns(UserWarning, match="the bound pays"):
         fit(trained, steps=1, progress=False)
@@ -107,11 +107,11 @@ BEYOND = np.concatenate([ROWS, [[0.5, 0.5, 3.0]]]), np.concatenate([TARGETS, [[0
 MESSAGE = r"1 of 61 rows of X is outside of the box .*column 2 goes from .* to 3"
 
 
-def parts() -> tuple[FiniteRank, PeriodicFourierFeatures]:
+def parts() -> tuple[FiniteRank, BoxFourierFeatures]:
     """On columns 2 and 0, in this order."""
     base = gpflow.kernels.Matern32(lengthscales=[0.3, 0.2])
     kernel = Periodized.from_data(base, ROWS[:, [2, 0]], active_dims=[2, 0])
-    features = PeriodicFourierFeatures.for_kernel(kernel, 25)
+    features = BoxFourierFeatures.for_kernel(kernel, 25)
     return FiniteRank(kernel, features), features
 
 

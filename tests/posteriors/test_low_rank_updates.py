@@ -6,7 +6,7 @@ import gpflow
 import pytest
 import tensorflow as tf
 
-from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import value_and_gradients
 from tests.covariances.interval_cases import MATERNS, data
@@ -25,7 +25,7 @@ ENDS = (-5.0, 6.0)
 def svgp(sizes: tuple[int, ...]) -> gpflow.models.SVGP:
     """Stock for one block, additive for several."""
     kernels = [MATERNS[order](lengthscales=0.7) for order in (2, 1)][: len(sizes)]
-    blocks = [IntervalFourierFeatures(*ENDS, size) for size in sizes]
+    blocks = [VariationalFourierFeatures(*ENDS, size) for size in sizes]
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     if len(sizes) == 1:
         return gpflow.models.SVGP(kernels[0], likelihood, blocks[0], whiten=False)
@@ -61,7 +61,7 @@ def test_nothing_large_is_factorised(sizes: tuple[int, ...], num_batches: int) -
 def gap(order: int, num_frequencies: int) -> float:
     """What SGPR's bound lacks of the evidence."""
     kernel, (X, Y) = MATERNS[order](lengthscales=0.7), data()
-    features = IntervalFourierFeatures(*ENDS, num_frequencies)
+    features = VariationalFourierFeatures(*ENDS, num_frequencies)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.05).log_marginal_likelihood()
     with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
         bound = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.05).elbo()

@@ -13,7 +13,7 @@ import tensorflow as tf
 from interdomain.families.sphere import harmonics as harmonics_module
 from interdomain.families.sphere.mathematics.harmonic_products import chosen_harmonics
 from interdomain.inducing_variables import (
-    PeriodicFourierFeatures,
+    BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -93,7 +93,7 @@ def harmonics(size: int = SIZE) -> tuple[Any, Any]:
 
 def box(size: int = SIZE) -> tuple[Any, Any]:
     base = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=np.ones(3)), X, margin=3.0)
-    waves = PeriodicFourierFeatures.for_kernel(base, size)
+    waves = BoxFourierFeatures.for_kernel(base, size)
     return FiniteRank(base, waves), waves
 
 

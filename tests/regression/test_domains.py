@@ -13,7 +13,7 @@ from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 
 import interdomain as idm
-from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
 from interdomain.models import StructuredSGPR
 from interdomain.regression import InvalidRowsError, SufficientStatistics
 from interdomain.training import fit_sgpr
@@ -30,13 +30,13 @@ BEYOND[[7, 23, 58], [1, 1, 1]] = [2.125, -3.5, 2.25]
 
 def one(kind: Any) -> tuple[Any, Any]:
     kernel = kind(variance=1.3, lengthscales=0.6, active_dims=[1])
-    return kernel, IntervalFourierFeatures(-1.5, 2, 5)
+    return kernel, VariationalFourierFeatures(-1.5, 2, 5)
 
 
 def additive(last: Any = None, block: Any = None) -> tuple[Any, Any]:
     """Variational Fourier features for each column, and one more summand."""
     kernel = Matern32(active_dims=[0]) + Matern52(active_dims=[1], lengthscales=0.7)
-    blocks = [IntervalFourierFeatures(-2, 2, 4), IntervalFourierFeatures(-1.5, 1.5, 3), block]
+    blocks = [VariationalFourierFeatures(-2, 2, 4), VariationalFourierFeatures(-1.5, 1.5, 3), block]
     return kernel + (White(0.01) if last is None else last), SumInducingVariables(blocks)
 
 
@@ -88,9 +88,9 @@ def test_one_pass_serves_all_parameters_and_fit_sgpr_needs_no_subset(
 
 MESSAGE = (
     r"data: 3 of 60 rows of X are outside of the interval \[-1\.5, {upper}\] of "
-    r"IntervalFourierFeatures: column 1 goes from -3\.5 to 2\.25 \(rows 7, 23, 58, counted from "
+    r"VariationalFourierFeatures: column 1 goes from -3\.5 to 2\.25 \(rows 7, 23, 58, counted from "
     r"zero\); build the features with a wider one, for example "
-    r"IntervalFourierFeatures\.from_data\(X, \.\.\.\)\.$"
+    r"VariationalFourierFeatures\.from_data\(X, \.\.\.\)\.$"
 )
 
 
@@ -124,7 +124,7 @@ def test_rows_and_features_that_come_are_looked_at() -> None:
         with pytest.raises(InvalidRowsError, match="3 of 60 rows of X are outside"):
             change((BEYOND, Y))
     assert model.elbo() == before and model.num_data == NUM_ROWS
-    model.inducing_variable = IntervalFourierFeatures(-0.5, 2, 5)
+    model.inducing_variable = VariationalFourierFeatures(-0.5, 2, 5)
     with pytest.raises(InvalidRowsError, match=r"outside of the interval \[-0\.5, 2\]"):
         model.elbo()
     match = r"3 of 60 rows of X, drawn at random, are outside of the interval \[-1\.5, 1\.5\]"
@@ -144,8 +144,8 @@ def test_files_of_statistics(tmp_path: Path) -> None:
     kernel.lengthscales.assign(0.3)
     assert loaded.elbo() == first.elbo() != expected
     for other, message in (
-        (IntervalFourierFeatures(-1.5, 2.1, 5), "inducing_variable.upper is 2.0 in one and 2.1 in"),
-        (IntervalFourierFeatures(2, 5.5, 5), "inducing_variable.lower is -1.5 in one and 2.0 in"),
+        (VariationalFourierFeatures(-1.5, 2.1, 5), "inducing_variable.upper is 2.0 in one and 2.1 in"),
+        (VariationalFourierFeatures(2, 5.5, 5), "inducing_variable.lower is -1.5 in one and 2.0 in"),
     ):
         with pytest.raises(ValueError, match=f"SufficientStatistics, which .*{message}"):
             make_model((kernel, other), first.statistics).elbo()
@@ -153,7 +153,7 @@ def test_files_of_statistics(tmp_path: Path) -> None:
 
 def test_float32() -> None:
     """Rows at the very ends are inside, however they are rounded."""
-    features = IntervalFourierFeatures.from_data(X[:, 1], 5, margin=0.0)
+    features = VariationalFourierFeatures.from_data(X[:, 1], 5, margin=0.0)
     expected = make_model((Matern32(active_dims=[1]), features)).elbo()
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
         for rows in (X, X.astype(np.float32)):
@@ -168,5 +168,5 @@ def test_an_svgp_takes_such_rows_and_warns() -> None:
     kernel, features = one(Matern32)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features, num_data=NUM_ROWS)
     with pytest.warns(UserWarning, match=r"3 of 60 rows of X are outside.*say little; build"):
-        result = idm.training.fit(model, (BEYOND, Y), steps=1, progress=False)
+        result = idm.fit(model, (BEYOND, Y), steps=1, progress=False)
     assert np.isfinite(result.elbo)

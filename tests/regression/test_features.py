@@ -36,7 +36,7 @@ def intervals_and_points() -> tuple[Any, Any]:
         gpflow.kernels.Matern32(active_dims=[1]),
     )
     kernel = first + second + gpflow.kernels.SquaredExponential() + gpflow.kernels.White()
-    intervals = [ivs.IntervalFourierFeatures(-9, 9, 3), ivs.IntervalFourierFeatures(-8, 8, 2)]
+    intervals = [ivs.VariationalFourierFeatures(-9, 9, 3), ivs.VariationalFourierFeatures(-8, 8, 2)]
     points = gpflow.inducing_variables.InducingPoints(POINTS)
     return kernel, ivs.SumInducingVariables([*intervals, points, None])
 
@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
         {f"kernel.kernels[{i}].{name}" for i in (0, 1) for name in SCALES},
     ),
     "an interval": (
-        lambda: (gpflow.kernels.Matern52(active_dims=[1]), ivs.IntervalFourierFeatures(-9, 9, 3)),
+        lambda: (gpflow.kernels.Matern52(active_dims=[1]), ivs.VariationalFourierFeatures(-9, 9, 3)),
         set(),
     ),
     "intervals and points": (

@@ -78,13 +78,13 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
         loss = model.training_loss()
     with pytest.raises(ValueError, match=message):
         tape.gradient(loss, model.trainable_variables)
-    idm.training.fit(expected, steps=3, progress=False)
+    idm.fit(expected, steps=3, progress=False)
     assert not expected.needs_recipe and model.needs_recipe
     with pytest.raises(
         ValueError, match="callbacks: a StructuredSGPR is trained on .*training.fit_sgpr"
     ):
-        idm.training.fit(model, callbacks=[print])
-    result = idm.training.fit(model, steps=3, progress=False)
+        idm.fit(model, callbacks=[print])
+    result = idm.fit(model, steps=3, progress=False)
     same = make_model(dataset, frozen=False)
     fitted = idm.training.fit_sgpr(same, steps=3, progress=False)
     np.testing.assert_array_equal(result.elbos, fitted.elbos)

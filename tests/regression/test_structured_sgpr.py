@@ -177,7 +177,7 @@ def test_training_with_frozen_features_touches_no_data(
     before = model.elbo()
     # Reading any more would fail.
     monkeypatch.setattr("interdomain.regression.rows.Rows._stored", None)
-    result = idm.training.fit(model, steps=20, progress=False)
+    result = idm.fit(model, steps=20, progress=False)
     assert result.elbo > before + 1
     assert computed_rows == []
     assert_close([model.elbo()], [sgpr.elbo()])
@@ -205,9 +205,9 @@ def test_statistics_are_never_stale() -> None:
     assert_close([posterior.q_mu], [model.posterior(None).q_mu])
     assert_close([compiled()], [sgpr.training_loss()])
     # A second fit takes them by itself.
-    idm.training.fit(model, steps=2, progress=False)
+    idm.fit(model, steps=2, progress=False)
     parameter.assign(0.5 * parameter)
-    idm.training.fit(model, steps=2, progress=False)
+    idm.fit(model, steps=2, progress=False)
     assert_close([model.training_loss()], [sgpr.training_loss()])
 
 

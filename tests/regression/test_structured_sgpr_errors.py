@@ -90,13 +90,13 @@ def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     kernel, Z = gpflow.kernels.Matern32(), rows(3, 1)[0]
     model = idm.models.StructuredSGPR(rows(20, 0), kernel, Z, progress=False)
     poisson = gpflow.likelihoods.Poisson()
-    of_sites = idm.models.CollapsedSVGP(rows(20, 0), kernel, poisson, Z, progress=False)
+    of_sites = idm.models.DualSVGP(rows(20, 0), kernel, poisson, Z, progress=False)
     holder = tf.Module()
     holder.model = model
     for saved, message in (
         (model, r"StructuredSGPR cannot be in a SavedModel.*model.to_svgp\(\), or a"),
         (holder, "StructuredSGPR cannot be in a SavedModel"),
-        (of_sites, "CollapsedSVGP cannot be in a SavedModel"),
+        (of_sites, "DualSVGP cannot be in a SavedModel"),
     ):
         with pytest.raises(ValueError, match=message):
             tf.saved_model.save(saved, str(tmp_path / "saved"))
@@ -109,7 +109,7 @@ def test_points_without_the_columns_of_the_kernel() -> None:
     message = "data: X has 2 columns, which do not fit InducingPoints and Coregion; pass X with 1"
     for build in (
         lambda: idm.models.StructuredSGPR((X, Y), kernel, np.zeros([3, 1]), progress=False),
-        lambda: idm.models.CollapsedSVGP(
+        lambda: idm.models.DualSVGP(
             (X, Y), kernel, gpflow.likelihoods.Poisson(), np.zeros([3, 1]), progress=False
         ),
     ):

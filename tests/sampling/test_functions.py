@@ -118,7 +118,7 @@ def test_training_does_not_change_functions() -> None:
 def test_functions_of_finite_rank_are_combinations_of_the_features() -> None:
     """Exactly: as many functions as there are features, and one more, are linearly dependent."""
     kernel = idm.kernels.Periodized(Matern52(lengthscales=0.4), -2.0, 2.0)
-    waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 9)
+    waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 9)
     prior = idm.kernels.FiniteRank(kernel, waves)
     model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), waves)
     values = sample_functions(model, 12)(AT).numpy()[:, :, 0]

@@ -110,11 +110,11 @@ def some_of_finite_rank() -> idm.models.StructuredSGPR:
     return idm.models.StructuredSGPR((X, Y), prior, SphericalHarmonics(3, [0, 1, 2]))
 
 
-def collapsed() -> idm.models.CollapsedSVGP:
+def collapsed() -> idm.models.DualSVGP:
     kernel, harmonics = zonal()
     likelihood = gpflow.likelihoods.Bernoulli()
     labels = (Y > 0).astype(float)
-    model = idm.models.CollapsedSVGP((X, labels), kernel, likelihood, harmonics, progress=False)
+    model = idm.models.DualSVGP((X, labels), kernel, likelihood, harmonics, progress=False)
     model.assign_sites(model.pass_over_data().sites)
     return model
 

@@ -97,7 +97,7 @@ def test_features_that_are_all_of_the_prior_leave_nothing(build: object) -> None
 def test_waves_of_an_interval_are_features(kernel: gpflow.kernels.Stationary) -> None:
     """As functions they have the rows of Kuu as their inducing variables; and a function whose
     frequency comes near to one of theirs has nearly the same."""
-    features = idm.inducing_variables.IntervalFourierFeatures(-1.0, 2.5, 3)
+    features = idm.inducing_variables.VariationalFourierFeatures(-1.0, 2.5, 3)
     angular = features.angular_frequencies[:, None, None]
     matrix = Kuu(features, kernel).numpy()
     start = features.lower * angular[:, 0]

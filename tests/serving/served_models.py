@@ -115,7 +115,7 @@ def collapsed_svgp() -> Any:
         gpflow.set_trainable(parameter, False)
     labels = (targets(X, 1) > 0) * 1.0
     likelihood = gpflow.likelihoods.Bernoulli()
-    model = idm.models.CollapsedSVGP((X, labels), kernel, likelihood, features, progress=False)
+    model = idm.models.DualSVGP((X, labels), kernel, likelihood, features, progress=False)
     model.assign_sites(model.pass_over_data().clipped)
     return model
 
@@ -127,7 +127,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
     "OrthogonalSVGP": lambda: with_points(idm.models.OrthogonalSVGP),
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
-    "CollapsedSVGP-Bernoulli": collapsed_svgp,
+    "DualSVGP-Bernoulli": collapsed_svgp,
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
     "CGLB": lambda: of_data(gpflow.models.CGLB),
     "GPR": lambda: of_data(gpflow.models.GPR, 2),

@@ -213,7 +213,7 @@ kernel = idm.kernels.SphericalMatern52()
 harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=6)
 model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
 X = np.random.default_rng(0).normal(size=(300_000, 2))
-predict = idm.serving.predict_in_batches
+predict = idm.predict_in_batches
 predict(model, X[:20_000], progress=False)
 print(memory.peak_of_call(lambda: tuple(predict(model, X, progress=False))))
 """

@@ -129,7 +129,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     free, taken = tmp_path / "free", tmp_path / "taken"
     taken.write_text("mine")
     kernel = gpflow.kernels.Matern32(active_dims=[0])
-    features = idm.inducing_variables.IntervalFourierFeatures(-2.0, 2.0, 3)
+    features = idm.inducing_variables.VariationalFourierFeatures(-2.0, 2.0, 3)
     selecting = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features)
     # It draws samples, for a number of rows.
     softmax = points_svgp(gpflow.likelihoods.Softmax(3), num_latent_gps=3)

@@ -1,4 +1,4 @@
-"""CollapsedSVGP against gpflow's SVGP with the same q; its rows, and errors."""
+"""DualSVGP against gpflow's SVGP with the same q; its rows, and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpflow.likelihoods import (
 
 import interdomain as idm
 from interdomain._targets import check_targets
-from interdomain.models import CollapsedSVGP
+from interdomain.models import DualSVGP
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [60, 2])
@@ -59,16 +59,16 @@ def finite_rank() -> tuple[Any, Any]:
     return idm.kernels.FiniteRank(kernel, features), features
 
 
-def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> CollapsedSVGP:
+def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> DualSVGP:
     likelihood, Y = TARGETS[name]
     kernel, features = parts()
     arguments = {"data": (X, Y), "progress": False, **arguments}
-    return CollapsedSVGP(
+    return DualSVGP(
         kernel=kernel, likelihood=likelihood(), inducing_variable=features, **arguments
     )
 
 
-def step(model: CollapsedSVGP, share: float = 1.0) -> float:
+def step(model: DualSVGP, share: float = 1.0) -> float:
     """A natural-gradient step; the bound before it."""
     found = model.pass_over_data()
     model.assign_sites(model.sites.mixed(found.clipped, share))
@@ -123,7 +123,7 @@ def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any) ->
 def test_a_gaussian_likelihood_takes_one_step_to_the_collapsed_bound() -> None:
     kernel, features = harmonics()
     Y = TARGETS["two outputs"][1]
-    model = CollapsedSVGP((X, Y), kernel, Gaussian(0.2), features, progress=False)
+    model = DualSVGP((X, Y), kernel, Gaussian(0.2), features, progress=False)
     step(model)
     exact = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.2)
     assert float(model.elbo()) == pytest.approx(float(exact.elbo()), rel=1e-10)
@@ -164,7 +164,7 @@ def test_draws_of_softmax_are_the_same_in_every_pass() -> None:
     Y = TARGETS["MultiClass"][1]
     bounds = []
     for _ in range(2):
-        model = CollapsedSVGP((X, Y), kernel, Softmax(3), features, progress=False)
+        model = DualSVGP((X, Y), kernel, Softmax(3), features, progress=False)
         bounds.append(model.elbo())
     assert bounds[0] == bounds[1]
     stochastic = [float(model.to_svgp().elbo((X, Y.astype(int)))) for _ in range(10)]
@@ -230,10 +230,10 @@ def test_a_subclass_with_a_density_of_its_own_is_asked_for_it() -> None:
     """Rows are not counted where it is not finite."""
     kernel, features = finite_rank()
     likelihood = Cautious(invlink=tf.sigmoid)
-    model = CollapsedSVGP((X, LABELS), kernel, likelihood, features, progress=False)
+    model = DualSVGP((X, LABELS), kernel, likelihood, features, progress=False)
     mean, variance = model.predict_f(X)
     expected = tf.reduce_sum(likelihood.variational_expectations(X, mean, variance, LABELS))
     np.testing.assert_allclose(model.elbo(), expected, rtol=1e-10)  # q is the prior
-    model = CollapsedSVGP((X, LABELS), kernel, Nowhere(), features, progress=False)
+    model = DualSVGP((X, LABELS), kernel, Nowhere(), features, progress=False)
     with pytest.raises(ValueError, match="model: the first pass over the rows found numbers"):
         _ = model.num_data

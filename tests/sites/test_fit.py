@@ -56,18 +56,18 @@ def test_fit_makes_the_passes(tmp_path: Path) -> None:
     """Those of the recipe, and its arguments are called as those of fit."""
     model, other = model_of("Poisson"), model_of("Poisson")
     arguments: dict[str, Any] = {"data": None, "every": 100, "progress": False}
-    result = idm.training.fit(model, steps=3, checkpoint_dir=tmp_path, **arguments)
+    result = idm.fit(model, steps=3, checkpoint_dir=tmp_path, **arguments)
     expected = fit_collapsed(other, max_passes=3, progress=False)
     np.testing.assert_array_equal(result.elbos, expected.elbos)
     assert (result.steps, result.reason) == (3, "steps") and not result.converged
     assert result.checkpoint is not None and result.checkpoint.startswith(str(tmp_path))
     assert result.elbo == expected.elbo == pytest.approx(float(model.elbo()))
     for wrong, message in [
-        ({"batch_size": 10}, "batch_size: a CollapsedSVGP is trained .*fit_collapsed.*leave it"),
+        ({"batch_size": 10}, "batch_size: a DualSVGP is trained .*fit_collapsed.*leave it"),
         ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
     ]:
         with pytest.raises(ValueError, match=message):
-            idm.training.fit(model, **wrong)
+            idm.fit(model, **wrong)
 
 
 def test_slopes_of_the_priors_of_a_likelihood() -> None:
@@ -105,7 +105,7 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=3)
     prior = idm.kernels.FiniteRank(kernel, features)
-    model = idm.models.CollapsedSVGP(
+    model = idm.models.DualSVGP(
         (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
     )
     result = fit_collapsed(model, subset_size=200, tolerance=0.5, progress=False)
@@ -124,13 +124,13 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
 def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of("logit")
     begun: list[int] = []
-    original = idm.models.CollapsedSVGP.model_of
+    original = idm.models.DualSVGP.model_of
 
     def counted(self: Any, rows: Any, kind: Any) -> Any:
         begun.append(len(rows[0]))
         return original(self, rows, kind)
 
-    monkeypatch.setattr(idm.models.CollapsedSVGP, "model_of", counted)
+    monkeypatch.setattr(idm.models.DualSVGP, "model_of", counted)
     few = fit_collapsed(model, subset_size=10, tolerance=1e-3, steps=0, progress=False)
     assert begun == [10]
     other = fit_collapsed(model_of("logit"), tolerance=1e-3, steps=0, progress=False)
@@ -182,7 +182,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
     """All go the same share of the way: that of logarithms, but of values of any sign."""
     kernel, features = harmonics()
     mean = gpflow.mean_functions.Constant([-1.0])
-    model = idm.models.CollapsedSVGP((X, TARGETS["Poisson"][1]), kernel, Poisson(), features)
+    model = idm.models.DualSVGP((X, TARGETS["Poisson"][1]), kernel, Poisson(), features)
     model.mean_function = mean
     kernel.variance.assign(1.0)
 
@@ -222,11 +222,11 @@ def test_labels_that_can_be_told_apart_are_warned_of() -> None:
 def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
     """As many of them, and parameters of the same shapes: sums over sites are of features."""
 
-    def model(part: slice) -> idm.models.CollapsedSVGP:
+    def model(part: slice) -> idm.models.DualSVGP:
         kernel, features = harmonics()
         some = idm.inducing_variables.SphericalHarmonics(3, chains=features.chains[part])
         data = X, TARGETS["probit"][1]
-        return idm.models.CollapsedSVGP(data, kernel, Bernoulli(), some, progress=False)
+        return idm.models.DualSVGP(data, kernel, Bernoulli(), some, progress=False)
 
     settings: dict[str, Any] = {"max_passes": 2, "steps": 0, "progress": False}
     fit_collapsed(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)

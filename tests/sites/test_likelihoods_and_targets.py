@@ -346,19 +346,19 @@ def check(bound: Callable[[], float], case: Case, right: Any | None, what: str) 
 
 @pytest.mark.parametrize("name", CASES)
 def test_right_or_refused_in_passes(name: str) -> None:
-    """CollapsedSVGP, traced once for each likelihood."""
+    """DualSVGP, traced once for each likelihood."""
     case, model = CASES[name], None
     for kind, (data, Y) in given(case).items():
 
         def bound(data: Any = data) -> float:
             nonlocal model
             if model is None:
-                model = idm.models.CollapsedSVGP(data, likelihood=case.make(), **frozen())
+                model = idm.models.DualSVGP(data, likelihood=case.make(), **frozen())
                 assert model.num_latent_gps == case.latents
                 return float(model.elbo())
             return float(model.model_of(data).elbo())
 
-        check(bound, case, Y, f"CollapsedSVGP, {kind}")
+        check(bound, case, Y, f"DualSVGP, {kind}")
 
 
 def frozen() -> dict[str, Any]:
@@ -377,7 +377,7 @@ def test_a_function_for_each_column() -> None:
         value = expected(case, Y)
         if name == "SwitchedLikelihood":
             value = sum(case.expected(Y[:, [column, 2]]) for column in (0, 1))
-        model = idm.models.CollapsedSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
+        model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
         assert model.num_latent_gps == latents
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
         found = idm.diagnostics.candidates(X, Y, case.make())["points"]

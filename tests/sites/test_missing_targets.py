@@ -13,7 +13,7 @@ from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
-from interdomain.models import CollapsedSVGP, StructuredSGPR
+from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.tables import Entrant
 from interdomain.training.data import failing_likelihood
 from tests.models.small import (
@@ -78,12 +78,12 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
     trained = svgp(likelihood, 2)
     gpflow.set_trainable(likelihood, False)
-    idm.training.fit(
+    idm.fit(
         trained, (X, Y), batch_size=len(X), natural_gradient=1.0, steps=1, progress=False
     )
     np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
     parts = [
-        idm.serving.predict_in_batches(
+        idm.predict_in_batches(
             model, X, Y=targets, method="predict_log_density", progress=False
         )
         for targets in (Y, Y[:, :1] * [1, np.nan], Y[:, 1:] * [np.nan, 1])
@@ -97,7 +97,7 @@ def test_nan_and_infinity_are_refused() -> None:
     Y, declared = with_missing(), Gaussian(0.2)
     declared.allow_nan = True  # its densities are those of GPflow: NaN
     infinite = np.where(np.isnan(Y), np.inf, VALUES)
-    way = "CollapsedSVGP or gpflow.models.SVGP.*allow_nan = Tr"
+    way = "DualSVGP or gpflow.models.SVGP.*allow_nan = Tr"
     for likelihood, targets, message in (
         (LeavesOutNaN(0.2), infinite, "6 rows have NaN|in 6 of 12"),
         (declared, Y, way),
@@ -105,7 +105,7 @@ def test_nan_and_infinity_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             collapsed(likelihood, targets).pass_over_data()
         with pytest.raises(ValueError, match=message):
-            idm.training.fit(svgp(likelihood, 2), (X, targets), progress=False)
+            idm.fit(svgp(likelihood, 2), (X, targets), progress=False)
     with pytest.raises(ValueError, match=way):
         StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo()
 
@@ -119,12 +119,12 @@ def test_a_table_keeps_rows_whose_targets_are_missing() -> None:
         prepare(rows, Y)
     entrants = {
         "those": Entrant(
-            lambda data: CollapsedSVGP(data, kernel(), LeavesOutNaN(), points(), progress=False),
+            lambda data: DualSVGP(data, kernel(), LeavesOutNaN(), points(), progress=False),
             {"max_passes": 2, "steps": 0},
         ),
         "others": Entrant(lambda data: StructuredSGPR(data, kernel(), points(), progress=False)),
     }
-    entries = idm.tables.race(entrants, (rows, Y), 1, progress=False).entries
+    entries = idm.race(entrants, (rows, Y), 1, progress=False).entries
     assert entries["those"].error is None and np.isfinite(entries["those"].trace[-1].rmse)
     assert "NaN or infinite numbers" in str(entries["others"].error)
 
@@ -161,7 +161,7 @@ def test_a_likelihood_that_fails_alone_is_named() -> None:
         assert failing_likelihood(svgp(likelihood), X, targets) is None
     for optimizer in None, 0.01:
         with pytest.raises(idm.training.NonFiniteError, match="for Y = 0, 2, alth") as caught:
-            idm.training.fit(
+            idm.fit(
                 svgp(ordinal), (X, edges), optimizer=optimizer, steps=2, progress=False
             )
         assert "standardised" not in str(caught.value)

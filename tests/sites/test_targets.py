@@ -55,7 +55,7 @@ def test_whose_densities_a_likelihood_has() -> None:
 @pytest.mark.parametrize("make", [WithoutMissing, with_method_replaced], ids=["class", "instance"])
 def test_the_closed_form_is_for_the_densities_of_gaussian(make: Any) -> None:
     Y = np.where(np.arange(len(X))[:, None] % 3 == 0, MISSING, np.sin(3 * X))
-    with pytest.raises(ValueError, match="densities of its own; .*CollapsedSVGP"):
+    with pytest.raises(ValueError, match="densities of its own; .*DualSVGP"):
         StructuredSGPR((X, Y), kernel(), points(), likelihood=make())
     for own in (Renamed(), Gaussian(0.2)):
         assert StructuredSGPR((X, X), kernel(), points(), likelihood=own).likelihood is own
@@ -122,14 +122,14 @@ def test_messages_of_wrong_targets() -> None:
         if num_latent_gps is None:
             model = svgp(likelihood, likelihood.latent_dim or 1)
             with pytest.raises(ValueError, match=message):
-                idm.training.fit(model, (X, Y), steps=1, progress=False)
+                idm.fit(model, (X, Y), steps=1, progress=False)
     assert collapsed(by_source(), TWO).num_latent_gps == 2
     assert collapsed(KnownNoise(None, None), TWO).num_latent_gps == 3  # of nothing that says more
 
 
 def log_densities(model: Any, Y: Any) -> Any:
     method = "predict_log_density"
-    return idm.serving.predict_in_batches(model, X, Y=Y, method=method, progress=False)
+    return idm.predict_in_batches(model, X, Y=Y, method=method, progress=False)
 
 
 @pytest.mark.parametrize("likelihood", [SOFTMAX, of.MultiClass])

@@ -31,15 +31,15 @@ def exact(data: Any) -> Any:
 
 def waves(data: Any, likelihood: Any = None) -> Any:
     kernel = idm.kernels.Periodized.from_data(gpflow.kernels.Matern52(), data[0], margin=1.5)
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 9)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 9)
     if likelihood is None:
         return idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
-    return idm.models.CollapsedSVGP(data, kernel, likelihood, features)
+    return idm.models.DualSVGP(data, kernel, likelihood, features)
 
 
 def trained(data: Any) -> Any:
     model = exact(data)
-    idm.training.fit(model, steps=3, progress=False)
+    idm.fit(model, steps=3, progress=False)
     return model
 
 
@@ -60,7 +60,7 @@ def nothing(data: Any) -> Any:
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
     """A second passes between two looks at a clock, a thousand of all processors together."""
-    module = sys.modules["interdomain.tables.race"]
+    module = sys.modules["interdomain.race"]
     ticks = itertools.count()
     clocks = {"wall": lambda: float(next(ticks)), "cpu": lambda: 1000.0 * next(ticks)}
     with pytest.MonkeyPatch.context() as patch:

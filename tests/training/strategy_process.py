@@ -37,7 +37,7 @@ def learnt(q_diag: bool, data: Any, used: Any, **arguments: Any) -> Arrays:
         model = svgp(q_diag)
         optimizer = tf_keras.optimizers.SGD(1e-4)
     start = unconstrained(model)
-    idm.training.fit(model, data, optimizer=optimizer, strategy=used, progress=False, **arguments)
+    idm.fit(model, data, optimizer=optimizer, strategy=used, progress=False, **arguments)
     return moves(model, start)
 
 
@@ -68,7 +68,7 @@ wrong["no strategy"] = (inside, (X, Y), {"optimizer": 0.01, "strategy": "mirrore
 for name, (model, data, arguments) in wrong.items():
     arguments = {"strategy": strategy, "progress": False, **arguments}
     try:
-        idm.training.fit(model, data, **arguments)
+        idm.fit(model, data, **arguments)
     except (ValueError, idm.training.NonFiniteError) as error:
         found[name] = str(error)
 found["as before"] = all(

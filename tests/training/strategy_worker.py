@@ -39,7 +39,7 @@ FOLDER, DIE_AT = Path(sys.argv[1]), int(sys.argv[2])
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 SETTINGS: dict[str, Any] = {"batch_size": 33, "steps": 40, "natural_gradient": 0.3}
 DEVICES = ["CPU:0", "CPU:1"]
-fit = functools.partial(idm.training.fit, progress=False)
+fit = functools.partial(idm.fit, progress=False)
 of_both: dict[str, Any] = {}
 of_one: dict[str, Any] = {}
 
@@ -64,7 +64,7 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
     start = unconstrained(model)
     shown = io.StringIO()
     with contextlib.redirect_stderr(shown):
-        result = idm.training.fit(
+        result = idm.fit(
             model,
             (X, Y),
             strategy=strategy,
@@ -155,7 +155,7 @@ def only_the_other_stops(step: int, model: Any) -> None:
 def refused(model: Any) -> str:
     """A checkpoint that the chief refuses: the others do not wait for it in vain."""
     try:
-        idm.training.fit(
+        idm.fit(
             model, (X, Y), strategy=strategy, checkpoint_dir=FOLDER / "killed", **SETTINGS
         )
     except (ValueError, RuntimeError) as error:

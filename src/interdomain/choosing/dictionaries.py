@@ -36,7 +36,7 @@ from ..families.sphere.growth import (
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import neighbours_of, num_harmonics
-from ..families.waves.box_features import PeriodicFourierFeatures
+from ..families.waves.box_features import BoxFourierFeatures
 from ..families.waves.periodized import Periodized
 
 
@@ -183,7 +183,7 @@ dictionary.register(SphericalHarmonics, ZonalKernel)(HarmonicDictionary)
 class WaveDictionary(Dictionary):
     """The waves of a box: integer frequencies, of up to ``2^D`` features each."""
 
-    waves: PeriodicFourierFeatures
+    waves: BoxFourierFeatures
     kernel: Periodized
 
     @property
@@ -205,15 +205,15 @@ class WaveDictionary(Dictionary):
         return others_than(atoms, around)[:limit]
 
     def features(self, atoms: IntArray, *, alone: bool) -> Block:
-        return PeriodicFourierFeatures(self.waves.lower, self.waves.upper, atoms), self.kernel
+        return BoxFourierFeatures(self.waves.lower, self.waves.upper, atoms), self.kernel
 
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
-        waves = PeriodicFourierFeatures(self.waves.lower, self.waves.upper, atoms)
+        waves = BoxFourierFeatures(self.waves.lower, self.waves.upper, atoms)
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
         return np.array([rows[tuple(f)] for f in frequencies_of(waves.functions).tolist()])
 
 
-dictionary.register(PeriodicFourierFeatures, Periodized)(WaveDictionary)
+dictionary.register(BoxFourierFeatures, Periodized)(WaveDictionary)
 
 
 @dataclass(frozen=True, eq=False)

@@ -286,6 +286,6 @@ def dictionary_of(model: Any) -> Dictionary:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "
             f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
-            "model with SphericalHarmonics or PeriodicFourierFeatures, or products of them."
+            "model with SphericalHarmonics or BoxFourierFeatures, or products of them."
         )
     return of_model

@@ -97,7 +97,7 @@ def complaint(
     boxes: Sequence[Box], X: Array, count: int, total: int, rows: str = "rows of X"
 ) -> tuple[str, str]:
     """What is wrong with rows that are outside, such as "3 of 500 rows of X are outside of the
-    interval [-2, 12] of IntervalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
+    interval [-2, 12] of VariationalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
 
     :param boxes: At least one of which does not hold the rows.
     :param X: All rows, or the :func:`extent_of` them.

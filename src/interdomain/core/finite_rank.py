@@ -40,7 +40,7 @@ class FiniteRank(Kernel):
     With spherical harmonics up to some degree it seems to be the model of the experiments of
     Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
     Any other kernel and inducing variable with covariances will do: box features
-    (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
+    (:class:`~interdomain.inducing_variables.BoxFourierFeatures`), points, activation features,
     patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
     nothing; ``gpflow.models.SGPR`` factorises every Kuu.
 

@@ -66,7 +66,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
     >>> base = gpflow.kernels.Matern32(lengthscales=0.5)
     >>> time = idm.kernels.Periodized.from_data(base, X[:, 2:], active_dims=[2])
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(space, 2, max_degree=6)
-    >>> waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(time, 15)
+    >>> waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(time, 15)
     >>> features = idm.inducing_variables.ProductInducingVariables.for_kernel(
     ...     space * time, [harmonics, waves], 200
     ... )

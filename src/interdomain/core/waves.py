@@ -50,7 +50,7 @@ def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
 
     :raises ValueError: If they are something else.
     """
-    remedy = "pass whole numbers of periods, such as PeriodicFourierFeatures.frequencies"
+    remedy = "pass whole numbers of periods, such as BoxFourierFeatures.frequencies"
     rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
     found = different_rows("frequencies", frequencies, rule, num_columns, remedy)
     if np.any((found < 0) | (found >= 2**31)):

@@ -142,7 +142,7 @@ class Layer(WithQ, GPLayer):
         """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
         mean function included.
 
-        It is drawn by :func:`interdomain.sampling.sample_functions`, with random numbers that
+        It is drawn by :func:`interdomain.sample_functions`, with random numbers that
         depend on ``tf.random.set_seed``, as those of GPflux do.
         ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP.
 

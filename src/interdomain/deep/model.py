@@ -29,8 +29,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
     It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model: it can be
-    trained by :func:`interdomain.training.fit`, with minibatches, checkpoints, exact resumption and
-    natural gradients for the last layer, by :func:`interdomain.tables.race`, and by GPflow's
+    trained by :func:`interdomain.fit`, with minibatches, checkpoints, exact resumption and
+    natural gradients for the last layer, by :func:`interdomain.race`, and by GPflow's
     SciPy optimizer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),
@@ -49,7 +49,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     >>> from interdomain import deep
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> model = deep.build(X, widths=[2, 1], num_inducing=9)
-    >>> result = idm.training.fit(
+    >>> result = idm.fit(
     ...     model, (X, X[:, :1]), batch_size=10, steps=2, natural_gradient=True, progress=False
     ... )
     >>> mean, variance = model.predict_y(X, num_samples=8)
@@ -117,7 +117,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     def set_step(self, step: int) -> None:
         """Choose the draws of the bound by the number of the step. It is called by
-        :func:`interdomain.training.fit`."""
+        :func:`interdomain.fit`."""
         self._draws.step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:

@@ -70,7 +70,7 @@ class Candidate:
 
     @property
     def entrant(self) -> Entrant:
-        """The candidate as an entrant of a :func:`~interdomain.tables.race`.
+        """The candidate as an entrant of a :func:`~interdomain.race`.
 
         Each model that it builds has its own copy of the likelihood."""
 

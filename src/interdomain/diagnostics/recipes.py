@@ -90,7 +90,7 @@ def waves(X: Any, num_inducing: int) -> Names:
     """Fourier features of a box, computed once: one to three columns."""
     base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], 0.3))
     box = idm.kernels.Periodized.from_data(base, X, margin=2)
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(box, num_inducing)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
     kernel = idm.kernels.FiniteRank(box, features)
     return locals()
 
@@ -122,7 +122,7 @@ def in_a_few_passes(
     X: Any, Y: Any, kernel: Any, features: Any, likelihood: Any, num_latent: int
 ) -> Names:
     """The model of such features for any likelihood."""
-    model = idm.models.CollapsedSVGP(
+    model = idm.models.DualSVGP(
         (X, Y), kernel, likelihood, features, num_latent_gps=num_latent
     )
     return locals()

@@ -1,8 +1,8 @@
 """Models that GPflow itself does not have."""
 
 from .additive import HVGP, AdditiveSVGP
-from .collapsed_svgp import CollapsedSVGP
+from .dual_svgp import DualSVGP
 from .orthogonal import OrthogonalSVGP
 from .structured_sgpr import StructuredSGPR
 
-__all__ = ["AdditiveSVGP", "CollapsedSVGP", "HVGP", "OrthogonalSVGP", "StructuredSGPR"]
+__all__ = ["AdditiveSVGP", "DualSVGP", "HVGP", "OrthogonalSVGP", "StructuredSGPR"]

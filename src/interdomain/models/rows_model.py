@@ -252,7 +252,7 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
         raise ValueError(
             "likelihood must be gpflow.likelihoods.Gaussian or have its densities, for which q has "
             f"a closed form, found {type(likelihood).__name__}{own}; pass it to "
-            "interdomain.models.CollapsedSVGP, which fit_collapsed trains and whose to_svgp() "
+            "interdomain.models.DualSVGP, which fit_collapsed trains and whose to_svgp() "
             "minibatches go on with, or to gpflow.models.SVGP."
         )
     noise = likelihood.scale if likelihood.variance is None else likelihood.variance
@@ -264,7 +264,7 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
     if other is not None:
         raise ValueError(
             f"likelihood: its noise is {other}, and the sums over the data hold for one noise "
-            "variance; pass Gaussian(variance), or use interdomain.models.CollapsedSVGP or "
+            "variance; pass Gaussian(variance), or use interdomain.models.DualSVGP or "
             "gpflow.models.SVGP."
         )
     return likelihood

@@ -64,7 +64,7 @@ class StructuredSGPR(RowsModel):
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
       these, as :func:`interdomain.training.fit_sgpr` does, and after one pass every step of an
       optimiser costs O(M^3), for any number of rows.
-    * For :class:`~interdomain.inducing_variables.IntervalFourierFeatures`, also several of them in
+    * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them in
       a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
       the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
@@ -88,7 +88,7 @@ class StructuredSGPR(RowsModel):
     :param noise_variance: Initial noise variance, 1 by default.
     :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
         parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
-        closed form for these, and :class:`CollapsedSVGP` takes them.
+        closed form for these, and :class:`DualSVGP` takes them.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
@@ -97,7 +97,7 @@ class StructuredSGPR(RowsModel):
         raise it in either case.
     :param progress: Show a progress bar in passes that take more than a second.
     :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
-        read: for columns of X or Y far from standardised, as :func:`interdomain.training.fit`.
+        read: for columns of X or Y far from standardised, as :func:`interdomain.fit`.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
         are fewer or more than in the first one, not finite, or outside of the interval of Fourier
         features.

@@ -95,9 +95,9 @@ def _marks(kernel: Kernel, inducing_variable: InducingVariables) -> list[tuple[A
     for block, part in flat_blocks(inducing_variable, kernel):
         if not (hasattr(block, "frequencies") and hasattr(part, "centre")):
             raise ValueError(
-                "inducing_variable must be FourierFeatures for each component of the kernel, found "
+                "inducing_variable must be HarmonizableFourierFeatures for each component of the kernel, found "
                 f"{type(block).__name__} for {type(part).__name__}; pass "
-                "FourierFeatures.for_kernel(kernel, num_frequencies), or None."
+                "HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies), or None."
             )
         frequencies = np.abs(block.frequencies.numpy()[:, 0])
         marks.append((np.full_like(frequencies, part.centre.numpy()[0]), frequencies))

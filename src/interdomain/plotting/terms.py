@@ -116,7 +116,7 @@ def race(race: Race, ax: Axes | None = None) -> Axes:
 
     The best model is first in the legend. A model that failed before it was evaluated is not drawn.
 
-    :param race: From :func:`interdomain.tables.race`.
+    :param race: From :func:`interdomain.race`.
     :param ax: Where to draw; a new figure by default.
     """
     ax = new_axes() if ax is None else ax

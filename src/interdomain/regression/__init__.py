@@ -1,7 +1,7 @@
 """Regression on any number of rows: rows, their sums, the bound, and the model made of these.
 
 They serve :class:`interdomain.models.StructuredSGPR` and
-:class:`interdomain.models.CollapsedSVGP`.
+:class:`interdomain.models.DualSVGP`.
 """
 
 from .rows import InvalidRowsError, Rows

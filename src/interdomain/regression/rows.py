@@ -18,7 +18,7 @@ _BATCH_ENTRIES = 2**22
 _ROWS_NAMED = 10
 
 MISSING = (
-    "of targets with missing values, give interdomain.models.CollapsedSVGP or gpflow.models.SVGP a "
+    "of targets with missing values, give interdomain.models.DualSVGP or gpflow.models.SVGP a "
     "likelihood of your own that leaves out NaN, with allow_nan = True"
 )
 """What to do where NaN in Y is no mistake."""

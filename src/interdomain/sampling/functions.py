@@ -89,7 +89,7 @@ def sample_functions(
     >>> Y = np.sin(4 * X)
     >>> kernel = gpflow.kernels.Matern52(lengthscales=0.5)
     >>> model = gpflow.models.GPR((X, Y), kernel, noise_variance=0.01)
-    >>> functions = idm.sampling.sample_functions(model, 5)
+    >>> functions = idm.sample_functions(model, 5)
     >>> functions(X).shape
     TensorShape([5, 50, 1])
     >>> bool(np.allclose(functions(X)[:, 7:9], functions(X[7:9])))

@@ -36,7 +36,7 @@ from ..core.columns import select_columns
 from ..families.harmonizable.spectral_mixture import SpectralComponent
 from ..families.waves.interval_features import (
     INVERSE_ROOTS,
-    IntervalFourierFeatures,
+    VariationalFourierFeatures,
     matern_order,
     noise_density,
     rate_of,
@@ -79,8 +79,8 @@ class Waves(PriorSample):
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
         return super().project(inducing_variable)
 
-    @project.register(IntervalFourierFeatures)
-    def _interval(self, inducing_variable: IntervalFourierFeatures) -> tf.Tensor:
+    @project.register(VariationalFourierFeatures)
+    def _interval(self, inducing_variable: VariationalFourierFeatures) -> tf.Tensor:
         """Inner products in the RKHS, of which
         :mod:`interdomain.families.waves.interval_features` has the norm. For
         ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in

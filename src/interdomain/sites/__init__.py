@@ -1,6 +1,6 @@
 """Gaussian sites that stand for the likelihood of each row, and the q that they make.
 
-They serve :class:`interdomain.models.CollapsedSVGP`; its training is in
+They serve :class:`interdomain.models.DualSVGP`; its training is in
 :mod:`interdomain.training.collapsed`.
 """
 

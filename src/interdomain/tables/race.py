@@ -16,7 +16,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .._arguments import choice, instance, integer, number
 from .._progress import progress_bar
-from ..models import CollapsedSVGP, StructuredSGPR
+from ..models import DualSVGP, StructuredSGPR
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
 from ..training.data import checked_arrays, num_functions
@@ -31,7 +31,7 @@ CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time
 
 _RECIPES: Mapping[type, Callable[..., Any]] = {
     StructuredSGPR: fit_sgpr,
-    CollapsedSVGP: fit_collapsed,
+    DualSVGP: fit_collapsed,
 }
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
@@ -54,7 +54,7 @@ class Entrant:
     :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
         new model of them.
     :ivar arguments: arguments of the function that trains it: ``training.fit_sgpr`` for a
-        StructuredSGPR, ``training.fit_collapsed`` for a CollapsedSVGP, ``training.fit`` for any
+        StructuredSGPR, ``training.fit_collapsed`` for a DualSVGP, ``training.fit`` for any
         other model.
     :ivar trained: whether the model that ``build`` returns is already trained, as with
         :func:`fit_additive`.
@@ -182,13 +182,13 @@ def race(
     >>> def waves(data):
     ...     base = gpflow.kernels.Matern52()
     ...     kernel = idm.kernels.Periodized.from_data(base, data[0])
-    ...     features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 20)
+    ...     features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 20)
     ...     return idm.models.StructuredSGPR(data, kernel, features)
-    >>> found = idm.tables.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
+    >>> found = idm.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    A StructuredSGPR is trained by ``training.fit_sgpr`` and a CollapsedSVGP by
+    A StructuredSGPR is trained by ``training.fit_sgpr`` and a DualSVGP by
     ``training.fit_collapsed``; these end by themselves, whatever the time, and the model is
     evaluated then. A model that holds its data is trained by ``training.fit`` with L-BFGS, and any
     other by ``training.fit`` with minibatches of 1,000 rows and its defaults. Use an

@@ -1,4 +1,4 @@
-"""Training of a :class:`interdomain.models.CollapsedSVGP`: passes, and steps without data."""
+"""Training of a :class:`interdomain.models.DualSVGP`: passes, and steps without data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
 from .._arguments import Array, integer, number, warn
 from ..choosing import choose_features
-from ..models import CollapsedSVGP
-from ..models.collapsed_svgp import PassResult
+from ..models import DualSVGP
+from ..models.dual_svgp import PassResult
 from .passes import Passes, frozen
 from .results import RowsFit
 from .sgpr import check_recipe
@@ -29,7 +29,7 @@ _CERTAIN, _LARGE_DEVIATION, _ROWS = -0.1, 10.0, 100
 
 
 def fit_collapsed(
-    model: CollapsedSVGP,
+    model: DualSVGP,
     *,
     num_inducing: int | None = None,
     max_passes: int = 20,
@@ -43,7 +43,7 @@ def fit_collapsed(
     resume: bool = False,
     progress: bool = True,
 ) -> RowsFit:
-    """Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
+    """Train a :class:`~interdomain.models.DualSVGP` in a few passes over its data.
 
     1. If there are many more rows than ``subset_size``, start on a random subset, on which steps 2
        to 5 are done first. If features depend on trainable parameters (such as the input scales of
@@ -96,7 +96,7 @@ def fit_collapsed(
     """
     started = time.perf_counter()
     sizes: dict[str, Any] = {"subset_size": subset_size, "subset_steps": subset_steps}
-    check_recipe(model, CollapsedSVGP, num_inducing, sizes, checkpoint_dir, resume)
+    check_recipe(model, DualSVGP, num_inducing, sizes, checkpoint_dir, resume)
     integer("max_passes", max_passes, at_least=1)
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
@@ -156,7 +156,7 @@ def fit_collapsed(
     )
 
 
-def warn_of_separation(model: CollapsedSVGP, result: PassResult) -> None:
+def warn_of_separation(model: DualSVGP, result: PassResult) -> None:
     """Warn if labels are almost certain under a kernel whose variance has become very large.
 
     :param result: Of the last pass.

@@ -57,7 +57,7 @@ def fit(
     next fit, as long as the model's structure, its ``trainable`` flags and the columns of the data
     are the same.
 
-    A :class:`~interdomain.models.CollapsedSVGP` is trained by :func:`fit_collapsed`, whose passes
+    A :class:`~interdomain.models.DualSVGP` is trained by :func:`fit_collapsed`, whose passes
     are the steps (20 by default), and a :class:`~interdomain.models.StructuredSGPR` with trainable
     features of rows that are not in memory by :func:`fit_sgpr`. These functions choose features,
     too, and say more of what they did. What they do not take (such as ``callbacks``) is refused.

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from .._arguments import Array
 from .._progress import progress_bar
-from ..models import CollapsedSVGP
-from ..models.collapsed_svgp import PassResult
+from ..models import DualSVGP
+from ..models.dual_svgp import PassResult
 from ..sites.algebra import Sites
 from ..sites.rows import derivatives
 from .checkpoints import Checkpoints
@@ -56,7 +56,7 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
-def train(model: CollapsedSVGP, steps: int, *, share: float = 1.0) -> None:
+def train(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
     """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
 
     Sites are tangents at one q, and say little of parameters that are far away. So all go the same
@@ -113,7 +113,7 @@ class Passes:
 
     def __init__(
         self,
-        model: CollapsedSVGP,
+        model: DualSVGP,
         *,
         steps: int,
         tolerance: float | None,

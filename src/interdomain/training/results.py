@@ -38,7 +38,7 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What :func:`interdomain.training.fit` did.
+    """What :func:`interdomain.fit` did.
 
     :ivar steps: the step the model is at now, counted from the very first run: after a resume it
         includes the steps of the runs before.

@@ -66,7 +66,7 @@ def fit_sgpr(
     (25, True)
 
     Steps 1 and 2 are left out if the features depend on no trainable parameter: on none at all
-    (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or only on parameters that
+    (:class:`~interdomain.inducing_variables.VariationalFourierFeatures`), or only on parameters that
     are not trainable.
 
     With features that depend on every parameter of the kernel, such as inducing points, only the

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from .._arguments import Array
 from ..core.family import Block
-from ..models import CollapsedSVGP
+from ..models import DualSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
 from .passes import Passes, frozen, train
@@ -23,7 +23,7 @@ _PASSES_OF_Q = 2  # for the sites of new features, before these are trained agai
 _TOLERANCE = 0.05  # nats of the bound of the rows
 
 
-class RowsWithSites(CollapsedSVGP):
+class RowsWithSites(DualSVGP):
     """A model of few rows that knows the site of each, whatever the features.
 
     So features can be trained, or replaced by others, without q being trained from scratch: sums

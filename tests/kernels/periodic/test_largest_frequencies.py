@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
-from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized, spectral_density
 from tests.conformance.helpers import assert_refused
 
@@ -115,11 +115,11 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
         r" found columns \[0, 1, 0\]; pass active_dims to each factor",
     ),
     (
-        lambda: PeriodicFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]]),
+        lambda: BoxFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]]),
         r"frequencies must be different, found \[0, 1\] twice",
     ),
     (  # a wave in 30 columns is a billion products of sines and cosines
-        lambda: PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30])),
+        lambda: BoxFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30])),
         r"frequencies .* one with 30, which has 2\*\*30 features",
     ),
     (lambda: Periodized.from_data(Matern32(), X * [1, 0]), r"X must vary in every column"),

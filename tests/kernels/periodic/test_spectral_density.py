@@ -8,7 +8,7 @@ import scipy.integrate
 import scipy.special
 from gpflow.kernels import Matern32, SquaredExponential
 
-from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized, spectral_density
 from tests.conformance.helpers import assert_gradients
 
@@ -128,7 +128,7 @@ def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None
     whole = Periodized(
         stationary("Matern32", num_columns), LOWER[:num_columns], UPPER[:num_columns]
     )
-    features = PeriodicFourierFeatures.for_kernel(whole, 60)
+    features = BoxFourierFeatures.for_kernel(whole, 60)
     frequencies, k = features.frequencies, FiniteRank(whole, features)
     tau, periods = lags(num_columns), PERIODS[:num_columns]
     density = whole.spectral_density(frequencies).numpy() / np.prod(periods)

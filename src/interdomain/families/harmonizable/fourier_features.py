@@ -23,7 +23,7 @@ _WIDTH = 3.0
 _RELATIVE_NUGGET = 1e-10
 
 
-class FourierFeatures(InterDomainInducingVariables):
+class HarmonizableFourierFeatures(InterDomainInducingVariables):
     """Real and imaginary parts of the Fourier transform of f at some frequencies.
 
     ``u = int f(x + centre) exp(-2 pi i w^T x) dx``, for a
@@ -37,11 +37,11 @@ class FourierFeatures(InterDomainInducingVariables):
 
     >>> import numpy as np, interdomain as idm
     >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
-    >>> features = idm.inducing_variables.FourierFeatures([[0.0], [1.0], [3.0]])
+    >>> features = idm.inducing_variables.HarmonizableFourierFeatures([[0.0], [1.0], [3.0]])
     >>> features.num_inducing  # at zero there is no imaginary part
     5
     >>> kernel = idm.kernels.HarmonizableMixture([component, component])
-    >>> blocks = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=3)
+    >>> blocks = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies=3)
     >>> type(blocks).__name__, len(blocks.inducing_variables)
     ('SumInducingVariables', 2)
 
@@ -65,7 +65,7 @@ class FourierFeatures(InterDomainInducingVariables):
     @classmethod
     def for_kernel(
         cls, kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
-    ) -> FourierFeatures | SumInducingVariables:
+    ) -> HarmonizableFourierFeatures | SumInducingVariables:
         """Make features at the frequencies that say most about the process.
 
         The frequencies are chosen one after the other, under the present kernel: the next is the

@@ -173,7 +173,7 @@ class SphericalHarmonics(OnSphere):
 
         There is no warning here of the variance that the kernel has in higher degrees. With
         :class:`~interdomain.kernels.FiniteRank` nothing is lost; otherwise the cost depends on the
-        noise, and :func:`interdomain.training.fit` reports it afterwards.
+        noise, and :func:`interdomain.fit` reports it afterwards.
         """
         _check_zonal(kernel)
         columns = integer("input_dim", input_dim, at_least=1)

@@ -30,7 +30,7 @@ LEAST_MARGIN = 2.0
 """Of a box, in lengthscales: the ends of the data see each other around it below this."""
 
 
-class PeriodicFourierFeatures(InterDomainInducingVariables):
+class BoxFourierFeatures(InterDomainInducingVariables):
     """Projections of f on the sines and cosines of a box, for periodized kernels.
 
     They belong to :class:`~interdomain.kernels.Periodized` kernels, and suit boxes of one to four
@@ -48,7 +48,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     >>> X = np.random.default_rng(0).uniform(size=[1000, 2])
     >>> base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.3])
     >>> kernel = idm.kernels.Periodized.from_data(base, X)
-    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 300)
+    >>> features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 300)
     >>> features.num_inducing
     297
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
@@ -97,7 +97,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         *,
         allow_large: bool = False,
         name: str | None = None,
-    ) -> PeriodicFourierFeatures:
+    ) -> BoxFourierFeatures:
         """Make features at the frequencies of greatest spectral density under the present kernel.
 
         :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
@@ -121,7 +121,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         *,
         allow_large: bool = False,
         name: str | None = None,
-    ) -> PeriodicFourierFeatures:
+    ) -> BoxFourierFeatures:
         """As :meth:`for_kernel`, with a check that the data are inside the kernel's box.
 
         :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
@@ -148,7 +148,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         """The number M of features."""
         return len(self.functions)
 
-    def are_among(self, others: PeriodicFourierFeatures) -> bool:
+    def are_among(self, others: BoxFourierFeatures) -> bool:
         """Whether these are waves of the same box."""
         same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
         known = set(map(tuple, others.frequencies.tolist()))
@@ -177,7 +177,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
             messages.append(
                 f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
                 f"that it lacks, after its lengthscales became {became}; take more features, or "
-                "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, "
+                "choose them anew, by BoxFourierFeatures.for_kernel, for the trained kernel, "
                 "and pass FiniteRank(kernel, features)."
             )
         return messages
@@ -228,7 +228,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
             raise ValueError(
                 f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
-                "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
+                "BoxFourierFeatures.for_kernel(kernel, num_inducing)."
             )
 
 

@@ -26,7 +26,7 @@ from ...linalg import LowRankUpdate
 _MATERNS = (Matern12, Matern32, Matern52)
 
 
-class IntervalFourierFeatures(InterDomainInducingVariables):
+class VariationalFourierFeatures(InterDomainInducingVariables):
     """Projections of a Matern process on sines and cosines over an interval.
 
     ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
@@ -40,7 +40,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 10, 500)[:, None]
-    >>> features = idm.inducing_variables.IntervalFourierFeatures(-2, 12, num_frequencies=30)
+    >>> features = idm.inducing_variables.VariationalFourierFeatures(-2, 12, num_frequencies=30)
     >>> features.num_inducing
     61
     >>> kernel = gpflow.kernels.Matern32()
@@ -106,7 +106,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         *,
         margin: float = 0.25,
         allow_large: bool = False,
-    ) -> IntervalFourierFeatures:
+    ) -> VariationalFourierFeatures:
         """Make features on an interval around the data.
 
         :param X: One column, ``[N, 1]`` or ``[N]``.
@@ -140,7 +140,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         """The number ``M = 2 num_frequencies + 1`` of features."""
         return 2 * self.num_frequencies + 1
 
-    def are_among(self, others: IntervalFourierFeatures) -> bool:
+    def are_among(self, others: VariationalFourierFeatures) -> bool:
         """Whether these are waves of the same interval."""
         same = (self.lower, self.upper) == (others.lower, others.upper)
         return same and self.num_frequencies <= others.num_frequencies
@@ -152,7 +152,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     def domain(self, kernel: Stationary) -> Domain:
         """The interval."""
         remedy = "build the features with a wider one, for example "
-        remedy += "IntervalFourierFeatures.from_data(X, ...)"
+        remedy += "VariationalFourierFeatures.from_data(X, ...)"
         return Domain(np.array([self.lower]), np.array([self.upper]), remedy=remedy)
 
     def Kuf(self, kernel: Stationary, X: TensorType) -> tf.Tensor:

@@ -31,7 +31,7 @@ class Periodized(UniformVariance):
         k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i,
 
     whatever the variance and the lengthscales are. So
-    :class:`interdomain.inducing_variables.PeriodicFourierFeatures` have covariances with f that no
+    :class:`interdomain.inducing_variables.BoxFourierFeatures` have covariances with f that no
     parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
     the data serves all hyperparameters.
 
@@ -46,7 +46,7 @@ class Periodized(UniformVariance):
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
     >>> base = gpflow.kernels.Matern32(lengthscales=[0.1, 0.2])
     >>> kernel = idm.kernels.Periodized.from_data(base, X)
-    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 200)
+    >>> features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 200)
     >>> Y = np.sin(9 * X[:, :1]) * X[:, 1:]
     >>> model = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.01)
     >>> list(model.feature_parameters)  # one pass serves all hyperparameters
@@ -100,7 +100,7 @@ class Periodized(UniformVariance):
             margin.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
-            :func:`interdomain.training.fit` reports it when lengthscales outgrow the margin.
+            :func:`interdomain.fit` reports it when lengthscales outgrow the margin.
         :raises ValueError: If X is not finite or a column does not vary, the margin is not
             positive, or as the constructor.
         """

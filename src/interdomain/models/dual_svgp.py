@@ -1,4 +1,4 @@
-"""Sparse models of any likelihood whose q is computed and not trained: ``CollapsedSVGP``."""
+"""Sparse models of any likelihood whose q is computed and not trained: ``DualSVGP``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PassResult(NamedTuple):
     mean_expectation: float
 
 
-class CollapsedSVGP(RowsModel):
+class DualSVGP(RowsModel):
     """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
 
     Each row has a Gaussian site in place of its likelihood; the prior and all sites together make
@@ -66,14 +66,14 @@ class CollapsedSVGP(RowsModel):
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
     >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
     >>> likelihood = gpflow.likelihoods.Bernoulli()
-    >>> model = idm.models.CollapsedSVGP((X, Y), prior, likelihood, harmonics)
+    >>> model = idm.models.DualSVGP((X, Y), prior, likelihood, harmonics)
     >>> fitted = idm.training.fit_collapsed(model, max_passes=5, progress=False)
     >>> probability, _ = model.predict_y(np.array([[0.3], [-0.3]]))
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
     **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
-    passes, and :func:`interdomain.training.fit` calls it.
+    passes, and :func:`interdomain.fit` calls it.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
@@ -272,7 +272,7 @@ class CollapsedSVGP(RowsModel):
         :param rows: (X, Y), finite; they are not copied.
         :param kind: A subclass; None for this class.
         """
-        model = (kind or CollapsedSVGP)(
+        model = (kind or DualSVGP)(
             rows,
             self.kernel,
             self.likelihood,
