@@ -188,7 +188,7 @@ def both(data: Data, num_inducing: int, seed: int) -> dict[str, Any]:
     count = data.split.X_train.shape[1]
     zonal_dims = list(range(count, X_train.shape[1]))
     started = time.perf_counter()
-    table = idm.kernels.Additive.from_data(
+    table = idm.tables.Additive.from_data(
         data.split.X_train,
         categorical=data.categorical,
         separate_lengthscales=True,

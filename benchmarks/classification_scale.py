@@ -261,9 +261,7 @@ def scores(model: Any, rows: RowFiles) -> dict[str, float]:
     """Of the rows held out."""
     import interdomain as idm
 
-    means, _ = idm.predict_in_batches(
-        model, rows.X_test, method="predict_y", progress=False
-    )
+    means, _ = idm.predict_in_batches(model, rows.X_test, method="predict_y", progress=False)
     return two_class_scores(np.asarray(rows.Y_test), means)
 
 

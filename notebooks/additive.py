@@ -49,8 +49,8 @@ print(f"{len(X)} patients; progression from {y.min():.0f} to {y.max():.0f}")
 
 # %%
 def additive(rows, target, effects, num_inducing):
-    kernel = idm.kernels.Additive.from_data(rows, effects, names=NAMES, categorical=["sex"])
-    features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, num_inducing)
+    kernel = idm.tables.Additive.from_data(rows, effects, names=NAMES, categorical=["sex"])
+    features = idm.tables.AdditiveFeatures.for_kernel(kernel, num_inducing)
     prior = idm.kernels.FiniteRank(kernel, features)
     centre, scale = target.mean(), target.std()
     data = rows, ((target - centre) / scale)[:, None]
@@ -110,15 +110,15 @@ for name, model in MODELS.items():
 
 # %%
 model, centre, scale = additive(X, y, *MODELS["and two interactions"])
-report = idm.diagnostics.effects(model, X, scale=scale)
+report = idm.tables.effects(model, X, scale=scale)
 print(report)
 
 # %%
-idm.plotting.effect_shares(report)
+idm.tables.plot_shares(report)
 plt.show()
 
 # %% tags=["thumbnail"]
-idm.plotting.effects(report, 6, label="effect on progression")
+idm.tables.plot_effects(report, 6, label="effect on progression")
 plt.show()
 
 # %% [markdown]

@@ -89,9 +89,7 @@ rows = []
 for name, model in models.items():
     start = perf_counter()
     holds_data = isinstance(model, gpflow.models.InternalDataTrainingLossMixin)
-    result = idm.fit(
-        model, None if holds_data else data, steps=MAX_ITERATIONS, progress=False
-    )
+    result = idm.fit(model, None if holds_data else data, steps=MAX_ITERATIONS, progress=False)
     seconds = perf_counter() - start
     mean, _ = model.predict_y(X[test])
     rmse = np.sqrt(np.mean((Y[test] - mean) ** 2))

@@ -262,7 +262,9 @@ def mixture(generator: Generator) -> Draw:
         kernel = idm.kernels.HarmonizableMixture(
             [idm.kernels.HarmonizableComponent(**part) for part in parts]
         )
-        return kernel, idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, frequencies)
+        return kernel, idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(
+            kernel, frequencies
+        )
 
     text = f"{components} components, D = {columns}, {frequencies} frequencies"
     return _finish("mixture", text, build, generator, X, False)

@@ -89,7 +89,7 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
 
         started = time.process_time()
         size = task.num_inducing or num_inducing
-        found = idm.diagnostics.candidates(*task.train, num_inducing=size, **task.described()).get(
+        found = idm.recommending.candidates(*task.train, num_inducing=size, **task.described()).get(
             kind
         )
         if found is None:
@@ -98,7 +98,7 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
         if found.training == "fit" and kind != "exact":
             # The race ends it, not a number of steps.
             own = {key: value for key, value in entrant.arguments.items() if key != "steps"}
-            entrant = idm.tables.Entrant(entrant.build, own | training)
+            entrant = idm.recommending.Entrant(entrant.build, own | training)
         prepared = time.process_time() - started
         return {**raced(task, entrant), "choosing_seconds": prepared}
 
@@ -121,7 +121,7 @@ def effects_of_columns(task: Task) -> Result:
             rows, FEATURES_OF_COLUMNS, effects="main", progress=False
         ).model
 
-    return raced(task, idm.tables.Entrant(build, trained=True))
+    return raced(task, idm.recommending.Entrant(build, trained=True))
 
 
 def boosted_trees(task: Task) -> Result:
@@ -144,9 +144,7 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     """What `diagnostics.recommend` names, and what the small versions predicted."""
     import interdomain as idm
 
-    found = idm.recommend(
-        *task.train, seconds=limit, **task.described(), progress=False
-    )
+    found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
     entries = {} if found.race is None else found.race.entries
     return {
         "trace": [],

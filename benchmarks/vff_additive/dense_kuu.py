@@ -8,7 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 from gpflow.kernels import Kernel
 
-from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.linalg import Full
 
 

@@ -3,7 +3,7 @@
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``deep`` (layers of deep GPs, which need GPflux) and ``race`` and ``recommend`` are imported only
+``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``recommending`` are imported only
 when they are used.
 """
 
@@ -24,7 +24,6 @@ from . import (
     regression,
     sampling,
     sphere,
-    tables,
     testing,
     training,
     transforms,
@@ -34,12 +33,18 @@ from .serving import predict_in_batches, save
 from .training import fit
 
 if TYPE_CHECKING:
-    from .diagnostics import recommend
-    from .tables import race
+    from . import deep, recommending, tables
+    from .recommending import race, recommend
 
 __version__ = "0.2.0"
 
-_ON_DEMAND = {"deep": "deep", "race": "tables", "recommend": "diagnostics"}
+_ON_DEMAND = {
+    "deep": "deep",
+    "race": "recommending",
+    "recommend": "recommending",
+    "recommending": "recommending",
+    "tables": "tables",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +58,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "__version__",
     "covariances",
+    "deep",
     "devices",
     "diagnostics",
     "distributed",
@@ -66,6 +72,7 @@ __all__ = [
     "predict_in_batches",
     "race",
     "recommend",
+    "recommending",
     "regression",
     "sample_functions",
     "sampling",

@@ -1,8 +1,9 @@
-"""Progress bars, all of one kind: plain tqdm on stderr, the same in terminals and notebooks."""
+"""Progress bars, all of one kind (plain tqdm on stderr, in terminals and notebooks), and tables."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -32,3 +33,12 @@ def progress_bar(description: str, unit: str, total: int | None, *, shown: bool,
 def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
     """A bar that counts rows, and appears after a second."""
     return progress_bar(description, "row", total, shown=progress, unit_scale=True, delay=_DELAY)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, with the first column on the left, and numbers on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
+        for name, *numbers in rows
+    ]

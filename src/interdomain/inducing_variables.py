@@ -7,7 +7,6 @@ from .core.multioutput import (
 )
 from .core.products import ProductInducingVariables
 from .core.sums import SumInducingVariables
-from .families.effects.features import AdditiveFeatures
 from .families.harmonic.orbit_points import OrbitInducingPoints
 from .families.harmonic.points import HarmonicInducingPoints
 from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
@@ -20,7 +19,6 @@ from .families.waves.interval_features import VariationalFourierFeatures
 
 __all__ = [
     "ActivationFeatures",
-    "AdditiveFeatures",
     "HarmonizableFourierFeatures",
     "HarmonicInducingPoints",
     "InducingPatches",

@@ -15,8 +15,6 @@ from .core.decomposed import DecomposedKernel
 from .core.finite_rank import FiniteRank
 from .core.set_kernel import SetKernel
 from .core.spectral_density import spectral_density
-from .families.effects.additive import Additive
-from .families.effects.columns import CategoricalColumn, NumericColumn
 from .families.harmonic.decomposition import HarmonicKernel
 from .families.harmonic.invariant import Invariant
 from .families.harmonizable.component import HarmonizableComponent
@@ -41,9 +39,7 @@ from .families.sphere.stationary import (
 from .families.waves.periodized import Periodized
 
 __all__ = [
-    "Additive",
     "ArcCosine",
-    "CategoricalColumn",
     "ChannelAdditive",
     "ChordalSquaredExponential",
     "Convolutional",
@@ -60,7 +56,6 @@ __all__ = [
     "Invariant",
     "LocallyStationaryGaussian",
     "MultiChannelConvolutional",
-    "NumericColumn",
     "Periodized",
     "SetKernel",
     "SpectralComponent",

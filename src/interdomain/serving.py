@@ -24,8 +24,8 @@ from ._tracing import Traced, compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .families.scaled_parts import validate_rows
-from .models.rows_model import RowsModel
 from .regression.rows import InvalidRowsError, named
+from .regression.rows_model import RowsModel
 
 __all__ = ["predict_in_batches", "save"]
 

@@ -12,10 +12,10 @@ from interdomain.choosing.dictionaries import Dictionary, dictionary
 from interdomain.covariances import Kuu_operator
 from interdomain.families.sphere.mathematics.dimensions import chains_of_degree
 from interdomain.inducing_variables import (
-    VariationalFourierFeatures,
     BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import (
     ArcCosine,

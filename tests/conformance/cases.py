@@ -19,19 +19,17 @@ from gpflow.kernels import Kernel
 from interdomain.core.columns import select_columns
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    AdditiveFeatures,
-    HarmonizableFourierFeatures,
-    HarmonicInducingPoints,
-    InducingPatches,
-    VariationalFourierFeatures,
-    OrbitInducingPoints,
     BoxFourierFeatures,
+    HarmonicInducingPoints,
+    HarmonizableFourierFeatures,
+    InducingPatches,
+    OrbitInducingPoints,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import (
-    Additive,
     ArcCosine,
     Convolutional,
     FiniteRank,
@@ -42,12 +40,12 @@ from interdomain.kernels import (
     HarmonizableMixture,
     Invariant,
     MultiChannelConvolutional,
-    NumericColumn,
     Periodized,
     SphericalMatern32,
     SphericalMatern52,
 )
 from interdomain.sphere import Softplus
+from interdomain.tables import Additive, AdditiveFeatures, NumericColumn
 from interdomain.transforms import Negation, Rotation
 
 KINDS = ("diagonal", "full", "blocks", "low rank", "low-rank blocks")

@@ -23,9 +23,9 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
     InducingPatches,
-    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import ArcCosine, Convolutional, HarmonicKernel, SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR

@@ -12,14 +12,14 @@ from gpflow.kernels import RBF, Kernel, Matern12, Matern32, SharedIndependent
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    HarmonizableFourierFeatures,
-    HarmonicInducingPoints,
-    InducingPatches,
-    VariationalFourierFeatures,
     BoxFourierFeatures,
+    HarmonicInducingPoints,
+    HarmonizableFourierFeatures,
+    InducingPatches,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import (
     ArcCosine,

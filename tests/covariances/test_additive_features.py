@@ -13,9 +13,9 @@ from gpflow.kernels import Matern52
 
 from interdomain.core.covariances import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
-from interdomain.inducing_variables import AdditiveFeatures
-from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
+from interdomain.kernels import FiniteRank
 from interdomain.models import AdditiveSVGP, StructuredSGPR
+from interdomain.tables import Additive, AdditiveFeatures, CategoricalColumn, NumericColumn
 from tests.conformance.helpers import assert_refused
 
 COLUMNS = [

@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 
 from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.domains import boxes, outside_of_any
-from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from tests.conformance.helpers import assert_close
 
 from .interval_cases import LOWER, UPPER, features, kernel

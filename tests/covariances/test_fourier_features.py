@@ -88,7 +88,10 @@ def test_nearly_zero_frequency(dtype: type) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         kernel = component(BY_NAME["1d"])
         for size in (1e-7, 1e-200):
-            features, X = HarmonizableFourierFeatures([[size], [0.4]]), inputs(kernel, 4).astype(dtype)
+            features, X = (
+                HarmonizableFourierFeatures([[size], [0.4]]),
+                inputs(kernel, 4).astype(dtype),
+            )
             variables = (*kernel.trainable_variables, *features.trainable_variables)
             with tf.GradientTape() as tape:
                 covariances = Kuf(features, kernel, X), Kuu(features, kernel)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.blocks import block_batches
-from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
 
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi

@@ -18,10 +18,10 @@ from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.family import are_among
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
-    VariationalFourierFeatures,
     BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from tests.conformance.helpers import assert_close

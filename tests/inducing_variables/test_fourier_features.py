@@ -14,8 +14,8 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.families.harmonizable import fourier_features
 from interdomain.inducing_variables import (
     HarmonizableFourierFeatures,
-    VariationalFourierFeatures,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
 from tests.conformance.helpers import assert_refused
@@ -23,7 +23,10 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
 MATERN: Any = gpflow.kernels.Matern32()
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: HarmonizableFourierFeatures([[0.1], [0.3], [0.1]]), r"found \[0.1\] and \[0.1\], rows 0 and 2"),
+    (
+        lambda: HarmonizableFourierFeatures([[0.1], [0.3], [0.1]]),
+        r"found \[0.1\] and \[0.1\], rows 0 and 2",
+    ),
     (
         lambda: HarmonizableFourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
         r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
@@ -32,7 +35,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: HarmonizableFourierFeatures.for_kernel(component(FORMS[0]), 0),
         "num_frequencies must be an integer from 1 .*, found 0",
     ),
-    (lambda: HarmonizableFourierFeatures.for_kernel(MATERN, 3), "must be a HarmonizableMixture or .*, found"),
+    (
+        lambda: HarmonizableFourierFeatures.for_kernel(MATERN, 3),
+        "must be a HarmonizableMixture or .*, found",
+    ),
     (lambda: VariationalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
     (lambda: VariationalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
     (
@@ -94,7 +100,9 @@ def test_picked_frequencies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kernel.generalized_spectral_density(w[:1], w[:1]).numpy().real.item()
     assert first > (0.999 if form.dimension == 1 else 0.9) * np.max(np.diag(density))
     # Each prefix is what fewer would have been.
-    np.testing.assert_array_equal(HarmonizableFourierFeatures.for_kernel(kernel, 3).frequencies, w[:3])
+    np.testing.assert_array_equal(
+        HarmonizableFourierFeatures.for_kernel(kernel, 3).frequencies, w[:3]
+    )
 
 
 def test_picked_frequencies_beat_equally_spaced_ones() -> None:

@@ -177,14 +177,14 @@ def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
     return idm.kernels.FiniteRank(kernel, BoxFourierFeatures.for_kernel(kernel, 40))
 
 
-def _additive(num_columns: int) -> idm.kernels.Additive:
+def _additive(num_columns: int) -> idm.tables.Additive:
     """All main effects, and the pairs of neighbours; tested in tests/kernels/additive."""
     columns = [
-        idm.kernels.NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)
+        idm.tables.NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)
     ]
     pairs = [(k, k + 1) for k in range(num_columns - 1)]
     sizes = num_columns + len(pairs)
-    return idm.kernels.Additive(
+    return idm.tables.Additive(
         columns, ["main", *pairs], variances=column_variances(sizes), lengthscales=0.4
     )
 
@@ -215,7 +215,7 @@ CASES = [
     KernelCase(idm.kernels.SpectralComponent, _spectral),
     KernelCase(idm.kernels.SpectralMixture, lambda D: idm.kernels.SpectralMixture([_spectral(D)])),
     KernelCase(idm.kernels.Periodized, _periodized, max_columns=4),
-    KernelCase(idm.kernels.Additive, _additive, max_columns=4),
+    KernelCase(idm.tables.Additive, _additive, max_columns=4),
     KernelCase(idm.kernels.FiniteRank, _box_of_waves, max_columns=4),
 ]
 """One of each class."""

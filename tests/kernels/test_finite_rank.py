@@ -17,10 +17,10 @@ from interdomain.core.finite_rank import is_whole
 from interdomain.covariances import Kuu_operator, Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    VariationalFourierFeatures,
     BoxFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import (
     ArcCosine,

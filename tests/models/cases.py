@@ -14,11 +14,11 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
-    HarmonizableFourierFeatures,
     HarmonicInducingPoints,
-    VariationalFourierFeatures,
+    HarmonizableFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import (
     HarmonicKernel,
@@ -27,7 +27,7 @@ from interdomain.kernels import (
     SphericalMatern32,
 )
 from interdomain.models import AdditiveSVGP
-from interdomain.models.one_pass import OnePassSVGP
+from interdomain.svgp.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
 from tests.conformance.dense_twin import DenseTwin, Oracle
 from tests.conformance.helpers import assert_close, assert_same_objective, random_q

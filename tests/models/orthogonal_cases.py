@@ -16,9 +16,9 @@ from gpflow.kernels import Kernel
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import SphericalMatern52
 from interdomain.models import OrthogonalSVGP

@@ -13,7 +13,7 @@ import interdomain as idm
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, GlobeMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.models.scales import warn_of_data
+from interdomain.regression.scales import warn_of_data
 
 RNG = np.random.default_rng(0)
 NEAR = RNG.normal(scale=0.3, size=(600, 3)) + np.array([[-1, 0, 0], [0, 0, 1]])[:, None].repeat(

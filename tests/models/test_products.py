@@ -12,23 +12,17 @@ from gpflow.kernels import Kernel, Matern32, Product
 
 from interdomain.core.finite_rank import complaints
 from interdomain.inducing_variables import (
-    AdditiveFeatures,
-    VariationalFourierFeatures,
     BoxFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
-from interdomain.kernels import (
-    Additive,
-    FiniteRank,
-    GlobeMatern52,
-    Periodized,
-    SphericalMatern52,
-)
+from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized, SphericalMatern52
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
-from interdomain.models.scales import warn_of_data
 from interdomain.regression import InvalidRowsError
+from interdomain.regression.scales import warn_of_data
+from interdomain.tables import Additive, AdditiveFeatures
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
@@ -102,7 +96,7 @@ def test_rows_outside_of_a_factor() -> None:
     with pytest.raises(ValueError, match=rf"^data: {message}.*the prior repeats"):
         warn_of_data(svgp(*of_finite_rank()), *beyond)
     beyond[0][-1, 2] = 1.6
-    with pytest.warns(UserWarning, match="of VariationalFourierFeatures: column 2 goes .* say little"):
+    with pytest.warns(UserWarning, match="of Variational.*: column 2 goes .* say little"):
         warn_of_data(svgp(*of_an_interval()), *beyond)
 
 

@@ -15,13 +15,13 @@ from gpflow.kernels import Matern32
 
 from interdomain.inducing_variables import (
     InducingPatches,
-    VariationalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
+    VariationalFourierFeatures,
 )
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.models.scales import warn_of_data
+from interdomain.regression.scales import warn_of_data
 from interdomain.training import fit, fit_sgpr
 
 RNG = np.random.default_rng(0)

@@ -17,9 +17,9 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.models.trained import warn_of_fit
 from interdomain.regression import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
+from interdomain.training.trained import warn_of_fit
 
 X = np.linspace(0, 10, 80)[:, None]
 Y = np.sin(3 * X) + 0.1 * np.cos(17 * X)

@@ -6,7 +6,7 @@ import gpflow
 import pytest
 import tensorflow as tf
 
-from interdomain.inducing_variables import VariationalFourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import value_and_gradients
 from tests.covariances.interval_cases import MATERNS, data

@@ -61,7 +61,10 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
         {f"kernel.kernels[{i}].{name}" for i in (0, 1) for name in SCALES},
     ),
     "an interval": (
-        lambda: (gpflow.kernels.Matern52(active_dims=[1]), ivs.VariationalFourierFeatures(-9, 9, 3)),
+        lambda: (
+            gpflow.kernels.Matern52(active_dims=[1]),
+            ivs.VariationalFourierFeatures(-9, 9, 3),
+        ),
         set(),
     ),
     "intervals and points": (

@@ -63,9 +63,7 @@ def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> 
     likelihood, Y = TARGETS[name]
     kernel, features = parts()
     arguments = {"data": (X, Y), "progress": False, **arguments}
-    return DualSVGP(
-        kernel=kernel, likelihood=likelihood(), inducing_variable=features, **arguments
-    )
+    return DualSVGP(kernel=kernel, likelihood=likelihood(), inducing_variable=features, **arguments)
 
 
 def step(model: DualSVGP, share: float = 1.0) -> float:

@@ -12,9 +12,9 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
-from interdomain.diagnostics.prepared import prepare
 from interdomain.models import DualSVGP, StructuredSGPR
-from interdomain.tables import Entrant
+from interdomain.recommending import Entrant
+from interdomain.recommending.prepared import prepare
 from interdomain.training.data import failing_likelihood
 from tests.models.small import (
     MISSING,
@@ -78,14 +78,10 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
     trained = svgp(likelihood, 2)
     gpflow.set_trainable(likelihood, False)
-    idm.fit(
-        trained, (X, Y), batch_size=len(X), natural_gradient=1.0, steps=1, progress=False
-    )
+    idm.fit(trained, (X, Y), batch_size=len(X), natural_gradient=1.0, steps=1, progress=False)
     np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
     parts = [
-        idm.predict_in_batches(
-            model, X, Y=targets, method="predict_log_density", progress=False
-        )
+        idm.predict_in_batches(model, X, Y=targets, method="predict_log_density", progress=False)
         for targets in (Y, Y[:, :1] * [1, np.nan], Y[:, 1:] * [np.nan, 1])
     ]
     np.testing.assert_allclose(parts[0], parts[1] + parts[2])
@@ -161,9 +157,7 @@ def test_a_likelihood_that_fails_alone_is_named() -> None:
         assert failing_likelihood(svgp(likelihood), X, targets) is None
     for optimizer in None, 0.01:
         with pytest.raises(idm.training.NonFiniteError, match="for Y = 0, 2, alth") as caught:
-            idm.fit(
-                svgp(ordinal), (X, edges), optimizer=optimizer, steps=2, progress=False
-            )
+            idm.fit(svgp(ordinal), (X, edges), optimizer=optimizer, steps=2, progress=False)
         assert "standardised" not in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(ValueError, match="^likelihood: .* WithoutEdges, .* Y = 0, 2, although"):

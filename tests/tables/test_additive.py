@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.kernels import Additive, FiniteRank
-from interdomain.tables import AdditiveFit, fit_additive
-from interdomain.tables.additive import begin
+from interdomain.kernels import FiniteRank
+from interdomain.tables import Additive, AdditiveFit, fit_additive
+from interdomain.tables.fitting import begin
 from interdomain.tables.pairs import choose_pairs
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def test_gains_are_those_of_models_with_the_pairs(monkeypatch: pytest.MonkeyPatc
         scales = {**dict.fromkeys(kernel.effects, 0.2), **dict(pairs)}
         own.variances.assign([scales[effect] for effect in own.effects])
         waves = {effect: 2 if len(effect) > 1 else 3 for effect in own.effects}
-        features = idm.inducing_variables.AdditiveFeatures(own, waves)
+        features = idm.tables.AdditiveFeatures(own, waves)
         model = idm.models.StructuredSGPR(
             (table, targets), FiniteRank(own, features), features, noise_variance=0.2
         )
@@ -104,7 +104,7 @@ def test_gains_are_those_of_models_with_the_pairs(monkeypatch: pytest.MonkeyPatc
 
 
 def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interdomain.tables.additive._SUBSET_STEPS", 10)
+    monkeypatch.setattr("interdomain.tables.fitting._SUBSET_STEPS", 10)
     model = fitted((X, Y), 60, effects="main", steps=1).model
     kernel = model.kernel.kernel
     options: dict[str, Any] = {"unit": float(np.var(Y)), "progress": False}
@@ -123,8 +123,8 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_effects_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interdomain.tables.additive._SUBSET_STEPS", 15)
-    monkeypatch.setattr("interdomain.tables.additive._TURN_STEPS", 5)
+    monkeypatch.setattr("interdomain.tables.fitting._SUBSET_STEPS", 15)
+    monkeypatch.setattr("interdomain.tables.fitting._TURN_STEPS", 5)
     table = np.column_stack([X[:, :3], STATION])
     target = table[:, :1] * (STATION[:, None] == 1) + 0.1 * Y / 1e6
     options: dict[str, Any] = {"names": ["a", "b", "c", "station"], "categorical": ["station"]}

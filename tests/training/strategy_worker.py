@@ -155,9 +155,7 @@ def only_the_other_stops(step: int, model: Any) -> None:
 def refused(model: Any) -> str:
     """A checkpoint that the chief refuses: the others do not wait for it in vain."""
     try:
-        idm.fit(
-            model, (X, Y), strategy=strategy, checkpoint_dir=FOLDER / "killed", **SETTINGS
-        )
+        idm.fit(model, (X, Y), strategy=strategy, checkpoint_dir=FOLDER / "killed", **SETTINGS)
     except (ValueError, RuntimeError) as error:
         return f"{type(error).__name__}: {error}"
     return ""

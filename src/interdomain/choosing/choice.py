@@ -11,7 +11,7 @@ import numpy as np
 
 from .._arguments import Array
 from ..core.family import Block
-from ..models.rows_model import RowsModel
+from ..regression.rows_model import RowsModel
 from .dictionaries import Dictionary
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows
 

@@ -1,4 +1,4 @@
-"""How many columns X has, where it is not known when a graph is built.
+"""The inputs of models: how many columns X has, where that is not known when a graph is built.
 
 ``tf.TensorSpec([None, None])`` and ``tf.TensorSpec(None)`` leave the number open, but what families
 compute depends on it. In most cases, an inducing variable and its kernel determine it.
@@ -15,7 +15,9 @@ from check_shapes.exceptions import ShapeMismatchError
 from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
 
+from .._arguments import instance
 from .finite_rank import num_input_columns
 from .latents import LatentGPs, latent_gps
 
@@ -78,3 +80,16 @@ def check_inputs(model: Any, num_columns: int) -> None:
             raise ValueError(
                 f"data: X has {num_columns} columns, which do not fit {kinds}; {remedy}."
             ) from error
+
+
+def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
+    """:raises ValueError: If it is none."""
+    remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
+    instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)
+
+
+def validate_mean_function(mean_function: MeanFunction | None) -> None:
+    """:raises ValueError: Unless it is one of GPflow's, or None."""
+    if mean_function is not None:
+        remedy = "pass for example gpflow.mean_functions.Constant()"
+        instance("mean_function", mean_function, MeanFunction, "a GPflow mean function", remedy)

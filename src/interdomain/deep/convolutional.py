@@ -16,8 +16,8 @@ from gpflux.sampling.sample import Sample
 from .._arguments import as_integers, instance, integer
 from .._tracing import unconverted
 from ..families.images.patch_grid import PatchGrid
-from ..models.initial_q import Pair
 from ..posteriors.groups import Group
+from ..svgp.initial_q import Pair
 from .layer import Function, Layer
 
 

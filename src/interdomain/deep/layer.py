@@ -21,16 +21,17 @@ from .._arguments import Array, instance, integer
 from .._tracing import unconverted
 from ..core.domains import boxed_parts, boxes
 from ..core.finite_rank import Kuu_operator
-from ..core.inputs import check_inputs, num_columns_of_latents
-from ..core.latents import latent_gps
-from ..families.scaled_parts import validate_rows
-from ..models.initial_q import WithQ
-from ..models.one_pass import (
-    number_of_latent_gps,
+from ..core.inputs import (
+    check_inputs,
+    num_columns_of_latents,
     validate_inducing_variable,
     validate_mean_function,
 )
+from ..core.latents import latent_gps
+from ..families.scaled_parts import validate_rows
 from ..sampling import sample_functions
+from ..svgp.initial_q import WithQ
+from ..svgp.one_pass import number_of_latent_gps
 
 _NUM_FEATURES = 1_000
 """The number of features of each function of the prior."""

@@ -17,7 +17,7 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 from .._arguments import instance, integer, items
 from .._tracing import unconverted
-from ..models.initial_q import Pair
+from ..svgp.initial_q import Pair
 from .draws import StepDraws, spread_draws
 from .layer import Layer, deviations
 

@@ -12,8 +12,8 @@ from .._arguments import instance
 from ..core.finite_rank import FiniteRank
 from ..families.sphere.activation_features import ActivationFeatures
 from ..families.sphere.kernel import ZonalKernel
-from ..models.initial_q import WithBlocksOfQ, WithJointQ
-from ..models.orthogonal import WithOrthogonalQ
+from ..svgp.initial_q import WithBlocksOfQ, WithJointQ
+from ..svgp.orthogonal import WithOrthogonalQ
 from .layer import Layer
 
 

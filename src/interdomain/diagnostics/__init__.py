@@ -1,9 +1,6 @@
-"""Tools to choose models, inducing variables and transformations, and to inspect fitted models."""
+"""What features explain of a kernel, of data and of a posterior variance."""
 
-from .candidates import Candidate, candidates
-from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
-from .recommend import Recommendation, recommend
 from .spectrum import Spectrum, spectrum
 from .variance import (
     TransformRanking,
@@ -14,19 +11,13 @@ from .variance import (
 )
 
 __all__ = [
-    "Candidate",
-    "Effects",
     "HarmonicShares",
-    "Recommendation",
     "Spectrum",
     "TransformRanking",
     "VarianceTerms",
-    "candidates",
-    "effects",
     "harmonic_shares",
     "nystrom_trace_error",
     "rank_transforms",
-    "recommend",
     "spectrum",
     "variance_terms",
 ]

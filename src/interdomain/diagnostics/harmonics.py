@@ -20,10 +20,10 @@ from .._arguments import (
     instance,
     items,
 )
+from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import raises_of
-from .effects import aligned
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,9 @@ from ..families.harmonic.orbit_points import OrbitInducingPoints
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms
-from ..models import OrthogonalSVGP
 from ..posteriors.groups import joint_groups
 from ..posteriors.parts import batch_root
+from ..svgp.orthogonal import OrthogonalSVGP
 
 
 @check_shapes(

@@ -95,7 +95,8 @@ def _marks(kernel: Kernel, inducing_variable: InducingVariables) -> list[tuple[A
     for block, part in flat_blocks(inducing_variable, kernel):
         if not (hasattr(block, "frequencies") and hasattr(part, "centre")):
             raise ValueError(
-                "inducing_variable must be HarmonizableFourierFeatures for each component of the kernel, found "
+                "inducing_variable must be HarmonizableFourierFeatures for each component of the "
+                "kernel, found "
                 f"{type(block).__name__} for {type(part).__name__}; pass "
                 "HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies), or None."
             )

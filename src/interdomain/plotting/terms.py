@@ -8,7 +8,6 @@ import numpy as np
 from gpflow.base import TensorType
 
 from ..diagnostics import HarmonicShares, Spectrum, VarianceTerms
-from ..tables import Race
 from .axes import new_axes
 
 if TYPE_CHECKING:
@@ -108,24 +107,4 @@ def variance_terms(
     ax.plot(along, terms.variance.numpy()[order, latent], color="black", label="variance of f")
     ax.set_ylabel("variance")
     ax.legend(fontsize="small")
-    return ax
-
-
-def race(race: Race, ax: Axes | None = None) -> Axes:
-    """Draw the log density of held-out rows against seconds, as a line or a point for each model.
-
-    The best model is first in the legend. A model that failed before it was evaluated is not drawn.
-
-    :param race: From :func:`interdomain.race`.
-    :param ax: Where to draw; a new figure by default.
-    """
-    ax = new_axes() if ax is None else ax
-    for name in race.ranking:
-        points = [(point.seconds, point.log_density) for point in race.entries[name].trace]
-        ax.plot(*zip(*points, strict=True), "o-", ms=4, lw=1.2, label=name)
-    clock = "wall time" if race.clock == "wall" else "time of the processors"
-    ax.set(xlabel=f"seconds ({clock}, start-up included)", xscale="log")
-    ax.set_ylabel("log density of rows held out")
-    if race.ranking:
-        ax.legend(fontsize="small")
     return ax

@@ -1,16 +1,27 @@
-"""Models of tables: sums of effects of columns in one call, and races of models on one clock."""
+"""Sums of effects of a table's columns: kernel, features, a fit in one call, and its effects.
 
-from .additive import AdditiveFit, fit_additive
+An annex: imported on demand, it uses the library by its public names alone.
+"""
+
+from .columns import CategoricalColumn, NumericColumn
+from .effects import Effects, effects
+from .features import AdditiveFeatures
+from .fitting import AdditiveFit, fit_additive
+from .kernel import Additive
 from .pairs import RankedPair
-from .race import Entrant, Race, RaceEntry, RacePoint, race
+from .pictures import plot_effect, plot_effects, plot_shares
 
 __all__ = [
+    "Additive",
+    "AdditiveFeatures",
     "AdditiveFit",
-    "Entrant",
-    "Race",
-    "RaceEntry",
-    "RacePoint",
+    "CategoricalColumn",
+    "Effects",
+    "NumericColumn",
     "RankedPair",
+    "effects",
     "fit_additive",
-    "race",
+    "plot_effect",
+    "plot_effects",
+    "plot_shares",
 ]

@@ -17,9 +17,9 @@ import numpy as np
 
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
-from ..families.effects.additive import Additive
-from ..families.effects.features import AdditiveFeatures
 from ..models import StructuredSGPR
+from .features import AdditiveFeatures
+from .kernel import Additive
 
 Effect = tuple[int, ...]
 

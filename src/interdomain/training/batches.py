@@ -14,7 +14,7 @@ from gpflow.likelihoods import Likelihood
 
 from .._targets import check_targets, targets_type
 from .._tracing import unconverted
-from ..models.scales import warn_of_data
+from ..regression.scales import warn_of_data
 
 Batch = tuple[tf.Tensor, ...]
 

@@ -12,8 +12,7 @@ from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
 from .._arguments import Array, integer, number, warn
 from ..choosing import choose_features
-from ..models import DualSVGP
-from ..models.dual_svgp import PassResult
+from ..sites.dual_svgp import DualSVGP, PassResult
 from .passes import Passes, frozen
 from .results import RowsFit
 from .sgpr import check_recipe

@@ -12,9 +12,8 @@ import gpflow
 import tensorflow as tf
 
 from .._arguments import integer, number
-from ..models.rows_model import RowsModel
-from ..models.scales import warn_of_data
-from ..models.trained import warn_of_fit
+from ..regression.rows_model import RowsModel
+from ..regression.scales import warn_of_data
 from .collapsed import fit_collapsed
 from .compiled import kept
 from .data import Data, batches_of, check_columns
@@ -25,6 +24,7 @@ from .results import Callback, FitResult
 from .run import train
 from .sgpr import fit_sgpr
 from .steps import GradientSteps
+from .trained import warn_of_fit
 
 
 def fit(

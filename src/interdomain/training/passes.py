@@ -14,9 +14,8 @@ import tensorflow as tf
 
 from .._arguments import Array
 from .._progress import progress_bar
-from ..models import DualSVGP
-from ..models.dual_svgp import PassResult
 from ..sites.algebra import Sites
+from ..sites.dual_svgp import DualSVGP, PassResult
 from ..sites.rows import derivatives
 from .checkpoints import Checkpoints
 from .data import failing_likelihood

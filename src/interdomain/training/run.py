@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._progress import progress_bar
-from ..models.rows_model import RowsModel
+from ..regression.rows_model import RowsModel
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .data import failing_likelihood

@@ -13,12 +13,12 @@ import gpflow
 from .._arguments import integer
 from .._tracing import operation_by_operation
 from ..choosing import choose_features
-from ..models import StructuredSGPR
-from ..models.rows_model import RowsModel
-from ..models.trained import warn_of_fit
+from ..regression.rows_model import RowsModel
+from ..regression.structured_sgpr import StructuredSGPR
 from .checkpoints import Checkpoints, check_free
 from .lbfgs import fit_by_lbfgs
 from .results import RowsFit
+from .trained import warn_of_fit
 
 
 def fit_sgpr(
@@ -65,9 +65,9 @@ def fit_sgpr(
     >>> model.inducing_variable.num_inducing, max(model.inducing_variable.degrees) > 2
     (25, True)
 
-    Steps 1 and 2 are left out if the features depend on no trainable parameter: on none at all
-    (:class:`~interdomain.inducing_variables.VariationalFourierFeatures`), or only on parameters that
-    are not trainable.
+    Steps 1 and 2 are left out if the features depend on no trainable parameter: on none at all (as
+    :class:`~interdomain.inducing_variables.VariationalFourierFeatures`), or only on parameters
+    that are not trainable.
 
     With features that depend on every parameter of the kernel, such as inducing points, only the
     noise variance and the mean function are left for step 4. To train everything on all rows, use

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from .._arguments import Array
 from ..core.family import Block
-from ..models import DualSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
+from ..sites.dual_svgp import DualSVGP
 from .passes import Passes, frozen, train
 
 _TURNS = 3

@@ -12,7 +12,7 @@ import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.core.periodic_images import wave_variances, zero_mean_covariances
-from interdomain.kernels import Additive, CategoricalColumn, NumericColumn
+from interdomain.tables import Additive, CategoricalColumn, NumericColumn
 from tests.conformance.helpers import assert_refused
 from tests.kernels.periodic.references import SHAPES
 

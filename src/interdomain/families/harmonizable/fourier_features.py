@@ -41,7 +41,8 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     >>> features.num_inducing  # at zero there is no imaginary part
     5
     >>> kernel = idm.kernels.HarmonizableMixture([component, component])
-    >>> blocks = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies=3)
+    >>> Features = idm.inducing_variables.HarmonizableFourierFeatures
+    >>> blocks = Features.for_kernel(kernel, num_frequencies=3)
     >>> type(blocks).__name__, len(blocks.inducing_variables)
     ('SumInducingVariables', 2)
 

@@ -23,10 +23,11 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
     centres, windows and frequencies in data, a far better start than random frequencies are.
 
-    Its inducing variables are one :class:`interdomain.inducing_variables.HarmonizableFourierFeatures` for each
-    component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
-    ``HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies)`` makes them. Others, such as points, can
-    be used as well.
+    Its inducing variables are one
+    :class:`interdomain.inducing_variables.HarmonizableFourierFeatures` for each component, in a
+    :class:`~interdomain.inducing_variables.SumInducingVariables`:
+    ``HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies)`` makes them. Others, such as
+    points, can be used as well.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 10, 200)[:, None]
@@ -36,7 +37,8 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     ... )
     >>> len(kernel.kernels)
     4
-    >>> features = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies=6)
+    >>> Features = idm.inducing_variables.HarmonizableFourierFeatures
+    >>> features = Features.for_kernel(kernel, num_frequencies=6)
     >>> model = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.1)
     >>> model.predict_f(X[:5])[0].shape
     TensorShape([5, 1])

@@ -11,16 +11,16 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Matern52, Stationary
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import instance, items, short
-from ..._tracing import unconverted
-from ...core.columns import of_columns, select_columns
-from ...core.decomposed import DecomposedKernel
-from ...core.diagonals import UniformVariance
-from ...core.parameters import positive_parameter, positive_vector
-from ...core.periodic_images import wave_variances
-from ...core.spectral_density import KNOWN
+from .._arguments import instance, items, short
+from .._tracing import unconverted
+from ..core.columns import of_columns, select_columns
+from ..core.decomposed import DecomposedKernel
+from ..core.diagonals import UniformVariance
+from ..core.parameters import positive_parameter, positive_vector
+from ..core.periodic_images import wave_variances
+from ..core.spectral_density import KNOWN
 from .columns import Column
-from .tables import checked_effects, checked_names, columns_of_table, effect_name
+from .frames import checked_effects, checked_names, columns_of_table, effect_name
 
 Effect: TypeAlias = tuple[int, ...]
 
@@ -39,10 +39,10 @@ class Additive(UniformVariance, DecomposedKernel):
     functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of zero mean
     functions for model-based sensitivity analysis*, with a kernel in closed form.)
 
-    :class:`interdomain.inducing_variables.AdditiveFeatures` are products of sines and cosines of
+    :class:`interdomain.tables.AdditiveFeatures` are products of sines and cosines of
     the columns: their covariances with f depend on no parameter, and Kuu is diagonal. One pass
     over the rows serves all variances, lengthscales and the noise.
-    :func:`interdomain.diagnostics.effects` splits a fitted model into its effects, and
+    :func:`interdomain.tables.effects` splits a fitted model into its effects, and
     :func:`interdomain.tables.fit_additive` does all of this in one call, including the choice of
     interactions.
 
@@ -58,8 +58,8 @@ class Additive(UniformVariance, DecomposedKernel):
     >>> list(model.feature_parameters)  # one pass serves all hyperparameters
     []
 
-    :param columns: One :class:`~interdomain.kernels.NumericColumn` or
-        :class:`~interdomain.kernels.CategoricalColumn` for each column of X that the kernel sees.
+    :param columns: One :class:`~interdomain.tables.NumericColumn` or
+        :class:`~interdomain.tables.CategoricalColumn` for each column of X that the kernel sees.
         :meth:`from_data` makes them.
     :param effects: The effects, as tuples of numbers or names of columns. The entry ``"main"``
         stands for all main effects, ``"pairs"`` for all pairs of columns; the default is all main
@@ -70,7 +70,7 @@ class Additive(UniformVariance, DecomposedKernel):
         :attr:`effects`.
     :param constant_variance: The prior variance of the constant.
     :param lengthscales: The lengthscales, measured in ranges of the column (see
-        :class:`~interdomain.kernels.NumericColumn`): one number, or one for each entry of
+        :class:`~interdomain.tables.NumericColumn`): one number, or one for each entry of
         ``lengthscale_columns``.
     :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
         instead of one that all effects share.
@@ -159,7 +159,7 @@ class Additive(UniformVariance, DecomposedKernel):
         :param quantiles: Whether numeric columns are mapped to quantiles instead of values, so that
             functions can vary most where most rows are. None, the default, does so for the columns
             whose rows are not spread evenly over their range (:meth:`NumericColumn.from_data`).
-        :param margin: As for :class:`~interdomain.kernels.NumericColumn`.
+        :param margin: As for :class:`~interdomain.tables.NumericColumn`.
         :param options: ``kernel_class``, ``lengthscales``, ``separate_lengthscales``,
             ``active_dims`` and ``name``, as for the constructor.
         :raises ValueError: If X is not finite, a column does not vary, a column of categories has

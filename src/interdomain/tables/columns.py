@@ -15,16 +15,16 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import Array, IntArray, finite_array, number, short, warn
-from ...core.periodic_images import zero_mean_covariances
-from ...core.waves import table
+from .._arguments import Array, IntArray, finite_array, number, short, warn
+from ..core.periodic_images import zero_mean_covariances
+from ..core.waves import table
 
 _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""
 
 
 class Column(abc.ABC):
-    """A column of a table, as :class:`interdomain.kernels.Additive` sees it.
+    """A column of a table, as :class:`interdomain.tables.Additive` sees it.
 
     :ivar label: What it is called in reports and messages.
     :ivar num_levels: The number of functions of a column of categories, all of which are always

@@ -12,8 +12,8 @@ import tensorflow as tf
 from .._arguments import Array, warn
 from ..core.family import Block, InterDomainInducingVariables
 from ..core.finite_rank import FiniteRank, complaints, is_whole
-from .scales import Parts, blocks_of
-from .structured_sgpr import StructuredSGPR
+from ..regression.scales import Parts, blocks_of
+from ..regression.structured_sgpr import StructuredSGPR
 
 NOTABLE_COST = 0.05
 """Of the bound, for each row: what features leave out of a kernel that does not end with them."""

@@ -23,14 +23,13 @@ from gpflow.posteriors import PrecomputeCacheType
 from .._arguments import Array, number
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
-from ..core.inputs import check_inputs
+from ..core.inputs import check_inputs, validate_inducing_variable, validate_mean_function
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
-from ..regression.features import Features
-from ..regression.provider import RowsProvider
-from ..regression.sums import SufficientStatistics
-from .one_pass import validate_inducing_variable, validate_mean_function
+from .features import Features
+from .provider import RowsProvider
 from .scales import Parts, warn_of_data
+from .sums import SufficientStatistics
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):

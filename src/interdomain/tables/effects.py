@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +19,9 @@ from .._arguments import (
     number,
     short,
 )
-from ..families.effects.additive import Additive
-from ..families.effects.columns import Column
-from ..families.effects.tables import column_number, effect_name
-from ._effect_terms import (
+from .._progress import aligned
+from .columns import Column
+from .effect_terms import (
     ColumnFunctions,
     Effect,
     EffectTerm,
@@ -32,6 +30,8 @@ from ._effect_terms import (
     effect_weights,
     rows_of_table,
 )
+from .frames import column_number, effect_name
+from .kernel import Additive
 
 _MOST_ROWS = 5_000
 
@@ -194,15 +194,6 @@ class Effects:
         return "\n".join(lines)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, with the first column on the left, and numbers on the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
-        for name, *numbers in rows
-    ]
-
-
 def effects(
     model: gpflow.models.GPModel,
     X: TensorType,
@@ -214,7 +205,7 @@ def effects(
 ) -> Effects:
     """What each column of a table does in a fitted model, and how much it matters.
 
-    The model's f is a sum of effects of columns (:class:`interdomain.kernels.Additive`), each with
+    The model's f is a sum of effects of columns (:class:`interdomain.tables.Additive`), each with
     a posterior. X determines the distribution **of each column alone**; the measure is the product
     of these distributions. Every effect is centred exactly under this measure: what is not centred
     in it is moved into effects of fewer columns. So a main effect, plus the constant, is the mean
@@ -246,7 +237,7 @@ def effects(
 
     :param model: A :class:`~interdomain.models.StructuredSGPR`, ``gpflow.models.SVGP`` or
         :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
-        rank, alone or as a summand, and :class:`~interdomain.inducing_variables.AdditiveFeatures`.
+        rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`.
         If it is a summand, all results are for that summand. The prior variance of an effect that
         its features do not represent (none if the kernel is of finite rank) is added to its
         variance at a point, but not included in the shares.

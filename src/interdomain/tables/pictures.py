@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arguments import Array, integer
-from ..diagnostics import Effects
-from ..families.effects.columns import Column
-from .axes import draw_image, new_axes, new_figure
+from ..plotting.axes import draw_image, new_axes, new_figure
+from .columns import Column
+from .effects import Effects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,12 +27,14 @@ _POINTS_OF_MAP = 60
 _LONGEST_LINE = 42
 
 
-def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str = "effect") -> Figure:
+def plot_effects(
+    report: Effects, num: int = 6, *, columns: int = 3, label: str = "effect"
+) -> Figure:
     """Draw the largest effects, each in a panel with its name and its share of the variance.
 
-    See :func:`effect` for what a panel shows. All panels of single columns have the same scale.
+    See :func:`plot_effect` for what a panel shows. All panels of single columns have one scale.
 
-    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param report: From :func:`interdomain.tables.effects`.
     :param num: The largest number of effects to draw; only effects of one or two columns are drawn.
     :param columns: The number of panels in a row.
     :param label: A label for f with its units.
@@ -47,7 +49,7 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str = "ef
     for unused in panels[len(chosen) :]:
         unused.remove()
     for k, ax in zip(chosen, panels, strict=False):
-        effect(report, report.effects[k], ax, label=label)
+        plot_effect(report, report.effects[k], ax, label=label)
     of_one = [ax for k, ax in zip(chosen, panels, strict=False) if len(report.effects[k]) == 1]
     limits = [ax.get_ylim() for ax in of_one]
     for ax in of_one:
@@ -55,14 +57,16 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str = "ef
     return figure
 
 
-def effect(report: Effects, effect: Any, ax: Axes | None = None, *, label: str = "effect") -> Axes:
+def plot_effect(
+    report: Effects, effect: Any, ax: Axes | None = None, *, label: str = "effect"
+) -> Axes:
     """Draw one effect, over the range of its columns in the data, in their units.
 
     For a numeric column this is a line with a band of two standard deviations to either side; for a
     categorical column, a bar for each level with error bars of the same size; for two columns, a
     map of the mean, in which zero is white.
 
-    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param report: From :func:`interdomain.tables.effects`.
     :param effect: An effect of one or two columns, by its name or by its columns.
     :param ax: Where to draw; a new figure by default.
     :param label: A label for f with its units.
@@ -89,12 +93,12 @@ def effect(report: Effects, effect: Any, ax: Axes | None = None, *, label: str =
     return ax
 
 
-def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> Axes:
+def plot_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> Axes:
     """Draw the share of each effect as a bar with its error bar, the largest first.
 
     Effects of single columns are blue, interactions orange.
 
-    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param report: From :func:`interdomain.tables.effects`.
     :param ax: Where to draw; a new figure by default.
     :param num: The largest number of effects; the others are summed in one bar.
     :raises ValueError: If ``num`` is not positive.

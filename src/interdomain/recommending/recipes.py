@@ -4,7 +4,7 @@ Each function is a step of a script: what is shown as code is its body, so it us
 arguments and what is imported here. It returns the names that it has made, and they are among the
 arguments of the next step; the last one makes ``model``. The docstring says what the model is, and
 when it is worth a try. X and Y are those of
-:class:`~interdomain.diagnostics.prepared.PreparedData`.
+:class:`~interdomain.recommending.prepared.PreparedData`.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def waves(X: Any, num_inducing: int) -> Names:
 def all_pairs(X: Any, num_inducing: int, categorical: list[int]) -> Names:
     """A sum of effects of single columns and of pairs."""
     wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"
-    table = idm.kernels.Additive.from_data(
+    table = idm.tables.Additive.from_data(
         X, wanted, categorical=categorical, separate_lengthscales=True
     )
-    features = idm.inducing_variables.AdditiveFeatures.for_kernel(table, num_inducing)
+    features = idm.tables.AdditiveFeatures.for_kernel(table, num_inducing)
     kernel = idm.kernels.FiniteRank(table, features)
     return locals()
 
@@ -122,9 +122,7 @@ def in_a_few_passes(
     X: Any, Y: Any, kernel: Any, features: Any, likelihood: Any, num_latent: int
 ) -> Names:
     """The model of such features for any likelihood."""
-    model = idm.models.DualSVGP(
-        (X, Y), kernel, likelihood, features, num_latent_gps=num_latent
-    )
+    model = idm.models.DualSVGP((X, Y), kernel, likelihood, features, num_latent_gps=num_latent)
     return locals()
 
 

@@ -14,6 +14,7 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, warn
+from ..core.inputs import validate_inducing_variable
 from ..core.latents import latent_gps
 from ..posteriors import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
@@ -24,7 +25,7 @@ from ..posteriors.orthogonal_terms import (
     residual_shares,
 )
 from .initial_q import Pair, WithQ
-from .one_pass import OnePassSVGP, validate_inducing_variable
+from .one_pass import OnePassSVGP
 
 
 class WithOrthogonalQ(WithQ):

@@ -16,7 +16,7 @@ import gpflow
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import items
+from ._arguments import items
 
 __all__ = ["move_parameters", "pinned", "resolve_devices"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.tables import Entrant, Race, RaceEntry, RacePoint, race
+from interdomain.recommending import Entrant, Race, RaceEntry, RacePoint, race
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(80, 1))
@@ -166,7 +166,7 @@ def test_wrong_arguments() -> None:
 @pytest.mark.slow
 def test_the_picture(found: Race) -> None:
     pytest.importorskip("matplotlib")
-    ax = idm.plotting.race(found)
+    ax = found.plot()
     _, names = ax.get_legend_handles_labels()
     assert tuple(names) == found.ranking
     assert ax.get_xlabel() == "seconds (wall time, start-up included)"

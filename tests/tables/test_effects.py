@@ -12,10 +12,17 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF
 
-from interdomain.diagnostics import Effects, effects
-from interdomain.inducing_variables import AdditiveFeatures, SumInducingVariables
-from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
+from interdomain.inducing_variables import SumInducingVariables
+from interdomain.kernels import FiniteRank
 from interdomain.models import AdditiveSVGP, StructuredSGPR
+from interdomain.tables import (
+    Additive,
+    AdditiveFeatures,
+    CategoricalColumn,
+    Effects,
+    NumericColumn,
+    effects,
+)
 from tests.models.cases import BlockSVGP
 
 rng = np.random.default_rng(0)

@@ -14,13 +14,13 @@ from gpflow.utilities import positive
 
 from .._arguments import instance, integer, items
 from ..core.finite_rank import FiniteRank
-from ..families.effects.additive import Additive
-from ..families.effects.features import AdditiveFeatures, atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
 from ..training.lbfgs import fit_by_lbfgs
 from ..training.loop import fit
 from ..training.results import FitResult
+from .features import AdditiveFeatures, atom_size, largest_orders
+from .kernel import Additive
 from .pairs import Effect, RankedPair, choose_pairs, features_of, same_columns
 
 _CHOSEN = "chosen"
@@ -46,7 +46,7 @@ class AdditiveFit:
     """What :func:`fit_additive` did.
 
     :ivar model: the trained model, of all rows.
-    :ivar kernel: its :class:`~interdomain.kernels.Additive` kernel.
+    :ivar kernel: its :class:`~interdomain.tables.Additive` kernel.
     :ivar pairs: the interactions that were chosen, best first; the gain of each is its gain given
         those chosen before it.
     :ivar ranking: all pairs that there was room for, best first, as ranked in the first turn: the
@@ -129,11 +129,11 @@ def fit_additive(
         given, anything from which :class:`~interdomain.models.StructuredSGPR` can draw rows.
         All columns of Y share the parameters and the effects.
     :param num_inducing: the largest number M of features, including the constant.
-    :param effects: the effects, as :class:`~interdomain.kernels.Additive` takes them. Include
+    :param effects: the effects, as :class:`~interdomain.tables.Additive` takes them. Include
         ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
         Without it, the model has exactly these effects, and no pairs are ranked.
     :param names: the names of the D columns; by default those of a data frame.
-    :param categorical: as in :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
+    :param categorical: as in :meth:`Additive.from_data <interdomain.tables.Additive.from_data>`.
     :param kernel: a kernel that replaces ``names`` and ``categorical``. Its columns, kernel class,
         ``active_dims`` and kind of lengthscales are used; its effects and parameter values are not.
         ``Additive.from_data(some_rows, separate_lengthscales=True, ...)`` makes one for data that
@@ -162,7 +162,7 @@ def fit_additive(
             separate_lengthscales=True,
         )
     else:
-        remedy = "pass interdomain.kernels.Additive.from_data(some_rows), or None"
+        remedy = "pass interdomain.tables.Additive.from_data(some_rows), or None"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
         separate = kernel.separate_lengthscales
         kernel = same_columns(kernel, given, separate_lengthscales=separate)
@@ -224,7 +224,7 @@ def _arrays(data: Any) -> tuple[Any, Any]:
     if not (pair and all(hasattr(array, "shape") for array in data)):
         raise ValueError(
             f"data must be a pair of arrays (X, Y), found {type(data).__name__}; pass "
-            "kernel=interdomain.kernels.Additive.from_data(some_rows) for other data."
+            "kernel=interdomain.tables.Additive.from_data(some_rows) for other data."
         )
     X, Y = data
     wrong = np.count_nonzero(~np.isfinite(np.asarray(Y, float)))

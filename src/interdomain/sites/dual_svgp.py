@@ -19,10 +19,10 @@ from .._tracing import unconverted
 from ..core.finite_rank import Kuu_operator
 from ..regression.bound import root_of
 from ..regression.features import Features
+from ..regression.rows_model import RowsModel
 from ..regression.sums import SufficientStatistics, differing_parameter
-from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from ..sites.rows import NotFiniteError, SiteContributions
-from .rows_model import RowsModel
+from .algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
+from .rows import NotFiniteError, SiteContributions
 
 
 class PassResult(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gpflow
 import numpy as np
@@ -17,12 +17,16 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from .._arguments import choice, instance, integer, number
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
+from ..plotting.axes import new_axes
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
 from ..training.data import checked_arrays, num_functions
 from ..training.loop import fit
 from ..training.results import StopFit
 from ..training.sgpr import fit_sgpr
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
@@ -133,6 +137,25 @@ class Race:
 
         arrived = [entry for entry in self.entries.values() if entry.trace]
         return tuple(entry.name for entry in sorted(arrived, key=key))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the log density of held-out rows against seconds, a line or a point for each model.
+
+        The best model is first in the legend. A model that failed before it was evaluated is not
+        drawn. Needs matplotlib (the extra ``plot``).
+
+        :param ax: where to draw; a new figure by default.
+        """
+        ax = new_axes() if ax is None else ax
+        for name in self.ranking:
+            points = [(point.seconds, point.log_density) for point in self.entries[name].trace]
+            ax.plot(*zip(*points, strict=True), "o-", ms=4, lw=1.2, label=name)
+        clock = "wall time" if self.clock == "wall" else "time of the processors"
+        ax.set(xlabel=f"seconds ({clock}, start-up included)", xscale="log")
+        ax.set_ylabel("log density of rows held out")
+        if self.ranking:
+            ax.legend(fontsize="small")
+        return ax
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.entries))

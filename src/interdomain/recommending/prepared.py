@@ -15,7 +15,7 @@ from gpflow.likelihoods import Gaussian, Likelihood
 
 from .._arguments import Array, as_integers, filled_matrix, finite_array, instance, real_array
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
-from ..tables.race import check_enough
+from .race import check_enough
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 

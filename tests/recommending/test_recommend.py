@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.diagnostics import candidates, recipes, recommend
-from interdomain.diagnostics.candidates import candidates_for
-from interdomain.diagnostics.prepared import prepare
+from interdomain.diagnostics import recipes
+from interdomain.recommending import candidates, recommend
+from interdomain.recommending.candidates import candidates_for
+from interdomain.recommending.prepared import prepare
 
 ROWS = 120
 RNG = np.random.default_rng(0)
@@ -92,8 +93,8 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(module, name, checked)
 
     def additive(data: Any, num_inducing: int, categorical: list[int]) -> Any:
-        kernel = idm.kernels.Additive.from_data(data[0], categorical=categorical)
-        features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, num_inducing)
+        kernel = idm.tables.Additive.from_data(data[0], categorical=categorical)
+        features = idm.tables.AdditiveFeatures.for_kernel(kernel, num_inducing)
         prior = idm.kernels.FiniteRank(kernel, features)
         return SimpleNamespace(model=idm.models.StructuredSGPR(data, prior, features))
 
@@ -164,9 +165,9 @@ def raced(densities: dict[str, float], **arguments: Any) -> tuple[Any, list[dict
         asked.append(
             {"name": name, "model": model, "rows": data[0], "seconds": seconds[0], **options}
         )
-        point = idm.tables.RacePoint(1.0, densities.get(name, -9.0), 0.5)
-        entry = idm.tables.RaceEntry(name, None, (point,), 0.1, None)
-        return idm.tables.Race({name: entry}, tuple(seconds), "cpu", 100, 20)
+        point = idm.recommending.RacePoint(1.0, densities.get(name, -9.0), 0.5)
+        entry = idm.recommending.RaceEntry(name, None, (point,), 0.1, None)
+        return idm.recommending.Race({name: entry}, tuple(seconds), "cpu", 100, 20)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "race", race)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gpflow.base import TensorType
 
-from ..._arguments import as_integer, items, real_array, short
+from .._arguments import as_integer, items, real_array, short
 from .columns import CategoricalColumn, Column, NumericColumn
 
 _RULE = "tuples of columns, 'main' or 'pairs'"
@@ -35,7 +35,7 @@ def columns_of_table(
     quantiles: bool | None,
     margin: float,
 ) -> list[Column]:
-    """See :meth:`interdomain.kernels.Additive.from_data`."""
+    """See :meth:`interdomain.tables.Additive.from_data`."""
     values = real_array("X", X, "a matrix [N, D]")
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
@@ -74,7 +74,7 @@ def columns_of_table(
 def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """The columns of each effect, increasing; effects of few columns first.
 
-    :param effects: As of :class:`interdomain.kernels.Additive`.
+    :param effects: As of :class:`interdomain.tables.Additive`.
     :param names: Of the columns.
     :raises ValueError: If they are something else, or one is there twice.
     """

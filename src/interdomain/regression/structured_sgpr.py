@@ -16,8 +16,8 @@ from gpflow.models.util import InducingPointsLike
 from .._arguments import Array
 from .._tracing import unconverted
 from ..core.finite_rank import Kuu_operator
-from ..regression import SufficientStatistics
-from ..regression.bound import (
+from . import SufficientStatistics
+from .bound import (
     Collapsed,
     DataSums,
     bound,
@@ -26,7 +26,7 @@ from ..regression.bound import (
     explained_variance,
     optimal_q,
 )
-from ..regression.residuals import Residuals
+from .residuals import Residuals
 from .rows_model import RowsModel, gaussian
 
 
@@ -64,9 +64,9 @@ class StructuredSGPR(RowsModel):
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
       these, as :func:`interdomain.training.fit_sgpr` does, and after one pass every step of an
       optimiser costs O(M^3), for any number of rows.
-    * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them in
-      a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
-      the interval, so rows outside are refused (an SVGP takes them, and warns).
+    * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them
+      in a sum, there are none: the data are read once, whatever is trained. That holds for rows
+      inside the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation computes the features again. Gradients need those of all rows at
       once: arrays, with at most 2^27 numbers of features (1 GiB). Otherwise only the bound can be

@@ -29,9 +29,9 @@ from scipy.sparse import coo_matrix
 from .._arguments import Array, IntArray, integer
 from ..core.family import flat_blocks
 from ..core.finite_rank import base_of, explained_terms
-from ..families.effects.additive import Additive
-from ..families.effects.columns import Column
 from ..models import OrthogonalSVGP, StructuredSGPR
+from .columns import Column
+from .kernel import Additive
 
 Effect = tuple[int, ...]
 

@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import IntArray
-from ...core.columns import as_rows
-from ...core.diagonals import DiagonalTerm
-from ...core.family import InterDomainInducingVariables
-from ...linalg import Diagonal, StructuredOperator
-from ...linalg.diagonal import least_eigenvalue
-from .additive import Additive
+from .._arguments import IntArray
+from ..core.columns import as_rows
+from ..core.diagonals import DiagonalTerm
+from ..core.family import InterDomainInducingVariables
+from ..linalg import Diagonal, StructuredOperator
+from ..linalg.diagonal import least_eigenvalue
+from .kernel import Additive
 
 Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
 """Effects, each with the functions that its features are products of, ``[m, k]``."""

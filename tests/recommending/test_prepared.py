@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
+from interdomain.recommend import _reasons
 
 import interdomain as idm
-from interdomain.diagnostics.prepared import prepare
-from interdomain.recommend import _reasons
-from interdomain.tables import Race, RaceEntry
+from interdomain.recommending import Race, RaceEntry
+from interdomain.recommending.prepared import prepare
 from tests.models.small import WithoutMissing, by_source, svgp
 
 ROWS = 60
@@ -117,7 +117,7 @@ def noise_with_prior() -> Gaussian:
 @pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
 def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
     data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), make()
-    found = idm.diagnostics.candidates(*data, likelihood)
+    found = idm.recommending.candidates(*data, likelihood)
     assert {"exact", "effects and harmonics"}.isdisjoint(found)
     expected = np.asarray(likelihood.conditional_variance(*data))
     for name in ("waves", "points"):
@@ -132,7 +132,7 @@ def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
-        found = idm.diagnostics.candidates(POINTS, np.sin(3 * POINTS), likelihood)
+        found = idm.recommending.candidates(POINTS, np.sin(3 * POINTS), likelihood)
         assert "exact" in found and found["exact"].likelihood is None
 
 

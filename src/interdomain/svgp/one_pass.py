@@ -14,6 +14,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance, integer
+from ..core.inputs import validate_inducing_variable, validate_mean_function
 from ..core.latents import latent_gps
 from .initial_q import WithQ
 
@@ -72,16 +73,3 @@ def number_of_latent_gps(kernel: Kernel, given: int | None) -> int:
             f"{given}; leave it out."
         )
     return found
-
-
-def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
-    """:raises ValueError: If it is none."""
-    remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
-    instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)
-
-
-def validate_mean_function(mean_function: MeanFunction | None) -> None:
-    """:raises ValueError: Unless it is one of GPflow's, or None."""
-    if mean_function is not None:
-        remedy = "pass for example gpflow.mean_functions.Constant()"
-        instance("mean_function", mean_function, MeanFunction, "a GPflow mean function", remedy)

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..._arguments import Array, IntArray, check_num_inducing, instance, integer
-from ...core.finite_rank import FiniteRank
-from ...core.sums import SumInducingVariables
-from ...core.waves import check_frequencies
-from .additive import Additive, EffectKernel
+from .._arguments import Array, IntArray, check_num_inducing, instance, integer
+from ..core.finite_rank import FiniteRank
+from ..core.sums import SumInducingVariables
+from ..core.waves import check_frequencies
 from .columns import Column, atoms_of
 from .covariances import OfEffects, Parts
+from .kernel import Additive, EffectKernel
 
 Effect = tuple[int, ...]
 
@@ -80,7 +80,7 @@ def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
 
 
 class AdditiveFeatures(OfEffects, SumInducingVariables):
-    """Projections of each effect of :class:`~interdomain.kernels.Additive` on products of functions
+    """Projections of each effect of :class:`~interdomain.tables.Additive` on products of functions
     of its columns.
 
     The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, t being the
@@ -129,7 +129,7 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> None:
-        remedy = "pass interdomain.kernels.Additive.from_data(X)"
+        remedy = "pass interdomain.tables.Additive.from_data(X)"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
         instance("frequencies", frequencies, Mapping, "a dict with an entry for each effect")
         wrong = set(frequencies).symmetric_difference(kernel.effects)
@@ -167,7 +167,7 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
         :raises ValueError: If the kernel is not an ``Additive`` one, there are too many features,
             or too few for every effect to have some.
         """
-        remedy = "pass interdomain.kernels.Additive.from_data(X)"
+        remedy = "pass interdomain.tables.Additive.from_data(X)"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)

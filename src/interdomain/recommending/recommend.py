@@ -15,10 +15,9 @@ from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
-from ..tables import Race, RaceEntry, race
-from ..tables.race import CLOCKS, Clock
 from .candidates import STEPS, Candidate, candidates_for
 from .prepared import PreparedData, checked_likelihood, prepare
+from .race import CLOCKS, Clock, Race, RaceEntry, race
 
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from gpflow.kernels import Matern32, Matern52
 
-from interdomain.diagnostics import Effects, effects
-from interdomain.inducing_variables import AdditiveFeatures
-from interdomain.kernels import Additive, FiniteRank
+from interdomain.kernels import FiniteRank
 from interdomain.models import StructuredSGPR
+from interdomain.tables import Additive, AdditiveFeatures, Effects, effects
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

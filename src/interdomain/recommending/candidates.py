@@ -15,9 +15,9 @@ from gpflow.utilities import deepcopy
 
 from .._arguments import integer
 from .._targets import number_of_latents
-from ..tables import Entrant
 from . import recipes
 from .prepared import PreparedData, checked_likelihood, prepare
+from .race import Entrant
 
 _MOST_ROWS_EXACT = 2_000
 
