@@ -28,11 +28,11 @@ EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()
 
 WITH_FIT = {
     "deep.model.DeepGP",
-    "diagnostics.recommend.recommend",
+    "recommending.recommend.recommend",
     "families.sphere.free_spectrum.FreeSpectrum",
-    "models.dual_svgp.DualSVGP",
-    "tables.additive.fit_additive",
-    "tables.race.race",
+    "sites.dual_svgp.DualSVGP",
+    "tables.fitting.fit_additive",
+    "recommending.race.race",
     "training.sgpr.fit_sgpr",
 }
 """Those that take seconds."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
-from interdomain.recommend import _reasons
+from interdomain.recommending.recommend import _reasons
 
 import interdomain as idm
 from interdomain.recommending import Race, RaceEntry

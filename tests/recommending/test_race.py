@@ -60,7 +60,7 @@ def nothing(data: Any) -> Any:
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
     """A second passes between two looks at a clock, a thousand of all processors together."""
-    module = sys.modules["interdomain.race"]
+    module = sys.modules["interdomain.recommending.race"]
     ticks = itertools.count()
     clocks = {"wall": lambda: float(next(ticks)), "cpu": lambda: 1000.0 * next(ticks)}
     with pytest.MonkeyPatch.context() as patch:

@@ -28,20 +28,36 @@ OTHERS = (
 """Classes of others, whose members are described by them."""
 
 
+TOP = "interdomain"
+"""The owner of the functions that stand at the top, and are described nowhere else."""
+
+
 def modules() -> list[str]:
-    """The public modules, with those that are imported on demand."""
-    return sorted([*(name for name in interdomain.__all__ if not name.startswith("_")), "deep"])
+    """The public modules, the package itself first."""
+    names = (n for n in interdomain.__all__ if isinstance(getattr(interdomain, n), ModuleType))
+    return [TOP, *sorted(names)]
 
 
 def module(name: str) -> ModuleType:
-    return import_module(f"interdomain.{name}")
+    return import_module(qualified(name))
+
+
+def qualified(owner: str, *name: str) -> str:
+    """The name as Python imports it."""
+    return ".".join([TOP, *([] if owner == TOP else [owner]), *name])
+
+
+def names_of(owner: str) -> list[str]:
+    """The public names of a module, without those that stand at the top."""
+    top = [n for n in interdomain.__all__ if inspect.isfunction(getattr(interdomain, n))]
+    return top if owner == TOP else [n for n in module(owner).__all__ if n not in top]
 
 
 def public_names() -> Iterator[tuple[str, str]]:
     """Pairs of module and name."""
-    for name in modules():
-        for public in module(name).__all__:
-            yield name, public
+    for owner in modules():
+        for name in names_of(owner):
+            yield owner, name
 
 
 def directive(owner: str, name: str) -> str:
@@ -69,7 +85,7 @@ def directive(owner: str, name: str) -> str:
 def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
     """Public classes as names to refer to, those of others as they are; each only once."""
     public = {pair: getattr(module(pair[0]), pair[1]) for pair in public_names()}
-    names = {value: f"interdomain.{'.'.join(pair)}" for pair, value in public.items()
+    names = {value: qualified(*pair) for pair, value in public.items()
              if inspect.isclass(value)}  # fmt: skip
     found: dict[type | str, None] = {}
     for base in (getattr(base, "__origin__", base) for base in bases):  # Generic[...] as Generic
@@ -87,6 +103,11 @@ def _first_owner(name: str, value: object) -> str:
     owners = [owner for owner in modules() if getattr(module(owner), name, None) is value]
     defined = getattr(value, "__module__", "")
     return next((o for o in owners if defined.startswith(f"interdomain.{o}")), owners[0])
+
+
+def _typed(owner: str, name: str) -> str:
+    """The name with its module, as users type it."""
+    return f"idm.{name}" if owner == TOP else f"{owner}.{name}"
 
 
 def uses(name: str, sources: dict[str, str]) -> list[str]:
@@ -120,7 +141,7 @@ def has_example(owner: str, name: str, pages: dict[str, str]) -> bool:
     docstrings = [value.__doc__ or ""]
     if inspect.isclass(value):
         docstrings += [inspect.getdoc(member) or "" for member in vars(value).values()]
-    return any(">>>" in text for text in docstrings) or bool(uses(f"{owner}.{name}", pages))
+    return any(">>>" in text for text in docstrings) or bool(uses(_typed(owner, name), pages))
 
 
 def sources(docs: Path) -> dict[str, str]:
@@ -137,15 +158,15 @@ def sources(docs: Path) -> dict[str, str]:
 
 def page(owner: str, name: str, pages: dict[str, str], example: str | None) -> str:
     """The reStructuredText of one page."""
-    title = f"{owner}.{name}"
+    title = qualified(owner, name).removeprefix(f"{TOP}.")
     parts = [
         title + "\n" + "=" * len(title),
-        f".. currentmodule:: interdomain.{owner}",
+        f".. currentmodule:: {qualified(owner)}",
         directive(owner, name),
     ]
     if example:
         parts += ["Example\n-------", _as_rst(example)]
-    used = uses(f"{owner}.{name}", pages)
+    used = uses(_typed(owner, name), pages)
     if used:
         parts.append("Used in\n-------")
         parts.append("\n".join(f"* :doc:`{place}`" for place in used))
@@ -159,12 +180,12 @@ def write(folder: Path, docs: Path) -> None:
     listed = []
     for owner in modules():
         (folder / owner).mkdir(parents=True)
-        names = list(module(owner).__all__)
+        names = names_of(owner)
         for name in names:
             (folder / owner / f"{name}.rst").write_text(
                 page(owner, name, pages, shown.get((owner, name)))
             )
-        title = f"interdomain.{owner}"
+        title = qualified(owner)
         (folder / owner / "index.rst").write_text(
             "\n\n".join(
                 [

@@ -127,7 +127,7 @@ def candidates(
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[300, 2])
     >>> Y = np.sin(5 * X[:, 0] * X[:, 1])
-    >>> found = idm.diagnostics.candidates(X, Y, num_inducing=50)
+    >>> found = idm.recommending.candidates(X, Y, num_inducing=50)
     >>> list(found)[:4]
     ['exact', 'waves', 'harmonics', 'effects']
     >>> print(found["waves"].code.splitlines()[-1])

@@ -224,11 +224,11 @@ def effects(
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
     >>> Y = np.sin(6 * X[:, :1]) + X[:, 1:2] * X[:, 2:]
-    >>> kernel = idm.kernels.Additive.from_data(X, effects=["main", (1, 2)], names=list("abc"))
-    >>> features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, 60)
+    >>> kernel = idm.tables.Additive.from_data(X, effects=["main", (1, 2)], names=list("abc"))
+    >>> features = idm.tables.AdditiveFeatures.for_kernel(kernel, 60)
     >>> prior = idm.kernels.FiniteRank(kernel, features)
     >>> model = idm.models.StructuredSGPR((X, Y), prior, features, noise_variance=0.001)
-    >>> report = idm.diagnostics.effects(model, X)
+    >>> report = idm.tables.effects(model, X)
     >>> [report.names[k] for k in report.order]
     ['a', 'c', 'b', 'b x c']
     >>> mean, variance = report.at(X)

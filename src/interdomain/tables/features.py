@@ -94,8 +94,8 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[100, 3])
-    >>> kernel = idm.kernels.Additive.from_data(X, effects=["main", (0, 1)])
-    >>> features = idm.inducing_variables.AdditiveFeatures(
+    >>> kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
+    >>> features = idm.tables.AdditiveFeatures(
     ...     kernel, {(0,): 4, (1,): 4, (2,): 4, (0, 1): 2}
     ... )
     >>> features.num_inducing  # the constant, two for each frequency, four for each pair of them

@@ -49,10 +49,10 @@ class Additive(UniformVariance, DecomposedKernel):
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
     >>> Y = np.sin(6 * X[:, :1]) + X[:, 1:2] * X[:, 2:]
-    >>> kernel = idm.kernels.Additive.from_data(X, effects=["main", (1, 2)])
+    >>> kernel = idm.tables.Additive.from_data(X, effects=["main", (1, 2)])
     >>> kernel.effects
     ((0,), (1,), (2,), (1, 2))
-    >>> features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, 100)
+    >>> features = idm.tables.AdditiveFeatures.for_kernel(kernel, 100)
     >>> prior = idm.kernels.FiniteRank(kernel, features)
     >>> model = idm.models.StructuredSGPR((X, Y), prior, features, noise_variance=0.01)
     >>> list(model.feature_parameters)  # one pass serves all hyperparameters
