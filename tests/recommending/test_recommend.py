@@ -123,7 +123,7 @@ def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     ran(case, name)
 
 
-module = importlib.import_module("interdomain.recommend")  # a function has its name
+module = importlib.import_module("interdomain.recommending.recommend")  # a function has its name
 
 
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
