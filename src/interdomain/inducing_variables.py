@@ -19,16 +19,16 @@ from .families.waves.interval_features import VariationalFourierFeatures
 
 __all__ = [
     "ActivationFeatures",
-    "HarmonizableFourierFeatures",
+    "BoxFourierFeatures",
     "HarmonicInducingPoints",
+    "HarmonizableFourierFeatures",
     "InducingPatches",
     "InterDomainInducingVariables",
-    "VariationalFourierFeatures",
     "OrbitInducingPoints",
-    "BoxFourierFeatures",
     "ProductInducingVariables",
     "SeparateIndependentInducingVariables",
     "SharedIndependentInducingVariables",
     "SphericalHarmonics",
     "SumInducingVariables",
+    "VariationalFourierFeatures",
 ]

@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel, Matern32, SquaredExponential
 
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.core.covariances import Kuf_in_domain
-from interdomain.core.family import are_among
+from interdomain.core.family import is_subset
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -123,17 +123,17 @@ def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) 
     assert {id(v) for v in found} == {id(p.unconstrained_variable) for p in expected}
 
 
-def test_which_are_among_which() -> None:
+def test_which_are_subsets() -> None:
     _, features = make("hw")
     harmonics, waves = features.inducing_variables
     few = BoxFourierFeatures(waves.lower, waves.upper, [[1]])
 
     product = ProductInducingVariables
     some, others = (product([harmonics, waves], [[0, 1], [2, k]]) for k in (2, 1))
-    assert are_among(some, features) and not are_among(features, some)
-    assert are_among(product([harmonics, waves], [[2, 2]]), some) and not are_among(others, some)
-    assert are_among(product([harmonics, few]), features)
-    assert not are_among(features, product([harmonics, few]))
+    assert is_subset(some, features) and not is_subset(features, some)
+    assert is_subset(product([harmonics, waves], [[2, 2]]), some) and not is_subset(others, some)
+    assert is_subset(product([harmonics, few]), features)
+    assert not is_subset(features, product([harmonics, few]))
     prior = FiniteRank(parts("hw")[0], features)
     assert_close(Kuf(some, prior, X), Kuf(some, prior.kernel, X), rtol=1e-15)
 

@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SharedIndependent
 
-from interdomain.core.finite_rank import is_whole
+from interdomain.core.finite_rank import is_complete
 from interdomain.covariances import Kuu_operator, Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
@@ -190,8 +190,8 @@ def test_some_of_its_features(name: str) -> None:
     make, some_of = SOME_OF[name]
     base, features = make()
     kernel, some = FiniteRank(base, features), some_of()
-    assert is_whole(features, kernel) and is_whole(make()[1], kernel)
-    assert not is_whole(some, kernel)
+    assert is_complete(features, kernel) and is_complete(make()[1], kernel)
+    assert not is_complete(some, kernel)
     assert_close(Kuu(some, kernel), Kuu(some, base), rtol=1e-15)
     assert_close(Kuf(some, kernel, X), Kuf(some, base, X), rtol=1e-15)
     if name == "degrees":
@@ -229,7 +229,7 @@ def test_several_outputs_and_copies() -> None:
     kernel = SharedIndependent(FiniteRank(base, features), 2)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features, num_latent_gps=2)
     copied = gpflow.utilities.deepcopy(model)
-    assert is_whole(copied.inducing_variable, copied.kernel.kernel)
+    assert is_complete(copied.inducing_variable, copied.kernel.kernel)
     _, variance = model.predict_f(X)
     # Nothing is known of f before there are data.
     np.testing.assert_allclose(variance[:, 1], kernel.kernel(X, full_cov=False), rtol=1e-10)

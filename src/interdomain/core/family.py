@@ -167,7 +167,7 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         """
         return kernel
 
-    def are_among(self, others: Any) -> bool:
+    def is_subset_of(self, others: Any) -> bool:
         """Whether all of these features are features of others, an object of the same class; by
         default it is not known that they are."""
         return False
@@ -239,13 +239,13 @@ def answers(
     return is_family and isinstance(kernel, inducing_variable.kernels)
 
 
-def are_among(some: InducingVariables, features: InducingVariables) -> bool:
+def is_subset(some: InducingVariables, features: InducingVariables) -> bool:
     """Whether all features of one inducing variable are features of another, where a family knows
     how to compare them."""
     if not isinstance(some, InterDomainInducingVariables):
         return False
     alike = isinstance(features, type(some)) or isinstance(some, type(features))
-    return alike and some.are_among(features)
+    return alike and some.is_subset_of(features)
 
 
 def with_jitter(matrix: tf.Tensor, jitter: float, *, relative: bool = False) -> tf.Tensor:

@@ -23,7 +23,7 @@ from .family import (
     DecomposedInducingVariables,
     InterDomainInducingVariables,
     answers,
-    are_among,
+    is_subset,
 )
 from .parameters import single_output
 
@@ -147,32 +147,23 @@ def base_of(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def is_whole(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
-    """Whether a kernel is of finite rank, and the features are all that it is made of: nothing is
-    left out then, ``Kff = Kfu Kuu^{-1} Kuf``."""
+def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
+    """Whether features are all that a kernel of finite rank is made of, or every summand of a sum
+    with its block of them: nothing is left out then, ``Kff = Kfu Kuu^{-1} Kuf``."""
+    if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
+        blocks = inducing_variable.inducing_variables
+        return len(blocks) == len(kernel.kernels) and all(map(is_complete, blocks, kernel.kernels))
     if not isinstance(kernel, FiniteRank) or not _is_as_defined(type(kernel)):
         return False
-    own = kernel.inducing_variable
-    if inducing_variable is own:
-        return True
-    return (
-        inducing_variable is not None
-        and are_among(inducing_variable, own)
-        and are_among(own, inducing_variable)
-    )
+    features = kernel.inducing_variable
+    if inducing_variable is None or inducing_variable is features:
+        return inducing_variable is features
+    return is_subset(inducing_variable, features) and is_subset(features, inducing_variable)
 
 
 def _is_as_defined(kind: type[FiniteRank]) -> bool:
     """Whether a subclass leaves the covariances as they are."""
     return kind.K is FiniteRank.K and kind.K_diag is FiniteRank.K_diag
-
-
-def is_whole_sum(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
-    """The same of a kernel, or of every summand of a sum with its block of features."""
-    if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
-        return is_whole(inducing_variable, kernel)
-    blocks = inducing_variable.inducing_variables
-    return len(blocks) == len(kernel.kernels) and all(map(is_whole_sum, blocks, kernel.kernels))
 
 
 def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel:
@@ -181,7 +172,7 @@ def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel
     :raises ValueError: For other features.
     """
     own = kernel.inducing_variable
-    if inducing_variable is not own and not are_among(inducing_variable, own):
+    if inducing_variable is not own and not is_subset(inducing_variable, own):
         name, own_name = type(inducing_variable).__name__, type(own).__name__
         raise ValueError(
             f"inducing_variable must be that of the FiniteRank kernel, or some of its features, "

@@ -30,7 +30,7 @@ from ..linalg.diagonal import least_eigenvalue
 from .covariances import Kuf_in_domain
 from .diagonals import DiagonalTerm, product_terms
 from .domains import boxed_parts
-from .family import Block, InterDomainInducingVariables, are_among, with_jitter
+from .family import Block, InterDomainInducingVariables, is_subset, with_jitter
 from .finite_rank import Kuu_operator, complaints, explained, explained_terms, with_input_columns
 from .inputs import num_columns_of_any
 from .multioutput import num_inducing
@@ -191,14 +191,14 @@ class ProductInducingVariables(InterDomainInducingVariables):
         sizes = [num_inducing(factor) for factor in self.inducing_variables]
         return reduce(lambda product, size: product * size, sizes)
 
-    def are_among(self, others: ProductInducingVariables) -> bool:
+    def is_subset_of(self, others: ProductInducingVariables) -> bool:
         """Whether they are of the same factors, and some of the products; or any products of some
         of the factors' features, if the others are all."""
         pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=False))
         if not len(self.inducing_variables) == len(others.inducing_variables) == len(pairs):
             return False
         if others.has_all:
-            return all(one is other or are_among(one, other) for one, other in pairs)
+            return all(one is other or is_subset(one, other) for one, other in pairs)
         if not all(one is other for one, other in pairs):
             return False
         known = set(map(tuple, others.members.tolist()))

@@ -18,7 +18,7 @@ from .._tracing import unconverted
 from ..core.blocks import BlockBatch, StackedBlocks, block_batches
 from ..core.columns import as_rows, with_columns
 from ..core.family import flat_blocks
-from ..core.finite_rank import is_whole_sum
+from ..core.finite_rank import is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, in_order, latent_gps, split_q
 from ..devices import pinned
@@ -88,7 +88,7 @@ class BlockGroup(Group):
     def _whole(self) -> bool:
         """Whether the features are all that the kernel is made of: its diagonal would compute those
         that are no whole levels again."""
-        return is_whole_sum(self.latents.inducing_variables[0], self.latents.kernel)
+        return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
         pairs = [Kept.of(part.root, *part.q) for part in map(self._part, self.batches)]

@@ -21,7 +21,7 @@ from ..core.covariances import Kuf_in_domain, feature_sums
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.family import DecomposedInducingVariables, flat_blocks
-from ..core.finite_rank import is_whole
+from ..core.finite_rank import is_complete
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""
@@ -239,7 +239,7 @@ def charged_terms(
     """
     is_sum = type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum:
-        whole = is_whole(inducing_variable, kernel)
+        whole = is_complete(inducing_variable, kernel)
         terms = [] if whole else diagonal_terms(kernel)
         return terms, np.full(int(inducing_variable.num_inducing), not whole)
     terms, charged = [], []

@@ -37,7 +37,7 @@ from gpflow.posteriors import (
 )
 
 from .._arguments import Array
-from ..core.finite_rank import Kuu_operator, is_whole_sum
+from ..core.finite_rank import Kuu_operator, is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, latent_gps
 from ..families.harmonic.invariant import take_whole_orbits
@@ -252,7 +252,7 @@ def _of_group(group: BlockGroup | OrthogonalGroup, draws: Draws) -> LatentFuncti
         return values if group.whiten else solve(values)
 
     number = int(group.q[0][0].shape[1])
-    return _condition(latents, number, solve, variances, drawn, draws, whole=is_whole_sum(*pair))
+    return _condition(latents, number, solve, variances, drawn, draws, whole=is_complete(*pair))
 
 
 def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:
@@ -320,6 +320,6 @@ def _of_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:
             v = roots.orthogonal.solve(v - tf.matmul(roots.cross, u, transpose_a=True))
         return tf.concat([u[0], v[0]], axis=0)
 
-    number, whole = int(q.q_mu.shape[1]), is_whole_sum(base, kernel)
+    number, whole = int(q.q_mu.shape[1]), is_complete(base, kernel)
     variances = np.concatenate([of_base, rest])
     return _condition(group.latents, number, solve, variances, drawn, draws, whole=whole)

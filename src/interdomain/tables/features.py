@@ -46,7 +46,7 @@ class EffectFeatures(OfEffects):
         """The number of features."""
         return len(self.functions)
 
-    def are_among(self, others: EffectFeatures) -> bool:
+    def is_subset_of(self, others: EffectFeatures) -> bool:
         """Whether they are of the same columns, and some of the products."""
         known = set(map(tuple, others.functions.tolist()))
         same = self.columns == others.columns
@@ -184,11 +184,11 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
         """The block of the constant, then the block of each effect."""
         return cast("tuple[EffectFeatures, ...]", tuple(self.blocks))
 
-    def are_among(self, others: AdditiveFeatures) -> bool:
+    def is_subset_of(self, others: AdditiveFeatures) -> bool:
         """Whether they are of the same columns and effects, and some of the products of each."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
-        return all(map(EffectFeatures.are_among, self.of_effects, others.of_effects))
+        return all(map(EffectFeatures.is_subset_of, self.of_effects, others.of_effects))
 
     def effects_of(self, kernel: Additive) -> tuple[Additive, Parts]:
         self.validate_kernel(kernel)

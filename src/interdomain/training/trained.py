@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, warn
 from ..core.family import Block, InterDomainInducingVariables
-from ..core.finite_rank import FiniteRank, complaints, is_whole
+from ..core.finite_rank import FiniteRank, complaints, is_complete
 from ..regression.scales import Parts, blocks_of
 from ..regression.structured_sgpr import StructuredSGPR
 
@@ -49,7 +49,7 @@ def _warn_of_left_variance(model: Any, X: Array | None, blocks: Sequence[Block])
         for features, kernel in blocks
         if isinstance(features, InterDomainInducingVariables)
         and not features.trainable_variables
-        and not is_whole(features, kernel)
+        and not is_complete(features, kernel)
     ]
     # Where the features of a StructuredSGPR are trained, too, its rows are a subset.
     of_sums = isinstance(model, StructuredSGPR) and not model._features.trainable()

@@ -357,7 +357,7 @@ class SphericalHarmonics(OnSphere):
             "ends": ends,
         }
 
-    def are_among(self, others: SphericalHarmonics) -> bool:
+    def is_subset_of(self, others: SphericalHarmonics) -> bool:
         """Whether these are harmonics of the same sphere; whole degrees span the same space in any
         order."""
         if self.dimension != others.dimension:

@@ -148,7 +148,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         """The number M of features."""
         return len(self.functions)
 
-    def are_among(self, others: BoxFourierFeatures) -> bool:
+    def is_subset_of(self, others: BoxFourierFeatures) -> bool:
         """Whether these are waves of the same box."""
         same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
         known = set(map(tuple, others.frequencies.tolist()))

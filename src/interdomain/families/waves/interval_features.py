@@ -140,7 +140,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         """The number ``M = 2 num_frequencies + 1`` of features."""
         return 2 * self.num_frequencies + 1
 
-    def are_among(self, others: VariationalFourierFeatures) -> bool:
+    def is_subset_of(self, others: VariationalFourierFeatures) -> bool:
         """Whether these are waves of the same interval."""
         same = (self.lower, self.upper) == (others.lower, others.upper)
         return same and self.num_frequencies <= others.num_frequencies
