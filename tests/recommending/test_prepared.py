@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
-from interdomain.recommending.recommend import _reasons
 
 import interdomain as idm
 from interdomain.recommending import Race, RaceEntry
 from interdomain.recommending.prepared import prepare
+from interdomain.recommending.recommend import _reasons
 from tests.models.small import WithoutMissing, by_source, svgp
 
 ROWS = 60

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.recommending import recipes
-from interdomain.recommending import candidates, recommend
+from interdomain.recommending import candidates, recipes, recommend
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 

@@ -6,7 +6,6 @@ so that a graph has as many operations for sixteen blocks as for two.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -16,26 +15,8 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ..linalg import StructuredOperator, stack
-from .family import Block, answers
+from .family import Block, BlockBatch, answers
 from .finite_rank import Kuu_operator
-
-
-class BlockBatch(abc.ABC):
-    """Blocks of equal size that can share their algebra.
-
-    :param positions: Where each block stands in the order of all blocks.
-    """
-
-    def __init__(self, positions: Sequence[int]) -> None:
-        self.positions = tuple(positions)
-
-    @abc.abstractmethod
-    def features(self, X: TensorType) -> tf.Tensor:
-        """Kuf of each block, ``[T, m, N]``, for X ``[N, D]``."""
-
-    @abc.abstractmethod
-    def operator(self, jitter: float) -> StructuredOperator:
-        """Kuu of each block, as an operator ``[T, m, m]``."""
 
 
 class StackedBlocks(BlockBatch):

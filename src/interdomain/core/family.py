@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeGuard
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeGuard
 
 import gpflow
 import tensorflow as tf
@@ -20,10 +20,6 @@ from .columns import num_columns
 from .decomposed import DecomposedKernel
 from .diagonals import DiagonalTerm
 from .feature_sums import FeatureSums, sums_of_features
-
-if TYPE_CHECKING:
-    from .blocks import BlockBatch
-
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
 
@@ -42,6 +38,24 @@ class Domain(NamedTuple):
     upper: Array
     repeats: bool = False
     remedy: str = "build the features with a wider one"
+
+
+class BlockBatch(abc.ABC):
+    """Blocks of equal size that can share their algebra.
+
+    :param positions: Where each block stands in the order of all blocks.
+    """
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        self.positions = tuple(positions)
+
+    @abc.abstractmethod
+    def features(self, X: TensorType) -> tf.Tensor:
+        """Kuf of each block, ``[T, m, N]``, for X ``[N, D]``."""
+
+    @abc.abstractmethod
+    def operator(self, jitter: float) -> StructuredOperator:
+        """Kuu of each block, as an operator ``[T, m, m]``."""
 
 
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):

@@ -12,11 +12,11 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator, block_diagonal
-from .blocks import BlockBatch, StackedBlocks, block_batches
+from .blocks import StackedBlocks, block_batches
 from .covariances import Kuf_in_domain, Kvu, Kvu_shapes
 from .decomposed import DecomposedKernel
 from .domains import boxed_parts
-from .family import Block, DecomposedInducingVariables, flat_blocks, pair_blocks
+from .family import Block, BlockBatch, DecomposedInducingVariables, flat_blocks, pair_blocks
 from .finite_rank import FiniteRank, Kuu_operator, with_input_columns
 from .inputs import num_columns_of_any
 from .multioutput import num_inducing

@@ -1,6 +1,6 @@
 """The parts that a posterior is the sum of: their inducing variables, and their q.
 
-A part is a batch of blocks of equal size (:class:`~interdomain.core.blocks.BlockBatch`): the
+A part is a batch of blocks of equal size (:class:`~interdomain.core.family.BlockBatch`): the
 summands of an additive model, or all inducing variables of a stock model as one block. The algebra
 is that of :mod:`interdomain.linalg.variational`.
 """
@@ -20,7 +20,7 @@ from gpflow.base import TensorType
 from gpflow.config import default_jitter
 from gpflow.utilities import triangular
 
-from ..core.blocks import BlockBatch
+from ..core.family import BlockBatch
 from ..devices import pinned
 from ..linalg import Root
 from ..linalg.variational import (

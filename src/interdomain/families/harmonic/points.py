@@ -17,9 +17,8 @@ from ..._arguments import (
     instance,
     integer,
 )
-from ...core.blocks import BlockBatch
 from ...core.clustering import k_means, sample_rows, where_it_lives
-from ...core.family import DecomposedInducingVariables
+from ...core.family import BlockBatch, DecomposedInducingVariables
 from ...core.set_kernel import SetKernel
 from .blocks import HarmonicBlocks, PointsOfComponents
 from .decomposition import HarmonicComponent, HarmonicKernel
