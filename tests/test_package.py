@@ -75,7 +75,8 @@ def test_py_typed_is_part_of_the_package() -> None:
 # No ladder of isinstance over operators or families: each answers for itself (docs: DESIGN). A
 # check of an operator's class belongs into `linalg`; a check of a family's class to the kernels and
 # the inducing variables. Anywhere else a method takes its place. Abstract classes may be asked for
-# everywhere: they are what the families have in common.
+# everywhere: they are what the families have in common. `sampling` has a table of priors, and pairs
+# them with features.
 
 SOURCE = Path(interdomain.__file__).parent
 TREES = {
@@ -113,7 +114,7 @@ def test_no_ladders_over_operators_or_families() -> None:
     operators -= {"LinearOperator"}
     assert "ArcCosine" in families and "FiniteRank" in asked(TREES["core/finite_rank.py"])
     assert {"Diagonal", "LinearOperatorDiag"} <= operators
-    homes = [(families, ("core/", "families/"))]
+    homes = [(families, ("core/", "families/", "sampling/"))]
     homes += [(operators, ("linalg/",))]
     ladders = [
         (file, kind)

@@ -12,7 +12,8 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 import interdomain as idm
-from interdomain.sampling import Draws, PriorSample, prior_sample
+from interdomain.sampling.base import Draws, PriorSample
+from interdomain.sampling.priors import prior_sample
 from interdomain.sampling.waves import Waves
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs

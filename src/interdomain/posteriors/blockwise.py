@@ -55,7 +55,7 @@ class BlockwisePosterior(AbstractPosterior):
     """
 
     @abc.abstractmethod
-    def _groups(self, *, kept: bool = False) -> Sequence[Group]:
+    def groups(self, *, kept: bool = False) -> Sequence[Group]:
         """The latent GPs with their inducing variables and their q.
 
         :param kept: Whether what was kept takes the place of q, of any device, and of all algebra
@@ -79,7 +79,7 @@ class BlockwisePosterior(AbstractPosterior):
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables."""
         kept, values = [], []
-        for group in self._groups():
+        for group in self.groups():
             of_group, tensors = group.keep()
             kept.append((of_group, len(tensors)))
             values += tensors
@@ -90,7 +90,7 @@ class BlockwisePosterior(AbstractPosterior):
     def _conditional_fused(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        parts = [(group.latents, group.parts()) for group in self._groups()]
+        parts = [(group.latents, group.parts()) for group in self.groups()]
         mean, cov = conditional(parts, Xnew, full_cov)
         return outputs_of(self.kernel, mean, cov, full_cov, full_output_cov)
 
@@ -103,7 +103,7 @@ class BlockwisePosterior(AbstractPosterior):
         full_output_cov: bool = False,
     ) -> MeanAndVariance:
         parts, first = [], 0
-        for group, (kept, num_tensors) in zip(self._groups(kept=True), self._kept, strict=True):
+        for group, (kept, num_tensors) in zip(self.groups(kept=True), self._kept, strict=True):
             own = tuple(cache[first : first + num_tensors])
             parts.append((group.latents, group.kept_parts(kept, own)))
             first += num_tensors
@@ -145,7 +145,7 @@ class AdditivePosterior(BlockwisePosterior):
         self._devices = None if devices is None else tuple(devices)
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
-    def _groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
+    def groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
         return additive_groups(
             self.X_data,
             self.kernel,
@@ -193,6 +193,6 @@ class OrthogonalPosterior(BlockwisePosterior):
         self.whiten = whiten
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
-    def _groups(self, *, kept: bool = False) -> Sequence[OrthogonalGroup]:
+    def groups(self, *, kept: bool = False) -> Sequence[OrthogonalGroup]:
         q = None if kept else self.q
         return orthogonal_groups(self.pair, self.kernel, q, whiten=self.whiten)

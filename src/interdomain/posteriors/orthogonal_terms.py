@@ -70,6 +70,18 @@ class Roots(NamedTuple):
     cross: tf.Tensor
     orthogonal: Root
 
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        """With the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or its transpose,
+        for columns ``[M + K, N]``."""
+        u, v = tf.split(columns[None], [self.base.size, self.orthogonal.size], axis=1)
+        if adjoint:
+            v = self.orthogonal.solve(v, adjoint=True)
+            u = self.base.solve(u - tf.matmul(self.cross, v), adjoint=True)
+        else:
+            u = self.base.solve(u)
+            v = self.orthogonal.solve(v - tf.matmul(self.cross, u, transpose_a=True))
+        return tf.concat([u[0], v[0]], axis=0)
+
 
 def _residuals(cross: tf.Tensor, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
     """S_vf, from Kvf."""

@@ -46,7 +46,7 @@ class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
     It keeps the structure of ``Kuu_operator``, also for several outputs.
     """
 
-    def _groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
+    def groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
         q = None if kept else (self.q_mu, self.q_sqrt)
         return joint_groups(self.X_data, self.kernel, q, whiten=self.whiten)
 
@@ -149,21 +149,20 @@ class CollapsedPosterior(StructuredPosterior):
         AbstractPosterior.__init__(self, kernel, inducing_variable, mean_function=mean_function)
         self.whiten = True
         self._optimal_q = optimal_q
-        self._q: Q | None = None
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     @property
     def q_mu(self) -> tf.Tensor:
-        return (self._q or self._optimal_q())[0]
+        return self._optimal_q()[0]
 
     @property
     def q_sqrt(self) -> tf.Tensor:
-        return (self._q or self._optimal_q())[1]
+        return self._optimal_q()[1]
 
-    def _at_optimum(self) -> CollapsedPosterior:
-        """This posterior with q computed once."""
-        copied = copy.copy(self)
-        copied._q = self._optimal_q()
+    def at_optimum(self) -> CollapsedPosterior:
+        """This posterior with the q that is optimal now, computed once."""
+        copied, q = copy.copy(self), self._optimal_q()
+        copied._optimal_q = lambda: q
         return copied
 
     @inherit_check_shapes
@@ -171,10 +170,10 @@ class CollapsedPosterior(StructuredPosterior):
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         fused = StructuredPosterior._conditional_fused
-        return fused(self._at_optimum(), Xnew, full_cov, full_output_cov)
+        return fused(self.at_optimum(), Xnew, full_cov, full_output_cov)
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        optimal = self._at_optimum()
+        optimal = self.at_optimum()
         values = StructuredPosterior._precompute(optimal)
         self._kept = optimal._kept
         return values

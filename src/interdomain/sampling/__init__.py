@@ -1,15 +1,10 @@
-"""Draws functions from posteriors and priors: see :func:`sample_functions`.
+"""Draws functions from posteriors and priors: see :func:`interdomain.sample_functions`.
 
-Each family of kernels registers with :func:`prior_sample` how functions are drawn from its prior,
-as a :class:`PriorSample`, which knows what inducing variables are of such functions: stationary
-kernels in ``waves``, zonal kernels in ``zonal``, those made of others in ``priors``.
-``conditioning`` makes functions of a posterior of them.
+``priors`` has the table that says how functions are drawn from the prior of a kernel: stationary
+kernels in ``waves``, zonal kernels in ``zonal``. Each knows what inducing variables are of its
+functions (``base``), so that ``conditioning`` can make functions of a posterior of them.
 """
 
-from . import waves, zonal
 from .functions import FunctionSamples, sample_functions
-from .priors import Draws, PriorSample, prior_sample
 
-__all__ = ["Draws", "FunctionSamples", "PriorSample", "prior_sample", "sample_functions"]
-
-del waves, zonal
+__all__ = ["FunctionSamples", "sample_functions"]

@@ -16,8 +16,8 @@ from ..core.columns import with_columns
 from ..core.latents import in_order
 from ..linalg.chunks import map_rows
 from ..posteriors.blockwise import as_inputs
+from .base import MOST_ENTRIES, Draws
 from .conditioning import Parts, functions_of
-from .priors import MOST_ENTRIES, Draws
 
 
 class FunctionSamples:
@@ -52,12 +52,12 @@ class FunctionSamples:
     def _of_rows(self, X: tf.Tensor) -> tf.Tensor:
         """``[N, S, P]``."""
         kernel, mean_function, latents = self._parts
-        found = in_order([of.latents for of in latents], [of(X) for of in latents], axis=2)
+        values = in_order([of.latents for of in latents], [of(X) for of in latents], axis=2)
         if isinstance(kernel, LinearCoregionalization):
-            found = tf.matmul(found, tf.convert_to_tensor(kernel.W), transpose_b=True)
+            values = tf.matmul(values, tf.convert_to_tensor(kernel.W), transpose_b=True)
         if mean_function is not None:
-            found += mean_function(X)
-        return tf.transpose(found, [1, 0, 2])
+            values += mean_function(X)
+        return tf.transpose(values, [1, 0, 2])
 
 
 def sample_functions(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, reduce, singledispatch, singledispatchmethod
+from functools import partial, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +23,6 @@ from gpflow.kernels import (
     Matern12,
     Matern32,
     Matern52,
-    Periodic,
     Product,
     RationalQuadratic,
     SquaredExponential,
@@ -41,9 +40,7 @@ from ..families.waves.interval_features import (
     noise_density,
     rate_of,
 )
-from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
-
-Shape: TypeAlias = tuple[int, ...]
+from .base import Draws, PriorSample, as_array, constant, unknown_prior
 
 _MATERNS = (Matern12, Matern32, Matern52)
 
@@ -75,18 +72,22 @@ class Waves(PriorSample):
         values = tf.matmul(cosines, tf.cos(angles)) + tf.matmul(sines, tf.sin(angles))
         return values[:, 0]
 
-    @singledispatchmethod
-    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        return super().project(inducing_variable)
+    @classmethod
+    def of_kernel(cls, kernel: Kernel, draws: Draws) -> Waves:
+        """Random Fourier features, with normal weights."""
+        columns, frequencies, amplitudes = spectrum(kernel, draws)
+        weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
+        weights /= math.sqrt(draws.num_features)
+        return cls(kernel, columns, frequencies, weights[0], weights[1])
 
-    @project.register(VariationalFourierFeatures)
-    def _interval(self, inducing_variable: VariationalFourierFeatures) -> tf.Tensor:
-        """Inner products in the RKHS, of which
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Fourier features of an interval: inner products in the RKHS, of which
         :mod:`interdomain.families.waves.interval_features` has the norm. For
         ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
         units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
         derivatives at the beginning add to it."""
-        if not isinstance(self.kernel, _MATERNS):
+        is_interval = isinstance(inducing_variable, VariationalFourierFeatures)
+        if not (is_interval and isinstance(self.kernel, _MATERNS)):
             return super().project(inducing_variable)
         inducing_variable.validate_kernel(self.kernel)
         rate_as_tensor = rate_of(self.kernel)
@@ -119,7 +120,6 @@ class Waves(PriorSample):
         return constant(inner / as_array(self.kernel.variance))
 
 
-@singledispatch
 def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
     """Frequencies drawn from a spectral density: the columns of X that they belong to, angular
     frequencies ``[S, F, D]``, and amplitudes ``[S, F]``. The mean over the frequencies of
@@ -127,29 +127,43 @@ def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
 
     :raises ValueError: For a kernel whose spectral density is not known.
     """
-    raise_unknown(kernel)
+    if isinstance(kernel, Product):
+        # Frequencies of all factors side by side: cos(a + b) has the mean of cos a cos b where the
+        # signs of the frequencies of each factor are random.
+        factors = [spectrum(part, draws) for part in kernel.kernels]
+        columns, frequencies, amplitudes = zip(*factors, strict=True)
+        signs = (draws.rng.integers(0, 2, size=(*draws.shape, 1)) * 2 - 1 for _ in frequencies)
+        signed = [sign * factor for sign, factor in zip(signs, frequencies, strict=True)]
+        return (
+            lambda X: tf.concat([select(X) for select in columns], axis=-1),
+            np.concatenate(signed, axis=-1),
+            reduce(np.multiply, amplitudes),
+        )
+    if isinstance(kernel, Constant):  # waves in no column at all
+        deviation = np.sqrt(as_array(kernel.variance))
+        return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), deviation
+    ratios: Array | float = 1.0
+    if isinstance(kernel, SpectralComponent):
+        # Normal frequencies about the peak; those about its mirror image have the same cosine.
+        root = np.linalg.cholesky(as_array(kernel.lag_matrix()))
+        spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ root.T
+        frequencies = 2 * np.pi * (spread + as_array(kernel.frequency))
+    elif isinstance(kernel, Stationary):
+        frequencies, ratios = _unit_frequencies(kernel, draws)
+        frequencies = frequencies / as_array(kernel.lengthscales)
+    else:
+        raise unknown_prior(kernel)
+    amplitudes = ratios * np.sqrt(as_array(kernel.variance))
+    return partial(select_columns, kernel), frequencies, amplitudes
 
 
-def prior_sample_waves(kernel: Kernel, draws: Draws) -> PriorSample:
-    """Random Fourier features, with normal weights."""
-    columns, frequencies, amplitudes = spectrum(kernel, draws)
-    weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
-    weights /= math.sqrt(draws.num_features)
-    return Waves(kernel, columns, frequencies, weights[0], weights[1])
+def _unit_frequencies(kernel: Stationary, draws: Draws) -> tuple[Array, Array | float]:
+    """Angular frequencies ``[S, F, D]`` for a lengthscale of one, and the amplitudes ``[S, F]`` of
+    sinusoids whose mean is the kernel of variance one.
 
-
-for _kind in (Stationary, SpectralComponent, Periodic, Constant, Product):
-    prior_sample.register(_kind, prior_sample_waves)
-
-
-def _unit_frequencies(
-    kernel: Stationary, rng: np.random.Generator, shape: Shape, num_columns: int
-) -> tuple[Array, Array | float]:
-    """Angular frequencies ``[*shape, D]`` for a lengthscale of one, and the amplitudes ``[*shape]``
-    of sinusoids whose mean is the kernel of variance one.
-
-    :raises ValueError: For another kernel.
+    :raises ValueError: For a kernel whose spectral density is not known.
     """
+    rng, shape, num_columns = draws.rng, draws.shape, draws.count_columns(kernel)
     if isinstance(kernel, Cosine):
         return np.full((*shape, num_columns), 2 * np.pi), 1.0
     if isinstance(kernel, RationalQuadratic):
@@ -160,7 +174,7 @@ def _unit_frequencies(
     if isinstance(kernel, SquaredExponential):
         return rng.standard_normal((*shape, num_columns)), 1.0
     if not isinstance(kernel, (Exponential, *_MATERNS)):
-        raise_unknown(kernel)
+        raise unknown_prior(kernel)
     # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of twice
     # the lengthscale.
     is_exponential = isinstance(kernel, Exponential)
@@ -175,69 +189,3 @@ def _unit_frequencies(
         return frequencies, np.sqrt(ratios)
     scales = stretch / np.sqrt(rng.chisquare(degrees, size=shape) / degrees)
     return rng.standard_normal((*shape, num_columns)) * scales[..., None], 1.0
-
-
-@spectrum.register(Stationary)
-def spectrum_stationary(kernel: Stationary, draws: Draws) -> Spectrum:
-    """That of lengthscale one, stretched."""
-    number = draws.count_columns(kernel)
-    frequencies, amplitudes = _unit_frequencies(kernel, draws.rng, draws.shape, number)
-    frequencies = frequencies / as_array(kernel.lengthscales)
-    amplitudes = amplitudes * np.sqrt(as_array(kernel.variance))
-    return partial(select_columns, kernel), frequencies, amplitudes
-
-
-@spectrum.register(SpectralComponent)
-def spectrum_of_component(kernel: SpectralComponent, draws: Draws) -> Spectrum:
-    """Normal frequencies about the peak; those about its mirror image have the same cosine."""
-    root = np.linalg.cholesky(as_array(kernel.lag_matrix()))
-    spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ root.T
-    frequencies = 2 * np.pi * (spread + as_array(kernel.frequency))
-    return partial(select_columns, kernel), frequencies, np.sqrt(as_array(kernel.variance))
-
-
-@spectrum.register(Constant)
-def spectrum_constant(kernel: Constant, draws: Draws) -> Spectrum:
-    """Waves in no column at all."""
-    return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), np.sqrt(as_array(kernel.variance))
-
-
-@spectrum.register(Periodic)
-def spectrum_periodic(kernel: Periodic, draws: Draws) -> Spectrum:
-    """That of the base kernel, on circles of radius 1/2: the chords of such a circle are the sines
-    that the periodic kernel is made of.
-
-    :raises ValueError: For a kernel that is not a function of the sum of their squares.
-    """
-    base = kernel.base_kernel
-    number = draws.count_columns(base)
-    if number > 1 and hasattr(base, "K_r"):
-        raise ValueError(
-            f"kernel: Periodic({type(base).__name__}) of {number} columns is a function of the sum "
-            "of sines, not of their squares, and no features of it are known; use a product of "
-            "Periodic kernels of one column each, or a SquaredExponential base kernel."
-        )
-
-    def on_circles(X: tf.Tensor) -> tf.Tensor:
-        angles = 2 * np.pi * select_columns(base, X) / kernel.period
-        radii = 0.5 / base.lengthscales
-        return tf.concat([radii * tf.cos(angles), radii * tf.sin(angles)], axis=-1)
-
-    frequencies, amplitudes = _unit_frequencies(base, draws.rng, draws.shape, 2 * number)
-    return on_circles, frequencies, amplitudes * np.sqrt(as_array(base.variance))
-
-
-@spectrum.register(Product)
-def spectrum_product(kernel: Product, draws: Draws) -> Spectrum:
-    """Frequencies of all factors side by side: ``cos(a + b)`` has the mean of ``cos a cos b`` where
-    the signs of the frequencies of each factor are random."""
-    columns, frequencies, amplitudes = zip(
-        *(spectrum(part, draws) for part in kernel.kernels), strict=True
-    )
-    signs = (draws.rng.integers(0, 2, size=(*draws.shape, 1)) * 2 - 1 for _ in frequencies)
-    signed = [sign * own for sign, own in zip(signs, frequencies, strict=True)]
-    return (
-        lambda X: tf.concat([select(X) for select in columns], axis=-1),
-        np.concatenate(signed, axis=-1),
-        reduce(np.multiply, amplitudes),
-    )

@@ -8,7 +8,6 @@ degrees and with random weights, has a zonal covariance of any eigenvalues.
 from __future__ import annotations
 
 import math
-from functools import singledispatchmethod
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +21,7 @@ from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import num_harmonics
 from ..families.sphere.mathematics.zonal_series import zonal_series_of_each
 from ..families.sphere.on_sphere import inverse_eigenvalues
-from .priors import MOST_ENTRIES, Draws, PriorSample, as_array, constant, prior_sample
+from .base import MOST_ENTRIES, Draws, PriorSample, as_array, constant
 
 _LEFT_OUT = 1e-6
 """The share of the variance that the degrees may leave out."""
@@ -30,7 +29,6 @@ _LEFT_OUT = 1e-6
 _MAX_DEGREE = 128
 
 
-@prior_sample.register(ZonalKernel)
 class Directions(PriorSample):
     """``f(x) = r^p sum_j sum_l c_jl P_l(v_j^T x / r)``, p being the kernel's radial power.
 
@@ -65,11 +63,13 @@ class Directions(PriorSample):
         values = zonal_series_of_each(t, weights[..., None], self._directions.shape[-1])
         return tf.reduce_sum(values, axis=1)
 
-    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        if isinstance(inducing_variable, SphericalHarmonics):
+            return self._harmonics(inducing_variable)
+        if isinstance(inducing_variable, ActivationFeatures):
+            return self._activations(inducing_variable)
         return super().project(inducing_variable)
 
-    @project.register(SphericalHarmonics)
     def _harmonics(self, inducing_variable: SphericalHarmonics) -> tf.Tensor:
         """By the addition theorem ``P_l(v^T x) = sum_m Y_m(v) Y_m(x) / N(d, l)``, and u of
         ``Y_m(x)`` is Kuu's diagonal."""
@@ -94,7 +94,6 @@ class Directions(PriorSample):
             parts.append(tf.transpose(tf.reduce_sum(harmonics * of_each, axis=-1)))
         return tf.concat(parts, axis=0)
 
-    @project.register(ActivationFeatures)
     def _activations(self, inducing_variable: ActivationFeatures) -> tf.Tensor:
         """The inner product of ``P_l(v^T x)`` and the activation in the RKHS,
         ``a_l P_l(v^T z) / (variance lambda_l)``, with the activation's coefficients a_l."""
