@@ -10,45 +10,27 @@ from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 from benchmarks.additive import AdditiveTables
 from benchmarks.airline_scale.benchmark import AirlineScale
-from benchmarks.anisotropic import Anisotropic
 from benchmarks.any_likelihood import AnyLikelihood
-from benchmarks.attack.benchmark import Attack
-from benchmarks.attack_kills.benchmark import AttackKills
-from benchmarks.attack_memory import AttackMemory
 from benchmarks.banana_degree import BananaDegree
 from benchmarks.banana_hmk.benchmark import BananaHmk
-from benchmarks.basis import Basis
-from benchmarks.classification_scale import ClassificationScale
 from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
-from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data_pass import DataPass
 from benchmarks.deep_conv import DeepConv
-from benchmarks.deep_step import DeepStep
 from benchmarks.deep_uci import DeepUci
-from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
-from benchmarks.free_spectrum import FreeSpectrumBenchmark
 from benchmarks.globe import Globe
-from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.hvgp_tables import HvgpTables
 from benchmarks.image_patches import ImagePatches
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
-from benchmarks.many_features import ManyFeatures
 from benchmarks.mnist_conv import MnistConv
-from benchmarks.natural_gradients import NaturalGradients
 from benchmarks.nystrom import Nystrom
-from benchmarks.one_pass import OnePass
-from benchmarks.orthogonal import Orthogonal
 from benchmarks.pareto.benchmark import Pareto
 from benchmarks.rectangles import Rectangles
-from benchmarks.several_outputs import SeveralOutputs
 from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
-from benchmarks.structure import Structure
-from benchmarks.subset_stage import SubsetStage
 from benchmarks.terrain import Terrain
 from benchmarks.transform_mnist.benchmark import TransformMnist
 from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
@@ -58,36 +40,23 @@ from benchmarks.vff_additive.benchmark import VffAdditive
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
     for benchmark in (
-        Basis,
-        HarmonicFeatures,
-        Structure,
-        SeveralOutputs,
         CollapsedStep,
-        DeepStep,
         DeepUci,
-        SubsetStage,
         DataPass,
         Terrain,
-        OnePass,
-        NaturalGradients,
         AnyLikelihood,
-        ManyFeatures,
-        Anisotropic,
         AdditiveTables,
         Pareto,
         UciVish,
         VffAdditive,
-        FreeSpectrumBenchmark,
         HvgpScaling,
         HvgpTables,
         Elevation,
         Globe,
         Nystrom,
         TransformMnist,
-        Orthogonal,
         UciOrthogonal,
         Snelson,
-        ConvCovariances,
         Rectangles,
         MnistConv,
         ColourConv,
@@ -98,18 +67,13 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         BananaHmk,
         Solar,
         AirlineScale,
-        ClassificationScale,
-        Distributed,
         Startup,
-        Attack,
-        AttackKills,
-        AttackMemory,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
     *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
-    *("airline_scale", "free_spectrum", "globe", "image_patches", "hvgp_tables", "banana_degree"),
+    *("airline_scale", "globe", "image_patches", "hvgp_tables", "banana_degree"),
 )
 
 

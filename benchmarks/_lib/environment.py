@@ -19,7 +19,6 @@ PACKAGES = (
     "tensorflow-probability",
     "numpy",
     "scipy",
-    "spherical-harmonics-basis",
     "gpytorch",
     "torch",
 )

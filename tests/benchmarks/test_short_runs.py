@@ -93,7 +93,7 @@ def test_every_benchmark_is_a_command() -> None:
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
 ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
 NO_MODEL_IS_FITTED = (
-    *("airline_scale", "banana_degree", "hvgp_tables", "image_patches", "many_features"),
+    *("airline_scale", "banana_degree", "hvgp_tables", "image_patches"),
     *("pareto", "transform_mnist"),
     pytest.param("kernel_recovery", marks=pytest.mark.slow),  # evaluates its kernels on grids
 )
@@ -115,7 +115,7 @@ def check(record: Any, name: str, line: str) -> None:
 
 
 def test_every_file_is_complete_and_makes_a_table() -> None:
-    assert len(FILES) > 40
+    assert len(FILES) > 20
     for path in FILES:
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             try:

@@ -100,7 +100,7 @@ def fit(
         a schedule of tf_keras) from the number of previous steps to such a number; False for Adam
         alone. By default True without L-BFGS, if q is trainable, each column of Y has one
         latent GP (not the classes of ``Softmax``) and no ``optimizer`` is passed (``python -m
-        benchmarks.natural_gradients --kinds race``, ``python -m benchmarks.pareto``).
+        benchmarks.pareto``).
 
         q is given by the pairs in ``model.variational_parameters``, or by (``model.q_mu``,
         ``model.q_sqrt``), with a full or a diagonal q_sqrt. These are updated whether or not they

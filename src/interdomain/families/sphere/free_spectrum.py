@@ -51,11 +51,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
     >>> bool(finer.elbo() > model.elbo())
     True
 
-    Do not expect much of it. Beside a trained lengthscale of :class:`SphericalMatern52`, on the
-    same sums of five tables at whole degrees up to 2, 3, 4 or 8, the bound rises by at most 0.003
-    nats a row, and the test NLPD changes by -0.001 to +0.003; trained together with the scales of
-    the inputs, by -0.008 to +0.001 (``python -m benchmarks.free_spectrum``). It reads no rows, so
-    it can be tried; what pays is more degrees.
+    Do not expect much of it: on tables it is hardly better than a trained lengthscale of
+    :class:`SphericalMatern52`. It reads no rows, so it can be tried; what pays is more degrees.
 
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
         than zero and less than one. Ratios near one, the limit, train slowly.

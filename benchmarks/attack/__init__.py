@@ -1,1 +1,0 @@
-"""Random models whose covariances, bounds and gradients are checked."""

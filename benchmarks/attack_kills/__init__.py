@@ -1,1 +1,0 @@
-"""Fits that are killed at random moments and have to end with the same bits."""
