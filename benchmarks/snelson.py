@@ -273,11 +273,11 @@ def draw(folder: Path, records: Sequence[Record], data: tuple[Array, Array], X_t
 
 
 def _draw_prediction(axis: Any, data: tuple[Array, Array], X_test: Array, result: Any) -> None:
-    import interdomain as idm
+    from interdomain.diagnostics.variance import VarianceTerms
 
     curves = {name: np.array(values) for name, values in result["curves"].items()}
     mean = curves.pop("mean")
-    deviation = np.sqrt(idm.diagnostics.VarianceTerms(**curves).variance + result["noise_variance"])
+    deviation = np.sqrt(VarianceTerms(**curves).variance + result["noise_variance"])
     x = X_test[:, 0]
     axis.plot(*(values[:, 0] for values in data), "k.", ms=2)
     axis.plot(x, mean, "C0")
@@ -290,14 +290,14 @@ def _draw_prediction(axis: Any, data: tuple[Array, Array], X_test: Array, result
 def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
     import tensorflow as tf
 
-    import interdomain as idm
+    from interdomain.diagnostics.variance import VarianceTerms
 
     columns = {
         name: tf.constant(values, tf.float64)[:, None]
         for name, values in result["curves"].items()
         if name != "mean"
     }
-    idm.plotting.variance_terms(X_test, idm.diagnostics.VarianceTerms(**columns), axis)
+    VarianceTerms(**columns).plot(X_test, axis)
     axis.get_legend().remove()
     among_data = np.abs(X_test[:, 0]) < 1.8
     highest = max(np.max(line.get_ydata()[among_data], initial=0.0) for line in axis.lines)

@@ -67,7 +67,7 @@ kernels = {
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 for axis, (name, kernel) in zip(axes, kernels.items(), strict=True):
     found = idm.diagnostics.spectrum(kernel, "relu", dimension, max_degree=20)
-    idm.plotting.spectrum(found, axis)
+    found.plot(axis)
     axis.set_title(f"{name}, ReLU")
     few = idm.diagnostics.spectrum(kernel, "relu", dimension, MAX_DEGREE)
     print(f"{name}, ReLU: represents {few.represented_share:.1%} of the prior variance at most")
@@ -145,6 +145,6 @@ line[:, bmi] = np.linspace(-3.0, 3.0, 101)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
 for axis, name in zip(axes, (f"{M} units", orthogonal), strict=True):
     terms = idm.diagnostics.variance_terms(models[name], line)
-    idm.plotting.variance_terms(line[:, bmi], terms, axis)
+    terms.plot(line[:, bmi], axis)
     axis.set(title=name, xlabel="body mass index (standardised)", ylabel="variance of f")
 plt.show()

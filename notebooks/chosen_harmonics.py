@@ -104,7 +104,7 @@ left.bar(range(5, num_columns), np.sqrt(weights[5:]), color="0.7", label="noise"
 left.legend()
 left.set(xlabel="column", ylabel="root of the weight variance", xticks=range(0, num_columns, 5))
 left.set_title("what the model found to matter")
-idm.plotting.harmonic_shares(report, ax=right)
+report.plot(right)
 right.set(xlabel="share of the posterior mean (squared terms)", title="where the model is")
 plt.show()
 

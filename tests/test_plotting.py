@@ -24,6 +24,7 @@ from interdomain.kernels import (
     SphericalMatern52,
 )
 from interdomain.models import OrthogonalSVGP
+from interdomain.plotting.maps import on_disc
 from interdomain.tables import Additive, AdditiveFeatures
 
 matplotlib.use("Agg")
@@ -49,9 +50,9 @@ def drawn(ax: Axes) -> dict[str, np.ndarray]:
 
 def test_spectrum() -> None:
     found = diagnostics.spectrum(SphericalMatern52(), "relu", 2, 8)
-    ax = plotting.spectrum(found)
+    ax = found.plot()
     kernel, activation, missing = drawn(ax).values()
-    np.testing.assert_array_equal(kernel, np.stack([found.degrees, found.kernel_roots], axis=1))
+    np.testing.assert_array_equal(kernel, np.stack([np.arange(9), found.kernel_roots], axis=1))
     used = [0, 1, 2, 4, 6, 8]
     expected = np.stack([used, found.activation_coefficients[used]], axis=1)
     np.testing.assert_array_equal(activation, expected)
@@ -65,12 +66,12 @@ def test_harmonic_shares() -> None:
     inputs = np.random.default_rng(1).normal(size=(50, 3))
     harmonics = SphericalHarmonics.for_data(kernel, inputs, 40)
     found = diagnostics.harmonic_shares(harmonics, kernel, inputs, column_names=["a", "b", "c"])
-    ax = plotting.harmonic_shares(found)
+    ax = found.plot()
     widths = np.reshape([bar.get_width() for bar in ax.patches], [len(found.degrees) - 1, -1])
     np.testing.assert_allclose(widths, found.shares.T[1:], rtol=1e-12)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["c, a", "b", "bias"]
     shares = diagnostics.harmonic_shares(SphericalHarmonics(4, [0]), kernel, inputs)
-    assert not plotting.harmonic_shares(shares).patches  # of the constant alone
+    assert not shares.plot().patches  # of the constant alone
 
 
 def test_variance_terms() -> None:
@@ -79,7 +80,7 @@ def test_variance_terms() -> None:
     model.q_sqrt.assign(np.stack([0.3 * np.eye(4), 0.6 * np.eye(4)]))
     model.q_sqrt_orthogonal.assign(np.stack([0.5 * np.eye(3), 0.8 * np.eye(3)]))
     terms = diagnostics.variance_terms(model, X)
-    ax = plotting.variance_terms(X, terms, latent=1)
+    ax = terms.plot(X, latent=1)
     order = np.argsort(X[:, 0])
     expected = [
         terms.prior - terms.explained,
@@ -167,10 +168,10 @@ HEIGHT = np.cos(np.radians(LATITUDE))[:, None] * np.cos(np.radians(LONGITUDE))  
 
 def test_globe() -> None:
     """Seen around once: the grid is cut at the date line; what is north is on the northern disc."""
-    axes = plotting.globe(
+    oval, *discs = plotting.globe(
         LATITUDE, LONGITUDE, HEIGHT, coastline=HEIGHT, title="map", label="height (m)", vmin=-1
     )
-    meshes = [c for c in axes.map.collections if isinstance(c, QuadMesh)]
+    meshes = [c for c in oval.collections if isinstance(c, QuadMesh)]
     assert sum(np.size(mesh.get_array()) for mesh in meshes) == 2 * HEIGHT.size
     for mesh in meshes:
         east, north = np.moveaxis(np.degrees(mesh.get_coordinates()), -1, 0)
@@ -179,14 +180,14 @@ def test_globe() -> None:
         inside = np.diff(east, axis=1)[:-1] > 4.9
         expected = np.cos(np.radians(centre[0])) * np.cos(np.radians(centre[1]))
         np.testing.assert_allclose(np.asarray(mesh.get_array())[inside], expected[inside])
-    for ax, pole in ((axes.north, 1), (axes.south, -1)):
+    for ax, pole in zip(discs, (1, -1), strict=True):
         (mesh,) = (c for c in ax.collections if isinstance(c, QuadMesh))
         assert np.shape(mesh.get_array())[1] == len(LONGITUDE)
         assert abs(np.mean(mesh.get_coordinates()[..., 1])) < 0.05
-        np.testing.assert_allclose(plotting.on_disc(90 * pole, 33.0, pole), 0, atol=1e-15)
-    np.testing.assert_allclose(plotting.on_disc(60.0, 0.0, 1), [0, -2 * np.sin(np.pi / 12)])
-    assert axes.map.get_title() == "map" and axes.map.figure.axes[-1].get_xlabel() == "height (m)"
-    axes.map.figure.canvas.draw()
+        np.testing.assert_allclose(on_disc(90 * pole, 33.0, pole), 0, atol=1e-15)
+    np.testing.assert_allclose(on_disc(60.0, 0.0, 1), [0, -2 * np.sin(np.pi / 12)])
+    assert oval.get_title() == "map" and oval.figure.axes[-1].get_xlabel() == "height (m)"
+    oval.figure.canvas.draw()
 
 
 def test_errors(of_table: tables.Effects) -> None:
@@ -194,7 +195,7 @@ def test_errors(of_table: tables.Effects) -> None:
     terms = diagnostics.variance_terms(model, X)
     places = MIXTURE, PLACES, FREQUENCIES
     for call, message in [
-        (lambda: plotting.variance_terms(X[:5], terms), r"x must be \[N\] .* found shape \(5, 1\)"),
+        (lambda: terms.plot(X[:5]), r"x must be \[N\] .* found shape \(5, 1\)"),
         (
             lambda: tables.plot_effect(of_table, (0, 1, 2)),
             "one or two columns .*, found 'age in years",
@@ -215,7 +216,7 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     found = diagnostics.spectrum(ArcCosine(), "relu", 2, 3)
     with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'interdomain\[plot\]'"):
-        plotting.spectrum(found)
+        found.plot()
 
 
 MIXTURE = HarmonizableMixture(

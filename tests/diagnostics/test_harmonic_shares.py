@@ -10,7 +10,8 @@ from gpflow.covariances import Kuf
 from gpflow.kernels import RBF
 
 from interdomain.covariances import Kuu_operator
-from interdomain.diagnostics import HarmonicShares, harmonic_shares
+from interdomain.diagnostics import harmonic_shares
+from interdomain.diagnostics.harmonics import HarmonicShares
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import ArcCosine, SphericalMatern52
 

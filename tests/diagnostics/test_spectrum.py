@@ -10,7 +10,8 @@ import tensorflow as tf
 from gpflow.covariances import Kuu
 from scipy.special import ive
 
-from interdomain.diagnostics import Spectrum, spectrum
+from interdomain.diagnostics import spectrum
+from interdomain.diagnostics.spectrum import Spectrum
 from interdomain.inducing_variables import ActivationFeatures
 from interdomain.kernels import (
     ArcCosine,

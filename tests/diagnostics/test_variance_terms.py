@@ -11,7 +11,8 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import RBF, Kernel
 
-from interdomain.diagnostics import VarianceTerms, variance_terms
+from interdomain.diagnostics import variance_terms
+from interdomain.diagnostics.variance import VarianceTerms
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from tests.conformance.cases import (
     arc_cosine,

@@ -1,20 +1,11 @@
-"""What features explain of a kernel, of data and of a posterior variance."""
+"""What features explain of a kernel, of data and of a posterior variance; each report has a method
+``plot``."""
 
-from .harmonics import HarmonicShares, harmonic_shares
-from .spectrum import Spectrum, spectrum
-from .variance import (
-    TransformRanking,
-    VarianceTerms,
-    nystrom_trace_error,
-    rank_transforms,
-    variance_terms,
-)
+from .harmonics import harmonic_shares
+from .spectrum import spectrum
+from .variance import nystrom_trace_error, rank_transforms, variance_terms
 
 __all__ = [
-    "HarmonicShares",
-    "Spectrum",
-    "TransformRanking",
-    "VarianceTerms",
     "harmonic_shares",
     "nystrom_trace_error",
     "rank_transforms",

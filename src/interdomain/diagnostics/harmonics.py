@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +25,10 @@ from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import raises_of
+from ..plotting.axes import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +88,29 @@ class HarmonicShares:
             without = [self.coordinates[k] for k in np.flatnonzero(counts == 0)]
             lines += ["", f"none in: {', '.join(without)}"]
         return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a bar for each column: the share of the harmonics with a degree in it, with one
+        colour for each degree.
+
+        :param ax: Where to draw; a new figure by default.
+        """
+        ax = new_axes() if ax is None else ax
+        from matplotlib import colormaps
+
+        # From dark to light, without what is too light on white.
+        colours = colormaps["viridis"](np.linspace(0.0, 0.9, max(self.degrees) + 1))
+        place, start = np.arange(len(self.coordinates)), np.zeros(len(self.coordinates))
+        for degree, shares in zip(self.degrees, self.shares.T, strict=True):
+            if degree > 0:  # the constant has none in any column
+                label = str(degree) if np.any(shares > 0) else None
+                ax.barh(place, shares, left=start, color=colours[degree], label=label)
+                start = start + shares
+        ax.set_yticks(place, self.coordinates)
+        ax.set(xlabel=f"share of {self.of}", ylabel="column with a degree")
+        if len(ax.patches):
+            ax.legend(title="degree", fontsize="small", ncols=1 + len(self.degrees) // 12)
+        return ax
 
 
 @check_shapes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +22,10 @@ from ..families.sphere.mathematics.dimensions import (
     validate_dimension,
     validate_max_degree,
 )
+from ..plotting.axes import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST_REACH = 40
 """Up to this degree at least, and to twice ``max_degree``, the series of the norm is followed."""
@@ -80,14 +85,34 @@ class Spectrum:
     diverging: bool
 
     @property
-    def degrees(self) -> NDArray[np.intp]:
-        """The degrees l."""
-        return np.arange(self.max_degree + 1)
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """In words, what is wrong with the combination; empty if nothing is."""
         return tuple(_warnings(self))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw both spectra (Tiao et al. 2023, Figure 2; ``max_degree`` is 35 there).
+
+        The square roots of the kernel's eigenvalues and the absolute coefficients of the activation
+        at each level, on a logarithmic scale; missing levels are marked.
+
+        :param ax: Where to draw; a new figure by default.
+        """
+        ax = new_axes() if ax is None else ax
+        roots, coefficients = self.kernel_roots, self.activation_coefficients
+        for values, marker, label in (
+            (roots, "o", rf"$\sqrt{{\lambda_\ell}}$ of {self.kernel}"),
+            (coefficients, "s", rf"$|a_\ell|$ of {self.activation}"),
+        ):
+            carried = np.flatnonzero(values)
+            ax.plot(carried, values[carried], marker, ms=4, label=label)
+        if self.missing:
+            missing = list(self.missing)
+            label = f"missing: {self.missing_share:.2g} of the variance"
+            ax.plot(missing, roots[missing], "o", ms=9, mfc="none", mec="C3", label=label)
+        ax.locator_params(axis="x", integer=True)
+        ax.set(xlabel=r"level $\ell$", ylabel="coefficient", yscale="log")
+        ax.legend(fontsize="small")
+        return ax
 
 
 def spectrum(
@@ -175,10 +200,7 @@ def spectrum(
 
 
 def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
-    remedy = (
-        "only kernels on the sphere have a spectrum: pass one of interdomain.kernels.ArcCosine, "
-        "SphericalMatern52, ..."
-    )
+    remedy = "pass one of interdomain.kernels.ArcCosine, SphericalMatern52, ..."
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
     validate_dimension(dimension)
     needed = kernel.lift.dimension(kernel.lift.num_columns(dimension), "dimension")

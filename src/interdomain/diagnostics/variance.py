@@ -4,10 +4,10 @@ terms that a posterior variance is made of."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -28,9 +28,15 @@ from ..families.harmonic.orbit_points import OrbitInducingPoints
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms
+from ..plotting.axes import new_axes
 from ..posteriors.groups import joint_groups
 from ..posteriors.parts import batch_root
 from ..svgp.orthogonal import OrthogonalSVGP
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Transforms = CyclicTransform | Sequence[CyclicTransform] | None
 
 
 @check_shapes(
@@ -57,38 +63,21 @@ def nystrom_trace_error(
     return error
 
 
-@dataclass(frozen=True)
-class TransformRanking:
-    """How well one candidate decomposition explains the kernel on the data.
-
-    :ivar transforms: The candidate; None for inducing points without a decomposition.
-    :ivar num_components: The number T of parts.
-    :ivar num_inducing: The number of variables in all parts.
-    :ivar trace_error: :func:`nystrom_trace_error`, divided by the number of rows.
-    """
-
-    transforms: CyclicTransform | Sequence[CyclicTransform] | None
-    num_components: int
-    num_inducing: int
-    trace_error: float
-
-
 def rank_transforms(
     kernel: Kernel,
-    candidates: Sequence[CyclicTransform | Sequence[CyclicTransform] | None],
+    candidates: Sequence[Transforms],
     X: TensorType,
     *,
     num_inducing: int,
     seed: int = 0,
-) -> list[TransformRanking]:
+) -> list[tuple[Transforms, int, float]]:
     """Rank transformations by how well they suit the data: by their Nystrom error, smallest first.
 
     Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means
     (for a convolutional kernel, of patches, which the transformations act on). A
     transformation that moves the data to places without data wastes its points and ranks low; a
     smaller error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6).
-    Candidates with more parts have more inducing variables: compare ``num_inducing`` of the
-    entries, too.
+    Candidates with more parts have more inducing variables: compare their numbers, too.
 
     :param kernel: The base kernel, with lengthscales of about the right size.
     :param candidates: Transformations, lists of transformations that commute, or None to see what
@@ -96,7 +85,9 @@ def rank_transforms(
     :param X: Inputs ``[N, D]``; all rows are used, and a few thousand are enough.
     :param num_inducing: The number m of points of each part.
     :param seed: The seed of k-means.
-    :return: One entry for each candidate, the smallest error first.
+    :return: For each candidate, the smallest error first: the candidate itself, the number of
+        variables in all of its parts, and :func:`nystrom_trace_error` divided by the number of
+        rows.
     :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
     """
     candidates = items("candidates", candidates, "a list of transformations")
@@ -108,18 +99,17 @@ def rank_transforms(
     for transforms in candidates:
         inducing_variable: InducingVariables
         if transforms is None:
-            summed, count = kernel, 1
+            summed = kernel
             points = k_means(where_it_lives(kernel, X, seed), num_inducing, seed=seed)
             of_sum = OrbitInducingPoints if isinstance(kernel, SetKernel) else InducingPoints
             inducing_variable = of_sum(points)
         else:
             summed = HarmonicKernel(kernel, transforms)
-            count = summed.num_components
             inducing_variable = HarmonicInducingPoints.from_data(summed, X, num_inducing, seed=seed)
         error = float(nystrom_trace_error(summed, inducing_variable, X)) / len(X)
-        size = count * num_inducing
-        ranking.append(TransformRanking(transforms, count, size, error))
-    return sorted(ranking, key=lambda entry: entry.trace_error)
+        size = num_inducing * getattr(summed, "num_components", 1)
+        ranking.append((transforms, size, error))
+    return sorted(ranking, key=lambda entry: entry[-1])
 
 
 class VarianceTerms(NamedTuple):
@@ -147,6 +137,40 @@ class VarianceTerms(NamedTuple):
         # What both sets do not explain is not negative; rounding can make it so.
         unexplained = tf.maximum(self.prior - self.explained - self.orthogonal_explained, 0)
         return unexplained + self.uncertain + self.orthogonal_uncertain
+
+    def plot(self, x: TensorType, ax: Axes | None = None, *, latent: int = 0) -> Axes:
+        """Draw the terms along a line (Tiao et al. 2023, Figure 5).
+
+        Terms that are added are solid, and terms that are subtracted are dashed. Terms of the base
+        are blue, and terms of the orthogonal variables orange. Their sum, the variance, is black.
+
+        :param x: The positions of the points on the line, ``[N]`` or ``[N, 1]``, in any order.
+        :param ax: Where to draw; a new figure by default.
+        :param latent: Which of the latent GPs.
+        :raises ValueError: If there is not one x for each point.
+        """
+        position, count = np.asarray(x, dtype=float), len(self.explained)
+        if position.shape not in ((count,), (count, 1)):
+            raise ValueError(
+                f"x must be [N] or [N, 1] with N = {count}, the number of points of the terms, "
+                f"found shape {position.shape}; pass one coordinate for each point."
+            )
+        ax = new_axes() if ax is None else ax
+        order = np.argsort(position.ravel())
+        along = position.ravel()[order]
+        prior, explained, uncertain, orthogonal_explained, orthogonal_uncertain = (
+            np.asarray(term)[order, latent] for term in self
+        )
+        ax.plot(along, prior - explained, color="darkblue", label=r"$+\,(K_{ff} - Q_{ff})$")
+        ax.plot(along, uncertain, color="cornflowerblue", label="+ uncertainty of u")
+        if np.any(orthogonal_explained):
+            label = r"$-\,S_{fv} S_{vv}^{-1} S_{vf}$"
+            ax.plot(along, orthogonal_explained, "--", color="darkorange", label=label)
+            ax.plot(along, orthogonal_uncertain, color="orange", label="+ uncertainty of v'")
+        ax.plot(along, self.variance.numpy()[order, latent], color="black", label="variance of f")
+        ax.set_ylabel("variance")
+        ax.legend(fontsize="small")
+        return ax
 
 
 @check_shapes(

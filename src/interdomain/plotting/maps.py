@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from gpflow.base import TensorType
@@ -22,20 +22,6 @@ LOWEST_LATITUDE = 60.0
 """Of the discs."""
 
 
-class GlobeAxes(NamedTuple):
-    """The three axes in which :func:`globe` has drawn, to draw more in them.
-
-    :ivar map: The oval, in radians: ``map.plot(np.radians(longitude), np.radians(latitude))``.
-    :ivar north: The disc about the north pole, longitude 0 at the bottom, in the coordinates that
-        :func:`on_disc` returns.
-    :ivar south: The disc about the south pole, longitude 0 at the top.
-    """
-
-    map: Axes
-    north: Axes
-    south: Axes
-
-
 def globe(
     latitude: TensorType,
     longitude: TensorType,
@@ -47,7 +33,7 @@ def globe(
     label: str = "",
     figure: FigureBase | None = None,
     **colours: Any,
-) -> GlobeAxes:
+) -> tuple[Axes, Axes, Axes]:
     """Draw values on a grid of latitudes and longitudes as maps. No file of coastlines is needed.
 
     The oval is a Mollweide projection. It cuts the earth at the date line and distorts the poles,
@@ -64,6 +50,8 @@ def globe(
     :param figure: An empty figure or subfigure to draw in; a new one by default.
     :param colours: Arguments of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and
         ``vmax``.
+    :return: The axes, to draw more in them: the oval, in radians, and the discs about the north
+        pole (longitude 0 at the bottom) and the south pole (at the top).
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
         not increasing or go around more than once, or values are not ``[H, W]``.
     """
@@ -105,16 +93,13 @@ def globe(
     oval.set_title(title)
     bar = figure.colorbar(mesh, ax=[oval, *discs], orientation="horizontal", shrink=0.5, aspect=40)
     bar.set_label(label)
-    return GlobeAxes(oval, *discs)
+    return oval, discs[0], discs[1]
 
 
 def on_disc(latitude: TensorType, longitude: TensorType, pole: int) -> tuple[Array, Array]:
-    """The coordinates of points on the disc about a pole.
+    """The coordinates x and y of points on the disc about a pole, which is at zero.
 
-    :param latitude: In degrees.
-    :param longitude: In degrees, of a shape that broadcasts with that of ``latitude``.
     :param pole: 1 for the north pole, -1 for the south pole.
-    :return: The coordinates x and y; the pole is at zero.
     """
     radius = 2 * np.sin(np.radians(90 - pole * np.asarray(latitude, float)) / 2)
     angle = np.radians(np.asarray(longitude, float))
