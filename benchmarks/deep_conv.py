@@ -140,15 +140,16 @@ def built(
 
     from interdomain import deep
 
-    channels = shape[2] if len(shape) == 3 else 1
-    own = {"num_data": len(X), "seed": seed, "size": num_inducing * (2 if model == "2M" else 1)}
-    mean = deep.convolutional_identity(FIRST, channels, CHANNELS)
-    patch = first_layer(model, X, shape, mean, **own)
-    for _, q_sqrt in patch.variational_parameters:
+    size = num_inducing * (2 if model == "2M" else 1)
+    kernel, q = first_prior(model, X, shape, seed, size)
+    for _, q_sqrt in q.variational_parameters:
         q_sqrt.assign(1e-2 * q_sqrt.numpy())
-    first = deep.ConvolutionalLayer(patch, shape, FIRST, stride=STRIDE)
+    first = deep.ConvolutionalLayer(
+        kernel, q, len(X), "identity", image_shape=shape, patch_shape=FIRST, stride=STRIDE
+    )
     hidden = first.predict(X[:500])[0].numpy()
-    last = last_layer(model, hidden, first.output_image_shape, num_classes, **own)
+    kernel, q = last_prior(model, hidden, first.output_image_shape, num_classes, seed, size)
+    last = deep.Layer(kernel, q, len(X))
     return deep.DeepGP(
         [first, last],
         gpflow.likelihoods.Softmax(num_classes),
@@ -157,42 +158,33 @@ def built(
     )
 
 
-def first_layer(
-    model: str, X: Any, shape: Sequence[int], mean: Any, *, num_data: int, seed: int, size: int
-) -> Any:
-    """A layer on patches: points among those of the images."""
+def first_prior(model: str, X: Any, shape: Sequence[int], seed: int, size: int) -> Any:
+    """Kernel and q on patches: points among those of the images."""
     from gpflow.inducing_variables import InducingPoints
 
     import interdomain as idm
-    from interdomain import deep
 
+    models = idm.models
     base = squared_exponential(X, shape, FIRST)
-    options: dict[str, Any] = {"mean_function": mean, "num_latent_gps": CHANNELS}
+    options: dict[str, Any] = {"num_latent_gps": CHANNELS}
     Z = patches_of(X, shape, FIRST, size, seed)
     if model == "2xM":
         kernel = idm.kernels.HarmonicKernel(base, idm.transforms.Negation())
         points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(kernel, Z)
-        return deep.AdditiveLayer(kernel, points, num_data, **options)
+        return kernel, models.QPerBlock(kernel, points, **options)
     if model == "M+M":
         other = InducingPoints(patches_of(X, shape, FIRST, size, seed + 1))
-        return deep.OrthogonalLayer(base, InducingPoints(Z), other, num_data, **options)
-    return deep.StructuredLayer(base, InducingPoints(Z), num_data, **options)
+        return base, models.OrthogonalQ(base, InducingPoints(Z), other, **options)
+    return base, models.JointQ(base, InducingPoints(Z), **options)
 
 
-def last_layer(
-    model: str,
-    X: Any,
-    shape: Sequence[int],
-    num_classes: int,
-    *,
-    num_data: int,
-    seed: int,
-    size: int,
+def last_prior(
+    model: str, X: Any, shape: Sequence[int], num_classes: int, seed: int, size: int
 ) -> Any:
     """A convolutional GP for each class."""
     import interdomain as idm
-    from interdomain import deep
 
+    models = idm.models
     base = squared_exponential(X, shape, SECOND)
     base.variance.assign(10.0)
     patches = idm.inducing_variables.InducingPatches
@@ -206,11 +198,13 @@ def last_layer(
         blocks = idm.kernels.HarmonicKernel(base, idm.transforms.Negation()).kernels
         kernel = sum_of([convolutional(block) for block in blocks])
         features = idm.inducing_variables.SumInducingVariables([patches(Z) for _ in blocks])
-        return deep.AdditiveLayer(kernel, features, num_data, **options)
+        return kernel, models.QPerBlock(kernel, features, **options)
     if model == "M+M":
         other = patches(patches_of(X, shape, SECOND, size, seed + 1))
-        return deep.OrthogonalLayer(convolutional(base), patches(Z), other, num_data, **options)
-    return deep.StructuredLayer(convolutional(base), patches(Z), num_data, **options)
+        kernel = convolutional(base)
+        return kernel, models.OrthogonalQ(kernel, patches(Z), other, **options)
+    kernel = convolutional(base)
+    return kernel, models.JointQ(kernel, patches(Z), **options)
 
 
 def sum_of(kernels: Sequence[Any]) -> Any:

@@ -1,8 +1,20 @@
-"""Models that GPflow itself does not have."""
+"""Models that GPflow itself does not have, and the q's that they are made of."""
 
 from .regression.structured_sgpr import StructuredSGPR
 from .sites.dual_svgp import DualSVGP
-from .svgp.additive import HVGP, AdditiveSVGP
-from .svgp.orthogonal import OrthogonalSVGP
+from .svgp.additive import HVGP, AdditiveSVGP, QPerBlock
+from .svgp.orthogonal import OrthogonalQ, OrthogonalSVGP
+from .svgp.q import JointQ
+from .svgp.svgp import SVGP
 
-__all__ = ["AdditiveSVGP", "DualSVGP", "HVGP", "OrthogonalSVGP", "StructuredSGPR"]
+__all__ = [
+    "AdditiveSVGP",
+    "DualSVGP",
+    "HVGP",
+    "JointQ",
+    "OrthogonalQ",
+    "OrthogonalSVGP",
+    "QPerBlock",
+    "SVGP",
+    "StructuredSGPR",
+]

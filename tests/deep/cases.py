@@ -18,6 +18,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
 )
 from interdomain.kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern32
+from interdomain.models import JointQ, OrthogonalQ, QPerBlock
 from interdomain.transforms import Rotation
 
 NUM_DATA = 40
@@ -32,12 +33,13 @@ def make_data(num_outputs: int = 1) -> tuple[Any, Any]:
     return X.astype(dtype), Y.astype(dtype)
 
 
-def layer(kind: Any, parts: Callable[[int], tuple[Any, ...]]) -> Make:
-    """Makes layers of a class, from kernel and inducing variables for a number of outputs."""
+def layer(form: Any, parts: Callable[[int], tuple[Any, ...]]) -> Make:
+    """Makes layers with a class of q, from kernel and inducing variables of some outputs."""
 
-    def make(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-        options = {"num_latent_gps": outputs, **options}
-        return kind(*parts(outputs), num_data=NUM_DATA, mean_function=mean, **options)
+    def make(outputs: int, mean: Any = None, *, name: Any = None, **options: Any) -> deep.Layer:
+        kernel, *sets = parts(outputs)
+        q = form(kernel, *sets, num_latent_gps=outputs, **options)
+        return deep.Layer(kernel, q, NUM_DATA, mean, name=name)
 
     return make
 
@@ -62,30 +64,26 @@ def base_and_points(outputs: int) -> tuple[Any, ...]:
     return SphericalMatern32(), SphericalHarmonics(3, [0, 1]), InducingPoints(make_data()[0][:5])
 
 
-harmonics = layer(deep.StructuredLayer, finite_rank)
-wrapped = layer(deep.StructuredLayer, several_outputs)
-points = layer(
-    deep.StructuredLayer, lambda _: (SquaredExponential(), InducingPoints(make_data()[0][:6]))
-)
-activation = layer(
-    deep.ActivationLayer, lambda _: (ArcCosine(), ActivationFeatures.random(2, 5, "relu", 4))
-)
-blocks = layer(deep.AdditiveLayer, rotated)
-orthogonal = layer(deep.OrthogonalLayer, base_and_points)
+harmonics = layer(JointQ, finite_rank)
+wrapped = layer(JointQ, several_outputs)
+points = layer(JointQ, lambda _: (SquaredExponential(), InducingPoints(make_data()[0][:6])))
+activation = layer(JointQ, lambda _: (ArcCosine(), ActivationFeatures.random(2, 5, "relu", 4)))
+blocks = layer(QPerBlock, rotated)
+orthogonal = layer(OrthogonalQ, base_and_points)
 
 
-def convolutional(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+def convolutional(outputs: int, mean: Any = None) -> deep.ConvolutionalLayer:
     """Patches of one pixel of an image of two: 2 outputs at each place would be 4, so one."""
     assert outputs % 2 == 0
-    patches = deep.StructuredLayer(
-        SquaredExponential(),
-        InducingPoints(make_data()[0][:4, :1]),
+    kernel, points = SquaredExponential(), InducingPoints(make_data()[0][:4, :1])
+    return deep.ConvolutionalLayer(
+        kernel,
+        JointQ(kernel, points, num_latent_gps=outputs // 2),
         NUM_DATA,
-        deep.convolutional_identity((1, 1), 1, outputs // 2),
-        num_latent_gps=outputs // 2,
-        **options,
+        "identity",
+        image_shape=(2, 1),
+        patch_shape=(1, 1),
     )
-    return deep.ConvolutionalLayer(patches, (2, 1), (1, 1))
 
 
 LAYERS: dict[str, Make] = {
@@ -96,7 +94,7 @@ LAYERS: dict[str, Make] = {
     "blocks": blocks,
     "orthogonal": orthogonal,
 }
-"""With a mean function of their own. (A convolution has that of its layer on patches.)"""
+"""With a mean function of their own. (A convolution has the identity.)"""
 
 
 def randomise(model: Any, seed: int = 0, scale: float = 0.3) -> None:
@@ -118,6 +116,6 @@ def stacked(*makes: Make, **options: Any) -> deep.DeepGP:
     return deep.DeepGP([*hidden, makes[-1](1)], gpflow.likelihoods.Gaussian(0.1), **options)
 
 
-def each_class(**options: Any) -> deep.DeepGP:
-    """A layer of each class but the one for activations, which is a StructuredLayer."""
+def each_kind(**options: Any) -> deep.DeepGP:
+    """A layer of each q, and a convolution."""
     return stacked(harmonics, orthogonal, convolutional, blocks, **options)

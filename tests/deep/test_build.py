@@ -34,7 +34,9 @@ def assert_parts(model: deep.DeepGP, widths: list[int]) -> None:
     assert np.all(np.isfinite(model.predict_f(X[:5])[0]))
 
 
-@pytest.mark.parametrize("features", deep.FEATURES)
+@pytest.mark.parametrize(
+    "features", ["harmonics", "activation", "points", "harmonic_points", "orthogonal"]
+)
 def test_parts(features: str) -> None:
     model = deep.build(X, widths=[2, 1], features=features, num_inducing=12, num_data=500)
     assert_parts(model, [2, 1])

@@ -15,7 +15,8 @@ from scipy.special import eval_gegenbauer
 
 from interdomain import deep
 from interdomain.inducing_variables import ActivationFeatures, HarmonicInducingPoints
-from interdomain.kernels import ArcCosine, HarmonicKernel
+from interdomain.kernels import ArcCosine, FiniteRank, HarmonicKernel
+from interdomain.models import JointQ, QPerBlock
 from interdomain.transforms import Negation
 
 from .cases import NUM_DATA, make_data, randomise
@@ -26,15 +27,20 @@ IMAGES = rng.normal(size=(3, 40))
 Z = rng.normal(size=(6, 12))
 
 
-def patch_layer(kind: str, outputs: int = 3) -> deep.Layer:
-    mean = deep.convolutional_identity((3, 2), 2, outputs)
-    kernel = SquaredExponential(lengthscales=2.0)
-    options: dict[str, Any] = {"num_latent_gps": outputs}
-    if kind == "points":
-        return deep.StructuredLayer(kernel, InducingPoints(Z), NUM_DATA, mean, **options)
-    harmonic = HarmonicKernel(kernel, Negation())
-    points = HarmonicInducingPoints.for_kernel(harmonic, Z)
-    return deep.AdditiveLayer(harmonic, points, NUM_DATA, mean, **options)
+def layers(
+    form: type, outputs: int = 3, **options: Any
+) -> tuple[deep.ConvolutionalLayer, deep.Layer]:
+    """A layer of images, and the layer of patches of the same kernel and q."""
+    kernel: Any = SquaredExponential(lengthscales=2.0)
+    points: Any = InducingPoints(Z)
+    if form is QPerBlock:
+        kernel = HarmonicKernel(kernel, Negation())
+        points = HarmonicInducingPoints.for_kernel(kernel, Z)
+    q = form(kernel, points, num_latent_gps=outputs)
+    shapes = {"image_shape": SHAPE, "patch_shape": (3, 2)}
+    layer = deep.ConvolutionalLayer(kernel, q, NUM_DATA, "identity", **shapes, **options)
+    randomise(layer)
+    return layer, deep.Layer(kernel, q, NUM_DATA, layer.mean_function)
 
 
 def patches(image: Any, stride: int, padding: str) -> list[Any]:
@@ -52,17 +58,15 @@ def patches(image: Any, stride: int, padding: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "stride", "padding", "shape"),
+    ("form", "stride", "padding", "shape"),
     [
-        ("points", 1, "VALID", (3, 3, 3)),
-        ("blocks", 2, "VALID", (2, 2, 3)),
-        ("points", 1, "SAME", SHAPE),
+        (JointQ, 1, "VALID", (3, 3, 3)),
+        (QPerBlock, 2, "VALID", (2, 2, 3)),
+        (JointQ, 1, "SAME", SHAPE),
     ],
 )
-def test_every_patch_by_itself(kind: str, stride: int, padding: Any, shape: Any) -> None:
-    inner = patch_layer(kind, shape[2])
-    randomise(inner)
-    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2), stride=stride, padding=padding)
+def test_every_patch_by_itself(form: type, stride: int, padding: Any, shape: Any) -> None:
+    layer, inner = layers(form, shape[2], stride=stride, padding=padding)
     assert layer.output_image_shape == shape and layer.output_dim == np.prod(shape)
     found = layer.predict(IMAGES)
     marginals = layer.marginals_and_kl(IMAGES)
@@ -76,9 +80,7 @@ def test_every_patch_by_itself(kind: str, stride: int, padding: Any, shape: Any)
 
 
 def test_covariances_between_images() -> None:
-    inner = patch_layer("points")
-    randomise(inner)
-    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2))
+    layer, inner = layers(JointQ)
     mean, cov = layer.predict(IMAGES, full_cov=True)
     np.testing.assert_allclose(mean, layer.predict(IMAGES)[0], rtol=1e-9)
     assert cov.shape == (27, 3, 3)
@@ -94,28 +96,25 @@ def test_covariances_between_images() -> None:
 
 def test_it_begins_as_the_identity() -> None:
     """The mean of the prior is the image without its border; channels come round."""
-    inner = patch_layer("points")
-    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2))
+    layer, _ = layers(JointQ)
+    layer.q_mu.assign(0 * layer.q_mu)
     mean = np.reshape(layer.predict(IMAGES)[0], [3, 3, 3, 3])
     images = IMAGES.reshape([3, *SHAPE])
     np.testing.assert_allclose(mean, images[:, 1:4, 1:4][..., [0, 1, 0]])
 
 
 def test_wrong_shapes_are_named() -> None:
-    inner = patch_layer("points")
-    with pytest.raises(ValueError, match="patch_layer must take patches of 18 columns, found"):
-        deep.ConvolutionalLayer(inner, SHAPE, (3, 3))
-    with pytest.raises(ValueError, match="patch_layer must be a layer of interdomain.deep"):
-        deep.ConvolutionalLayer(gpflow.kernels.RBF(), SHAPE, (3, 2))  # type: ignore[arg-type]
-    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2), name="images")
+    layer, _ = layers(JointQ, name="images")
+    with pytest.raises(ValueError, match="patch_shape must make patches of 12 columns, .* of 18;"):
+        deep.ConvolutionalLayer(
+            layer.kernel, layer.q, NUM_DATA, image_shape=SHAPE, patch_shape=(3, 3)
+        )
     model = deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
     with pytest.raises(ValueError, match=r"f_layers\[0\] \(images\): image_shape must have .* 41,"):
         model.check_input_dim(41)
-    with pytest.raises(ValueError, match="patch_shape must be two positive integers"):
-        deep.convolutional_identity((3,), 1, 1)
 
 
-# The mean of a layer of activation features is a dense layer of tf_keras.
+# Activation features.
 
 
 def relu_up_to(degree: int, dimension: int) -> Any:
@@ -141,12 +140,12 @@ def arc_cosine() -> ArcCosine:
     return ArcCosine(weight_variances=[1.0, 0.5, 2.0], variance=1.5, bias_variance=0.7)
 
 
-def make_layer(outputs: int, max_degree: int, **options: Any) -> deep.ActivationLayer:
+def make_layer(outputs: int, max_degree: int, finite_rank: bool = False, **form: Any) -> deep.Layer:
     units = ActivationFeatures.random(3, 9, "relu", max_degree)
     mean = gpflow.mean_functions.Constant(np.arange(1.0, 1 + outputs))
-    return deep.ActivationLayer(
-        arc_cosine(), units, NUM_DATA, mean, num_latent_gps=outputs, **options
-    )
+    kernel = FiniteRank(arc_cosine(), units) if finite_rank else arc_cosine()
+    q = JointQ(kernel, units, num_latent_gps=outputs, **form)
+    return deep.Layer(kernel, q, NUM_DATA, mean)
 
 
 @pytest.mark.parametrize("options", [{}, {"whiten": False}, {"finite_rank": True}])

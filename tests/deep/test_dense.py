@@ -18,6 +18,7 @@ from gpflow.kernels import SharedIndependent
 from interdomain import deep
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
+from interdomain.models import JointQ, QPerBlock
 from tests.conformance.dense_twin import DenseTwin
 from tests.posteriors.graph_ops import count_ops
 
@@ -50,7 +51,7 @@ class Dense(gpflux.layers.GPLayer):
             verbose=False,
         )
         self.q_mu, self.q_sqrt = layer.variational_parameters[0]
-        if isinstance(layer, deep.AdditiveLayer):
+        if isinstance(layer.q, QPerBlock):
             self.q_mu = tf.concat(layer.q_mu, axis=0)
             self.q_sqrt = tf.linalg.LinearOperatorBlockDiag(
                 [tf.linalg.LinearOperatorFullMatrix(root) for root in layer.q_sqrt]
@@ -68,7 +69,7 @@ def bounds(model: deep.DeepGP) -> tuple[Any, Any]:
     with tf.GradientTape() as tape:
         own = model.elbo(data)
     gradients = tape.gradient(own, variables)
-    noise = model._draws.normal(0, [1, NUM_DATA, 2])[0]
+    noise = model._numbers(0, [1, NUM_DATA, 2])[0]
     with tf.GradientTape() as tape:
         layers = [Dense(layer, noise) for layer in model.f_layers]
         dense = gpflux.models.DeepGP(layers, model.likelihood).elbo(data)
@@ -97,7 +98,7 @@ def test_the_bound_of_gpflux_is_the_same() -> None:
     """Layers inside of GPflux's model, with the draws of ours."""
     model = stacked(convolutional, orthogonal)
     randomise(model)
-    noise = model._draws.normal(0, [1, NUM_DATA, 2])[0]
+    noise = model._numbers(0, [1, NUM_DATA, 2])[0]
     with pytest.MonkeyPatch.context() as patched:
         numbers = iter([noise, 0.0])  # the last layer is drawn as well, for nothing
         patched.setattr(
@@ -113,7 +114,8 @@ def test_harmonics_factorise_nothing() -> None:
     first, second = (
         harmonics(2, gpflow.mean_functions.Identity(), q_diag=q_diag) for q_diag in (False, True)
     )
-    last = deep.StructuredLayer(SphericalMatern32(), SphericalHarmonics(3, [0, 1, 2]), NUM_DATA)
+    kernel = SphericalMatern32()
+    last = deep.Layer(kernel, JointQ(kernel, SphericalHarmonics(3, [0, 1, 2])), NUM_DATA)
     model = deep.DeepGP([first, second, last], gpflow.likelihoods.Gaussian())
 
     @tf.function(autograph=False)

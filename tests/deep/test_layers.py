@@ -23,15 +23,15 @@ from interdomain.inducing_variables import (
     VariationalFourierFeatures,
 )
 from interdomain.kernels import Periodized, SphericalMatern32
+from interdomain.models import JointQ, QPerBlock
 from interdomain.tables import Additive, AdditiveFeatures
 from tests.conformance.helpers import assert_refused
 
 from .cases import (
-    LAYERS,
     NUM_DATA,
     blocks,
     convolutional,
-    each_class,
+    each_kind,
     harmonics,
     make_data,
     orthogonal,
@@ -85,7 +85,7 @@ def test_saved(tmp_path: Path) -> None:
 
 def test_unknown_shapes() -> None:
     """A graph of any number of rows and columns says what eager calls say."""
-    model = each_class()
+    model = each_kind()
     randomise(model)
     X, Y = make_data()
     spec = tf.TensorSpec([None, None], gpflow.default_float())
@@ -103,7 +103,7 @@ def test_unknown_shapes() -> None:
 
 def test_float32() -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
-        model = each_class()
+        model = each_kind()
         data = make_data()
         assert all(v.dtype == tf.float32 for v in model.trainable_variables)
         with tf.GradientTape() as tape:
@@ -120,7 +120,7 @@ def test_mixed_outputs() -> None:
     """A coregionalised hidden layer: three outputs of two latent GPs."""
     W = np.random.default_rng(0).normal(size=(3, 2))
     kernel = LinearCoregionalization([SphericalMatern32(), SphericalMatern32()], W)
-    layer = deep.StructuredLayer(kernel, SphericalHarmonics(3, [0, 1]), NUM_DATA)
+    layer = deep.Layer(kernel, JointQ(kernel, SphericalHarmonics(3, [0, 1])), NUM_DATA)
     assert (layer.num_latent_gps, layer.output_dim, layer.input_dim) == (2, 3, 2)
     for part in (*layer.marginals_and_kl(make_data()[0])[:2], *layer.predict(make_data()[0])):
         assert part.shape == (NUM_DATA, 3)
@@ -129,12 +129,15 @@ def test_mixed_outputs() -> None:
 def test_samples_of_a_layer() -> None:
     """A layer called by itself: a distribution that becomes samples, and no gradient that is not
     finite where nothing is left to chance."""
-    layer = LAYERS["harmonics"](2, gpflow.mean_functions.Identity(), num_samples=5)
     X, _ = make_data()
-    assert tf.convert_to_tensor(layer(X)).shape == (5, NUM_DATA, 2)
-    joint = LAYERS["harmonics"](2, gpflow.mean_functions.Identity(), full_cov=True)
-    assert tf.convert_to_tensor(joint(X)).shape == (NUM_DATA, 2)
-    certain = LAYERS["harmonics"](1)
+    made = harmonics(2)
+    for options, shape in (
+        ({"num_samples": 5}, (5, NUM_DATA, 2)),
+        ({"full_cov": True}, (NUM_DATA, 2)),
+    ):
+        layer = deep.Layer(made.kernel, made.q, NUM_DATA, **options)
+        assert tf.convert_to_tensor(layer(X)).shape == shape
+    certain = harmonics(1)
     certain.q_sqrt.assign(np.zeros(certain.q_sqrt.shape))
     with tf.GradientTape() as tape:
         value = tf.reduce_sum(tf.convert_to_tensor(certain(X)))
@@ -181,24 +184,25 @@ def globe() -> tuple[Any, ...]:
 def test_hidden_outputs_that_cannot_be_seen() -> None:
     """As the first layer they see the data; as the second they would see anything."""
     hidden = harmonics(2, gpflow.mean_functions.Identity())
-    for kind, parts, message in (
-        (deep.StructuredLayer, waves, "the box .* of BoxFourierFeatures, which they leave"),
-        (
-            deep.AdditiveLayer,
-            intervals,
-            "interval .* of VariationalFourierFeatures, which they ",
-        ),
-        (deep.StructuredLayer, effects, "ranges of the columns of AdditiveFeatures, which they le"),
-        (deep.StructuredLayer, globe, "unit|length"),
+    for form, parts, message in (
+        (JointQ, waves, "the box .* of BoxFourierFeatures, which they leave"),
+        (QPerBlock, intervals, "interval .* of VariationalFourierFeatures, which they "),
+        (JointQ, effects, "ranges of the columns of AdditiveFeatures, which they le"),
+        (JointQ, globe, "unit|length"),
     ):
-        layer = kind(*parts(), NUM_DATA, name="last")
+        kernel, features = parts()
+        layer = deep.Layer(kernel, form(kernel, features), NUM_DATA, name="last")
         deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
         with pytest.raises(ValueError, match=rf"f_layers\[1\] \(last\): .*({message})"):
             deep.DeepGP([hidden, layer], gpflow.likelihoods.Gaussian())
 
 
 def test_what_does_not_fit() -> None:
-    make, identity = deep.StructuredLayer, gpflow.mean_functions.Identity()
+    identity = gpflow.mean_functions.Identity()
+
+    def make(kernel: Any, features: Any, number: int, name: Any = None) -> deep.Layer:
+        return deep.Layer(kernel, JointQ(kernel, features), number, name=name)
+
     narrow, last = harmonics(1, name="narrow"), points(1, name="last")
     wide, four = SquaredExponential(lengthscales=np.ones(3)), InducingPoints(X[:4])
     zonal, likelihood = SphericalHarmonics(3, [0, 1]), gpflow.likelihoods.Gaussian()
@@ -213,9 +217,11 @@ def test_what_does_not_fit() -> None:
                 "^first: mean_function must return 3 columns, .* found 2",
             ),
             (lambda: harmonics(0), "num_latent_gps must be"),
-            (lambda: make(Matern32(), zonal, 10, name="a"), "^a: .*SphericalHarmonics.*Matern32"),
+            (
+                lambda: deep.DeepGP([make(Matern32(), zonal, 40, name="a")] * 2, likelihood),
+                r"f_layers\[1\] \(a\): .*SphericalHarmonics.*Matern32",
+            ),
             (lambda: make(Matern32(), four, 0), "num_data must be"),
-            (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
             (
                 lambda: deep.DeepGP([narrow, last], likelihood),
                 r"f_layers\[1\] \(last\) must take the 1 outputs of .*narrow",

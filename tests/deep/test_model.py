@@ -16,6 +16,7 @@ from scipy.stats import norm
 
 from interdomain import deep, training
 from interdomain.deep.draws import spread_draws
+from interdomain.models import JointQ
 
 from .cases import NUM_DATA, convolutional, harmonics, make_data, points, randomise, stacked
 
@@ -24,12 +25,9 @@ from .cases import NUM_DATA, convolutional, harmonics, make_data, points, random
 def narrow() -> deep.DeepGP:
     """One hidden output, over which an integral is taken."""
     hidden = points(1)
-    last = deep.StructuredLayer(
-        gpflow.kernels.SquaredExponential(),
-        InducingPoints(np.linspace(-2, 2, 5)[:, None]),
-        NUM_DATA,
-        gpflow.mean_functions.Constant([0.3]),
-    )
+    kernel = gpflow.kernels.SquaredExponential()
+    q = JointQ(kernel, InducingPoints(np.linspace(-2, 2, 5)[:, None]))
+    last = deep.Layer(kernel, q, NUM_DATA, gpflow.mean_functions.Constant([0.3]))
     model = deep.DeepGP([hidden, last], gpflow.likelihoods.Gaussian(0.1), num_samples=100)
     randomise(model)
     return model
@@ -110,7 +108,7 @@ def test_classes() -> None:
 
 def _hidden(model: deep.DeepGP, X: Any, num_samples: int) -> Any:
     flat, _ = model._last_inputs(
-        tf.constant(X), lambda layer, *_: spread_draws([2], num_samples, 0)[layer]
+        tf.constant(X), lambda layer, _: spread_draws([2], num_samples, 0)[layer]
     )
     return np.reshape(flat, [num_samples, len(X), 2])
 
@@ -239,6 +237,6 @@ def test_a_convolution_draws_one_function_of_patches() -> None:
     tf.random.set_seed(2)
     of_images = layer.sample()
     tf.random.set_seed(2)
-    of_pixels = layer.patch_layer.sample()
+    of_pixels = deep.Layer(layer.kernel, layer.q, NUM_DATA, layer.mean_function).sample()
     expected = np.concatenate([of_pixels(images[:, [0]]), of_pixels(images[:, [1]])], axis=1)
     np.testing.assert_allclose(of_images(images), expected, rtol=1e-9)

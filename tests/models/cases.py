@@ -26,8 +26,7 @@ from interdomain.kernels import (
     HarmonizableMixture,
     SphericalMatern32,
 )
-from interdomain.models import AdditiveSVGP
-from interdomain.svgp.one_pass import OnePassSVGP
+from interdomain.models import SVGP, AdditiveSVGP
 from interdomain.transforms import Negation, Rotation
 from tests.conformance.dense_twin import DenseTwin, Oracle
 from tests.conformance.helpers import assert_close, assert_same_objective, random_q
@@ -211,7 +210,7 @@ class BlockSVGP(Oracle):
 
     def __init__(
         self,
-        model: OnePassSVGP,
+        model: SVGP,
         inducing_variable: InducingVariables,
         q: Callable[[], Sequence[tuple[Any, Any]]],
     ) -> None:
@@ -250,7 +249,7 @@ def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> BlockSVGP:
     return BlockSVGP(model, twin, lambda: model.variational_parameters)
 
 
-def assert_same_bound(model: OnePassSVGP, joint: BlockSVGP, data: tuple) -> None:
+def assert_same_bound(model: SVGP, joint: BlockSVGP, data: tuple) -> None:
     """The same elbo and gradients."""
     assert_same_objective(
         lambda: model.elbo(data), lambda: joint.elbo(data), model.trainable_variables
@@ -258,7 +257,7 @@ def assert_same_bound(model: OnePassSVGP, joint: BlockSVGP, data: tuple) -> None
 
 
 def mean_field_optimum(
-    model: OnePassSVGP, inducing_variable: InducingVariables, sizes: Sequence[int], data: tuple
+    model: SVGP, inducing_variable: InducingVariables, sizes: Sequence[int], data: tuple
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Means and covariances of the q's for a Gaussian likelihood, not whitened.
 
@@ -279,7 +278,7 @@ def mean_field_optimum(
     return [mean[b] for b in blocks], [np.linalg.inv(precision[b, b]) for b in blocks]
 
 
-def assert_same_predictions(model: OnePassSVGP, joint: BlockSVGP, X: np.ndarray) -> None:
+def assert_same_predictions(model: SVGP, joint: BlockSVGP, X: np.ndarray) -> None:
     """The same KL divergence and predictions, marginal and joint, from a cache and without one."""
     assert_close(model.prior_kl(), joint.prior_kl())
     posterior = model.posterior()

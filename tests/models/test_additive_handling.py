@@ -37,8 +37,8 @@ def test_each_parameter_is_shown_once(capsys) -> None:  # noqa: ANN001
     parameters = parameter_dict(model)
     assert max(Counter(id(p) for p in parameters.values()).values()) == 1
     assert len(parameters) == len(model.parameters)
-    names = {f".{q}[{t}]" for q in ("q_mu", "q_sqrt") for t in range(3)}
-    assert {path for path in parameters if path.startswith(".q_")} == names
+    names = {f".q.{q}[{t}]" for q in ("q_mu", "q_sqrt") for t in range(3)}
+    assert {path for path in parameters if path.startswith(".q.q_")} == names
     gpflow.utilities.print_summary(model, fmt="plain")
     lines = capsys.readouterr().out.splitlines()  # values take several
     shown = [line.split()[0] for line in lines if line.startswith("AdditiveSVGP.")]

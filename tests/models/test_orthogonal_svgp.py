@@ -223,7 +223,7 @@ def test_optima(data: tuple) -> None:
     elbos = {}
     for variant in ("odvgp", "solve"):
         model = at_optimum(variant, data)
-        q = [p for name, p in vars(model).items() if name.startswith("q_") and p is not None]
+        q = [p for name, p in vars(model.q).items() if name.startswith("q_") and p is not None]
         variables = [parameter.unconstrained_variable for parameter in q]
         assert len(variables) == (4 if variant == "solve" else 3)
         elbos[variant], gradients = value_and_gradients(lambda m=model: m.elbo(data), variables)

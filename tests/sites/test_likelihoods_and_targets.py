@@ -198,8 +198,8 @@ def orthogonal(likelihood: Any, latents: int) -> Any:
 
 
 def deep(likelihood: Any, latents: int) -> Any:
-    layer = idm.deep.StructuredLayer(num_data=N, num_latent_gps=latents, **parts())
-    layer.q_sqrt.assign(tf.eye(len(Z), batch_shape=[latents], dtype=tf.float64))
+    q = idm.models.JointQ(num_latent_gps=latents, **parts())
+    layer = idm.deep.Layer(parts()["kernel"], q, N)
     return idm.deep.DeepGP([layer], likelihood)
 
 

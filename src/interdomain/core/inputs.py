@@ -6,7 +6,7 @@ compute depends on it. In most cases, an inducing variable and its kernel determ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gpflow
@@ -49,14 +49,17 @@ def check_inputs(model: Any, num_columns: int) -> None:
     kernel = getattr(model, "kernel", None)
     if not isinstance(kernel, gpflow.kernels.Kernel):
         return
+    names = ("inducing_variable", "orthogonal_inducing_variable")
+    sets = {name: part for name in names if (part := getattr(model, name, None)) is not None}
+    check_parts(kernel, sets or {"kernel": kernel}, num_columns)
+
+
+def check_parts(
+    kernel: Kernel, parts: Mapping[str, InducingVariables | Kernel], num_columns: int
+) -> None:
+    """As :func:`check_inputs`, for a kernel and inducing variables by their names."""
     row = tf.ones([1, num_columns], gpflow.default_float())
-    names = [
-        name
-        for name in ("inducing_variable", "orthogonal_inducing_variable")
-        if isinstance(getattr(model, name, None), gpflow.inducing_variables.InducingVariables)
-    ]
-    for name in names or ["kernel"]:
-        part = getattr(model, name)
+    for name, part in parts.items():
         try:
             if part is kernel:
                 kernel(row)

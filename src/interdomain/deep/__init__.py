@@ -10,6 +10,7 @@ It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
     mean, variance = model.predict_y(Xnew, num_samples=64)
 
 The layers can be used in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own can.
+This annex imports the rest of the library by its public names.
 """
 
 try:
@@ -20,24 +21,11 @@ except ImportError as error:
         "pip install 'interdomain[deep]'."
     ) from error
 
-from .build import FEATURES, build, identity_or_principal
-from .convolutional import ConvolutionalLayer, convolutional_identity
+from .build import build
+from .convolutional import ConvolutionalLayer
 from .layer import Layer
 from .model import DeepGP
-from .structured import ActivationLayer, AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 del gpflux
 
-__all__ = [
-    "ActivationLayer",
-    "AdditiveLayer",
-    "ConvolutionalLayer",
-    "DeepGP",
-    "FEATURES",
-    "Layer",
-    "OrthogonalLayer",
-    "StructuredLayer",
-    "build",
-    "convolutional_identity",
-    "identity_or_principal",
-]
+__all__ = ["ConvolutionalLayer", "DeepGP", "Layer", "build"]

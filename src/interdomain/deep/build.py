@@ -20,24 +20,18 @@ from gpflow.mean_functions import Identity, Linear, MeanFunction
 
 from .._arguments import Array, as_integers, choice, filled_matrix, instance, integer
 from ..core.clustering import k_means
-from ..core.finite_rank import FiniteRank
-from ..families.harmonic.decomposition import HarmonicKernel
-from ..families.harmonic.points import HarmonicInducingPoints
-from ..families.harmonic.transforms.euclidean import Negation
-from ..families.sphere.activation_features import ActivationFeatures
-from ..families.sphere.arc_cosine import ArcCosine
-from ..families.sphere.harmonics import SphericalHarmonics
-from ..families.sphere.mathematics.dimensions import num_harmonics
-from ..families.sphere.stationary import SphericalMatern52
+from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
+from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
+from ..models import JointQ, OrthogonalQ, QPerBlock
+from ..sphere import num_harmonics
+from ..transforms import Negation
 from .layer import Layer
 from .model import DeepGP
-from .structured import ActivationLayer, AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 KernelOf: TypeAlias = Callable[[int], Kernel]
 
-Maker: TypeAlias = Callable[[Kernel, Array, int, int], Callable[..., Layer]]
-"""A function of a kernel, rows, the number of inducing variables and a seed, which returns a layer
-that only lacks its options."""
+Parts: TypeAlias = "tuple[Kernel, Callable[..., JointQ | QPerBlock]]"
+"""A prior, and what makes its q when it is given the options."""
 
 _DEGREES = 8
 """The least ``max_degree`` of activation features."""
@@ -52,12 +46,13 @@ _NOISE = 0.1
 _ROWS = 10_000
 
 
-def _harmonics(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+def _harmonics(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
     harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
-    return partial(StructuredLayer, FiniteRank(kernel, harmonics), harmonics)
+    prior = FiniteRank(kernel, harmonics)
+    return prior, partial(JointQ, prior, harmonics)
 
 
-def _activation(kernel: Any, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+def _activation(kernel: Any, X: Array, num_inducing: int, seed: int) -> Parts:
     dimension = X.shape[1] + 1
     degree, count = 0, 0
     while degree < _DEGREES or count < _UNITS * num_inducing:
@@ -65,41 +60,39 @@ def _activation(kernel: Any, X: Array, num_inducing: int, seed: int) -> Callable
         if kernel.has_degree(dimension, degree):
             count += num_harmonics(dimension, degree)
     units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
-    return partial(ActivationLayer, kernel, units, finite_rank=True)
+    prior = FiniteRank(kernel, units)
+    return prior, partial(JointQ, prior, units)
 
 
-def _points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
-    points = InducingPoints(k_means(X, num_inducing, seed=seed))
-    return partial(StructuredLayer, kernel, points)
+def _points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
+    return kernel, partial(JointQ, kernel, InducingPoints(k_means(X, num_inducing, seed=seed)))
 
 
-def _harmonic_points(
-    kernel: Kernel, X: Array, num_inducing: int, seed: int
-) -> Callable[..., Layer]:
+def _harmonic_points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
     harmonic = HarmonicKernel(kernel, Negation(centre=X.mean(axis=0)))
     size = max(num_inducing // harmonic.num_components, 1)
     points = HarmonicInducingPoints.from_data(harmonic, X, size, fold=True, seed=seed)
-    return partial(AdditiveLayer, harmonic, points)
+    return harmonic, partial(QPerBlock, harmonic, points)
 
 
-def _orthogonal(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+def _orthogonal(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
     base = max(num_inducing // 2, 1)
     harmonics = SphericalHarmonics.for_data(kernel, X, base)
     points = InducingPoints(k_means(X, max(num_inducing - base, 1), seed=seed))
-    return partial(OrthogonalLayer, kernel, harmonics, points)
+    return kernel, partial(OrthogonalQ, kernel, harmonics, points)
 
 
-_MAKERS: Mapping[str, tuple[Maker, KernelOf]] = {
-    "harmonics": (_harmonics, lambda d: SphericalMatern52(weight_variances=np.ones(d))),
+_ZONAL: KernelOf = lambda d: SphericalMatern52(weight_variances=np.ones(d))  # noqa: E731
+
+_MAKERS: Mapping[str, tuple[Callable[[Any, Array, int, int], Parts], KernelOf]] = {
+    "harmonics": (_harmonics, _ZONAL),
     "activation": (_activation, lambda d: ArcCosine(weight_variances=np.ones(d))),
     "points": (_points, lambda d: SquaredExponential(lengthscales=np.full(d, np.sqrt(d)))),
     "harmonic_points": (_harmonic_points, lambda d: SquaredExponential(lengthscales=np.sqrt(d))),
-    "orthogonal": (_orthogonal, lambda d: SphericalMatern52(weight_variances=np.ones(d))),
+    "orthogonal": (_orthogonal, _ZONAL),
 }
-"""By name: the function that makes the layer, and the default kernel of d columns."""
-
-FEATURES = tuple(_MAKERS)
-"""The names that :func:`build` takes for ``features``."""
+"""By name: a function of a kernel, rows, the number of inducing variables and a seed; and the
+default kernel of d columns."""
 
 
 def build(
@@ -117,12 +110,12 @@ def build(
 ) -> DeepGP:
     """Build a deep GP for standardised data, ready to be trained.
 
-    Inner layers start close to their mean functions, which pass the inputs on: the identity,
-    principal components, or the inputs and zeros (:func:`identity_or_principal`; Salimbeni &
-    Deisenroth 2017). Their q starts with a small covariance. The features of each layer are chosen
-    for the rows of X as these mean functions pass them on; harmonics and activation features cover
-    hidden outputs wherever training moves them. The last layer has a zero mean function, and its q
-    starts at the prior.
+    Inner layers start close to their mean functions, which pass the inputs on: the identity, the
+    first principal components if there are fewer outputs than inputs, or the inputs and columns of
+    zeros if there are more (Salimbeni & Deisenroth 2017, section 4). Their q starts with a small
+    covariance. The features of each layer are chosen for the rows of X as these mean functions pass
+    them on; harmonics and activation features cover hidden outputs wherever training moves them.
+    The last layer has a zero mean function, and its q starts at the prior.
 
     :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
@@ -154,7 +147,7 @@ def build(
     sizes = as_integers("widths", widths, remedy)
     if not sizes or min(sizes) < 1:
         raise ValueError(f"widths must be positive integers, found {widths!r}; {remedy}.")
-    make, default_kernel = _MAKERS[choice("features", features, FEATURES)]
+    make, default_kernel = _MAKERS[choice("features", features, tuple(_MAKERS))]
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
     integer("num_inducing", num_inducing, at_least=1)
@@ -162,35 +155,20 @@ def build(
     instance("kernel", kernel, Callable, "a function of the number of columns")
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
-        mean = None if index == len(sizes) - 1 else identity_or_principal(rows, width)
-        layer = make(kernel(rows.shape[1]), rows, num_inducing, seed)(
-            num_data=count if num_data is None else num_data,
-            mean_function=mean,
-            num_latent_gps=width,
-            q_diag=q_diag,
-            name=f"layer_{index}",
-        )
+        mean = None if index == len(sizes) - 1 else _identity_or_principal(rows, width)
+        prior, make_q = make(kernel(rows.shape[1]), rows, num_inducing, seed)
+        q = make_q(num_latent_gps=width, q_diag=q_diag)
+        layers.append(Layer(prior, q, num_data or count, mean, name=f"layer_{index}"))
         if mean is not None:
-            for _, q_sqrt in layer.variational_parameters:
+            for _, q_sqrt in q.variational_parameters:
                 q_sqrt.assign(_INNER_SCALE * q_sqrt.numpy())
             rows = np.asarray(mean(rows))
-        layers.append(layer)
     return DeepGP(layers, likelihood, seed=seed, **options)
 
 
-def identity_or_principal(X: Array, width: int) -> MeanFunction:
-    """The mean function of a hidden layer (Salimbeni & Deisenroth 2017, section 4), not trainable.
-
-    It is the identity if the layer has as many outputs as inputs. If it has fewer, it returns the
-    first principal components of the centred inputs. If it has more, it appends columns of zeros to
-    the inputs.
-
-    :param X: The inputs ``[N, D]`` of the layer.
-    :param width: The number of outputs.
-    :raises ValueError: If X is not a finite matrix, or ``width`` < 1.
-    """
-    rows = filled_matrix("X", X, "[N, D]")
-    width = integer("width", width, at_least=1)
+def _identity_or_principal(rows: Array, width: int) -> MeanFunction:
+    """The mean function of a hidden layer, not trainable: of rows ``[N, D]`` to ``width``
+    columns."""
     columns = rows.shape[1]
     if width == columns:
         return Identity()

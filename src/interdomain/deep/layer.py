@@ -1,8 +1,9 @@
-"""The base class of all layers of deep GPs, with everything except their q's."""
+"""A GP with any q as a layer of GPflux."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import gpflow
@@ -10,122 +11,121 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.base import MeanAndVariance, TensorType
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 from gpflow.mean_functions import MeanFunction, Zero
-from gpflow.posteriors import PrecomputeCacheType
 from gpflux.layers.gp_layer import GPLayer
 from gpflux.sampling.sample import Sample
 
-from .._arguments import Array, instance, integer
+from .._arguments import instance, integer
 from .._tracing import unconverted
-from ..core.domains import boxed_parts, boxes
-from ..core.finite_rank import Kuu_operator
-from ..core.inputs import (
-    check_inputs,
-    num_columns_of_latents,
-    validate_inducing_variable,
-    validate_mean_function,
-)
-from ..core.latents import latent_gps
-from ..families.scaled_parts import validate_rows
+from ..models import JointQ, QPerBlock
 from ..sampling import sample_functions
-from ..svgp.initial_q import WithQ
-from ..svgp.one_pass import number_of_latent_gps
 
 _NUM_FEATURES = 1_000
 """The number of features of each function of the prior."""
 
-_FAR = 1e3
-"""Hidden outputs may be anywhere; here, for example."""
 
+class Layer(GPLayer):
+    """A GP with inducing variables of this library, or inducing points, as a layer of a deep GP.
 
-class Layer(WithQ, GPLayer):
-    """A GP with inducing variables of this library, as a layer of GPflux and tf_keras.
+    It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu. With
+    :class:`~interdomain.inducing_variables.SphericalHarmonics` nothing is factorised. Harmonics and
+    activation features suit hidden layers, because they cover hidden outputs anywhere: they need no
+    box. A layer is to its q what an SVGP is:
 
-    It is used like ``gpflux.layers.GPLayer``. A call returns a distribution, which becomes a sample
-    where a tensor is needed. In training, a call also adds the layer's share of the KL divergence
-    to the losses. The posterior and the KL divergence make use of the structure of Kuu. All weights
-    are tracked by tf_keras and by ``tf.train.Checkpoint``.
+    - with a :class:`~interdomain.models.JointQ` it is a layer like GPflux's own. Of activation
+      features its posterior mean is what a neural network with one hidden layer computes (Dutordoir
+      et al. 2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias, r the radius by
+      which it is divided to lift it to the sphere, directions Z and the truncated activation sigma,
+      ``mean(x) = r^p W^T sigma(Z x~ / r)`` with ``W = Kuu^{-1} E[u]``;
+    - with a :class:`~interdomain.models.QPerBlock` and a
+      :class:`~interdomain.kernels.HarmonicKernel` it is a layer of harmonic variational blocks (Sun
+      et al. 2021, section 4.2);
+    - with an :class:`~interdomain.models.OrthogonalQ` (Shi et al. 2020; Tiao et al. 2023, eqs.
+      8-12) points recover what harmonics or activation features leave out of the kernel.
 
+    A prior of finite rank (:class:`~interdomain.kernels.FiniteRank`) is a Bayesian output layer of
+    these features: inner layers pass on no variance that the features do not explain.
+
+    A call returns a distribution, which becomes a sample where a tensor is needed. In training, a
+    call also adds the layer's share of the KL divergence to the losses. All weights are tracked by
+    tf_keras and by ``tf.train.Checkpoint``.
+
+    >>> import gpflow, gpflux, numpy as np, interdomain as idm
+    >>> from interdomain import deep
+    >>> def layer(outputs, mean_function=None):
+    ...     kernel = idm.kernels.SphericalMatern52()
+    ...     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
+    ...     prior = idm.kernels.FiniteRank(kernel, harmonics)
+    ...     q = idm.models.JointQ(prior, harmonics, num_latent_gps=outputs)
+    ...     return deep.Layer(prior, q, num_data=100, mean_function=mean_function)
+    >>> layers = [layer(2, gpflow.mean_functions.Identity()), layer(1)]
+    >>> model = gpflux.models.DeepGP(layers, gpflow.likelihoods.Gaussian())
+    >>> model.predict_f(np.zeros([5, 2]))[0].shape
+    TensorShape([5, 1])
+
+    :param kernel: The kernel that q was made for.
+    :param q: A q of :mod:`interdomain.models`. Inner layers train from a q_sqrt near zero.
+    :param num_data: The number of rows of the data set.
+    :param mean_function: Added to the outputs; zero by default. (The default of a GPLayer is the
+        identity.)
+    :param num_samples: The number of samples that are drawn when the layer's distribution becomes a
+        tensor, along a new first axis; None for a single sample without that axis.
+    :param full_cov: Whether samples are joint over the rows.
+    :param full_output_cov: Whether samples are joint over the outputs; not both.
+    :param name: The name that tf_keras and error messages show.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar output_dim: The number P of output columns: L, unless the kernel mixes latent GPs.
+    :raises ValueError: If the kernel, the inducing variables and the mean function do not fit each
+        other; the message has the name of the layer.
     """
-
-    output_dim: int
 
     def __init__(
         self,
         kernel: Kernel,
-        inducing_variable: InducingVariables,
+        q: JointQ | QPerBlock,
         num_data: int,
         mean_function: MeanFunction | None = None,
         *,
-        num_latent_gps: int | None = None,
-        whiten: bool = True,
         num_samples: int | None = None,
         full_cov: bool = False,
         full_output_cov: bool = False,
         name: str | None = None,
-        **q: Any,
     ) -> None:
-        instance("kernel", kernel, Kernel, "a GPflow kernel")
-        validate_inducing_variable("inducing_variable", inducing_variable)
-        validate_mean_function(mean_function)
-        num_latent_gps = number_of_latent_gps(kernel, num_latent_gps)
-        self._begin(num_data, num_samples, name, full_cov, full_output_cov)
-        self.kernel = kernel
-        self.inducing_variable = inducing_variable
-        self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
-        self.whiten = whiten
-        self.num_latent_gps = num_latent_gps
-        mixes = isinstance(kernel, LinearCoregionalization)
-        self.output_dim = int(kernel.W.shape[0]) if mixes else num_latent_gps
-        self._check_parts()
-        self._make_q(**q)
-
-    def _begin(
-        self,
-        num_data: int,
-        num_samples: int | None,
-        name: str | None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-    ) -> None:
-        """What GPflux and tf_keras need of a layer. The constructor of ``GPLayer`` itself makes one
-        q, of a full covariance, for points."""
-        num_data = integer("num_data", num_data, at_least=1)
-        if num_samples is not None:
-            num_samples = integer("num_samples", num_samples, at_least=1)
-        if full_cov and full_output_cov:
-            raise ValueError(
-                "full_cov, full_output_cov: found True for both, which GPflux cannot sample; pass "
-                "one of them."
-            )
+        remedy = "pass for example JointQ(kernel, inducing_variable)"
+        instance("q", q, (JointQ, QPerBlock), "a q of interdomain.models", remedy)
+        # The constructor of GPLayer itself makes one q, of a full covariance, for points.
         super(GPLayer, self).__init__(
             make_distribution_fn=self._make_distribution_fn,
             convert_to_tensor_fn=self._convert_to_tensor_fn,
             dtype=gpflow.default_float(),
             name=name,
         )
-        self.num_data = num_data
+        self.kernel, self.q = kernel, q
+        self.num_data = integer("num_data", num_data, at_least=1)
+        self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
         self.num_samples = num_samples
-        self.full_cov, self.full_output_cov = full_cov, full_output_cov
-        self.verbose = False
+        self.full_cov, self.full_output_cov, self.verbose = full_cov, full_output_cov, False
+        self.num_latent_gps = q.num_latent_gps
+        self.output_dim = self._num_outputs = num_outputs(kernel, q)
+        try:
+            if self.input_dim is not None:
+                self.check_input_dim(self.input_dim)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from error
+
+    inducing_variable = property(attrgetter("q.inducing_variable"), doc="That of q.")
+    q_mu = property(attrgetter("q.q_mu"), doc="The mean of q; a list of those of several q's.")
+    q_sqrt = property(attrgetter("q.q_sqrt"), doc="The root of the covariance of q, likewise.")
+    whiten = property(attrgetter("q.whiten"), doc="Whether q is over the whitened variables.")
+    variational_parameters = property(
+        attrgetter("q.variational_parameters"), doc="The pairs for ``NaturalGradient.minimize``."
+    )
 
     @property
     def input_dim(self) -> int | None:
-        """The number of columns of the inputs; None if kernel and inducing variable do not
-        determine it."""
-        return self._input_dim_of(self.inducing_variable)
-
-    def _input_dim_of(self, inducing_variable: InducingVariables) -> int | None:
-        return num_columns_of_latents(latent_gps(self.kernel, inducing_variable))
-
-    @property
-    def layer_of_inputs(self) -> Layer | None:
-        """The layer whose kernel acts on the columns of the inputs; None if there is none."""
-        return self
+        """The number of columns of the inputs; None if nothing determines it."""
+        return self.q.input_dim(self.kernel)
 
     @unconverted
     def predict(
@@ -135,9 +135,20 @@ class Layer(WithQ, GPLayer):
 
         :param inputs: ``[batch..., N, D]``.
         """
-        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
-        found: MeanAndVariance = posterior.fused_predict_f(inputs, full_cov, full_output_cov)
-        return found
+        posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
+        moments: MeanAndVariance = posterior.fused_predict_f(inputs, full_cov, full_output_cov)
+        return moments
+
+    @unconverted
+    def prior_kl(self) -> tf.Tensor:
+        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        return self.q.prior_kl(self.kernel)
+
+    @unconverted
+    def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of the outputs, ``[N, P]`` each, at inputs ``[N, D]``, and the KL
+        divergence of all q's, with a single factorisation of each Kuu."""
+        return self.q.marginals_and_kl(self.kernel, inputs, self.mean_function)
 
     def sample(self) -> Sample:
         """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
@@ -151,26 +162,9 @@ class Layer(WithQ, GPLayer):
             be drawn.
         """
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
-        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         functions = sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES)
         return Function(lambda X: functions(X)[0])
-
-    @unconverted
-    def call(self, inputs: TensorType, *args: Any, **kwargs: Any) -> Any:
-        """The distribution of the outputs. In training the KL divergence minus the log density of
-        priors, divided by ``num_data``, is added to the losses."""
-        outputs = super(GPLayer, self).call(inputs, *args, **kwargs)
-        loss = tf.zeros([], gpflow.default_float())
-        if kwargs.get("training"):
-            densities = [
-                module.log_prior_density()
-                for module in self.submodules
-                if isinstance(module, gpflow.Parameter) and module.trainable
-            ]
-            loss = (self.prior_kl() - sum(densities)) / self.num_data
-        self.add_loss(loss)
-        self.add_metric(loss, name=f"{self.name}_prior_kl", aggregation="mean")
-        return outputs
 
     def _make_distribution_fn(self, previous_layer_outputs: TensorType) -> Any:
         if self.full_cov or self.full_output_cov:
@@ -180,11 +174,11 @@ class Layer(WithQ, GPLayer):
 
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the layer takes inputs with so many columns."""
-        check_inputs(self, num_columns)
+        self.q.check_inputs(self.kernel, num_columns)
         mean = self.mean_function(tf.ones([1, num_columns], gpflow.default_float()))
-        if mean.shape[-1] not in (1, self.output_dim):
+        if mean.shape[-1] not in (1, self._num_outputs):
             raise ValueError(
-                f"mean_function must return {self.output_dim} columns, as many as the layer has "
+                f"mean_function must return {self._num_outputs} columns, as many as the layer has "
                 f"outputs, found {mean.shape[-1]} for inputs of {num_columns}; pass "
                 "gpflow.mean_functions.Linear with a matrix of that shape."
             )
@@ -194,29 +188,17 @@ class Layer(WithQ, GPLayer):
 
         :raises ValueError: If it does not accept all inputs with this number of columns.
         """
-        for latents in latent_gps(self.kernel, self.inducing_variable):
-            pair = latents.inducing_variables[0], latents.kernel
-            ends = [str(box) for box in boxes(*pair, num_columns)]
-            blocks = [block for block, _ in boxed_parts(*pair)]
-            ends += [end for block in blocks if (end := getattr(block, "clipped_to", None))]
-            if ends:
-                raise ValueError(
-                    f"inducing_variable must see all of the outputs of the layer before, found "
-                    f"{ends[0]}, which they leave; pass features without a box, such as "
-                    "SphericalHarmonics."
-                )
-            rows: Array = np.full([1, num_columns], _FAR)
-            validate_rows("inputs", latents.kernel, rows)
+        self.q.check_unbounded_inputs(self.kernel, num_columns)
+        self.check_input_dim(num_columns)
 
-    def _check_parts(self) -> None:
-        try:
-            if self.input_dim is not None:
-                self.check_input_dim(self.input_dim)
-            else:  # at least they are of one family
-                for latents in latent_gps(self.kernel, self.inducing_variable):
-                    Kuu_operator(latents.inducing_variables[0], latents.kernel)
-        except (ValueError, NotImplementedError) as error:
-            raise ValueError(f"{self.name}: {error}") from error
+
+def num_outputs(kernel: Kernel, q: JointQ | QPerBlock) -> int:
+    """The number of outputs for a row of inputs."""
+    return (
+        int(kernel.W.shape[0])
+        if isinstance(kernel, LinearCoregionalization)
+        else int(q.num_latent_gps)
+    )
 
 
 class Function(Sample):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +18,9 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 from .._arguments import instance, integer, items
 from .._tracing import unconverted
-from ..svgp.initial_q import Pair
-from .draws import StepDraws, spread_draws
+from .convolutional import ConvolutionalLayer
+from .draws import spread_draws
 from .layer import Layer, deviations
-
-Noise = Callable[[int, "tf.Tensor | int", int], tf.Tensor]
-"""Standard normal numbers ``[S, N or 1, P]`` of a layer, for N rows and P outputs."""
 
 
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
@@ -87,13 +85,13 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
             "num_prediction_samples", num_prediction_samples, at_least=1
         )
         self.seed = seed
-        self._draws = StepDraws(seed)
+        self._step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
 
     @property
     def likelihood(self) -> Likelihood:
         """The likelihood of the likelihood layer."""
-        found: Likelihood = self.likelihood_layer.likelihood
-        return found
+        likelihood: Likelihood = self.likelihood_layer.likelihood
+        return likelihood
 
     @property
     def num_latent_gps(self) -> int:
@@ -103,22 +101,21 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     @property
     def layer_of_inputs(self) -> Layer | None:
         """The layer whose kernel acts on the columns of X; None if they are pixels."""
-        found: Layer | None = self.f_layers[0].layer_of_inputs
-        return found
+        first: Layer = self.f_layers[0]
+        return None if isinstance(first, ConvolutionalLayer) else first
 
     @property
-    def variational_parameters(self) -> list[Pair]:
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
         """The pairs (q_mu, q_sqrt) of the last layer, for natural gradients.
 
         Given the hidden layers, the bound of the last layer is that of a single-layer GP, which
         natural gradients suit. The q's of hidden layers are left to the other optimizer."""
-        pairs: list[Pair] = self.f_layers[-1].variational_parameters
-        return pairs
+        return list(self.f_layers[-1].variational_parameters)
 
     def set_step(self, step: int) -> None:
         """Choose the draws of the bound by the number of the step. It is called by
         :func:`interdomain.fit`."""
-        self._draws.step.assign(step)
+        self._step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the first layer takes inputs with so many columns."""
@@ -137,17 +134,23 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         X, Y = data
         X = _as_inputs(X)
         samples = self.num_samples if len(self.f_layers) > 1 else 1
-
-        def noise(layer: int, num_rows: tf.Tensor | int, width: int) -> tf.Tensor:
-            return self._draws.normal(layer, [samples, num_rows, width])
-
-        inputs, kls = self._last_inputs(X, noise)
+        inputs, kls = self._last_inputs(
+            X, lambda layer, width: self._numbers(layer, [samples, tf.shape(X)[0], width])
+        )
         mean, variance, kl = self.f_layers[-1].marginals_and_kl(inputs)
         expectations = self.likelihood.variational_expectations(
             _repeated(X, samples), mean, variance, _repeated(tf.convert_to_tensor(Y), samples)
         )
         scale = self.num_data / tf.cast(samples * tf.shape(X)[0], kl.dtype)
         return tf.reduce_sum(expectations) * scale - tf.add_n([*kls, kl])
+
+    def _numbers(self, layer: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+        """Standard normal numbers for the bound, which depend on the seed and the step alone. So a
+        fit that is resumed draws what it would have drawn, and all evaluations of the loss in one
+        step draw the same."""
+        step = tf.cast(self._step, tf.int32)
+        seed = tf.random.experimental.stateless_fold_in(tf.constant([self.seed, layer]), step)
+        return tf.random.stateless_normal(shape, seed, dtype=gpflow.default_float())
 
     @unconverted
     def predict_f(
@@ -166,7 +169,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         :raises NotImplementedError: If a covariance is asked for.
         """
         _without_covariances(full_cov, full_output_cov)
-        return _moments(*self._mixture(Xnew, num_samples))
+        _, mean, variance, samples = self._mixture(Xnew, num_samples)
+        return _moments(mean, variance, samples)
 
     def predict_y(
         self,
@@ -182,10 +186,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         :raises NotImplementedError: For covariances.
         """
         _without_covariances(full_cov, full_output_cov)
-        mean, variance = self._mixture(Xnew, num_samples)
-        samples, rows = mean.shape[0], _repeated(_as_inputs(Xnew), mean.shape[0])
-        of_y = self.likelihood.predict_mean_and_var(rows, _flat(mean), _flat(variance))
-        return _moments(*(_per_sample(part, samples) for part in of_y))
+        X, mean, variance, samples = self._mixture(Xnew, num_samples)
+        return _moments(*self.likelihood.predict_mean_and_var(X, mean, variance), samples)
 
     def predict_log_density(
         self,
@@ -201,15 +203,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         :raises NotImplementedError: For covariances.
         """
         _without_covariances(full_cov, full_output_cov)
-        X, Y = data
-        mean, variance = self._mixture(X, num_samples)
-        samples = mean.shape[0]
-        densities = self.likelihood.predict_log_density(
-            _repeated(_as_inputs(X), samples),
-            _flat(mean),
-            _flat(variance),
-            _repeated(tf.convert_to_tensor(Y), samples),
-        )
+        X, mean, variance, samples = self._mixture(data[0], num_samples)
+        Y = _repeated(tf.convert_to_tensor(data[1]), samples)
+        densities = self.likelihood.predict_log_density(X, mean, variance, Y)
         by_sample = tf.reshape(densities, [samples, -1])
         return tf.reduce_logsumexp(by_sample, axis=0) - np.log(samples)
 
@@ -242,33 +238,42 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         return values[0] if num_samples is None else values
 
     @unconverted
-    def _mixture(self, Xnew: InputData, num_samples: int | None) -> MeanAndVariance:
-        """Mean and variance of f for each sample of the hidden layers, ``[S, N, P]``."""
+    def _mixture(
+        self, Xnew: InputData, num_samples: int | None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, int]:
+        """Rows ``[S N, D]``, those of one sample of the hidden layers after those of the sample
+        before, with the mean and variance of f at each ``[S N, P]``; and S."""
         samples = self.num_prediction_samples
         if num_samples is not None:
             samples = integer("num_samples", num_samples, at_least=1)
-        if len(self.f_layers) == 1:
-            samples = 1
         widths = [layer.output_dim for layer in self.f_layers[:-1]]
-        draws = spread_draws(widths, samples, self.seed) if widths else []
-        inputs, _ = self._last_inputs(_as_inputs(Xnew), lambda layer, *_: draws[layer])
-        mean, variance = self.f_layers[-1].predict(inputs)
-        return _per_sample(mean, samples), _per_sample(variance, samples)
+        if not widths:
+            samples = 1
+        draws = spread_draws(widths, samples, self.seed)
+        X = _as_inputs(Xnew)
+        inputs, _ = self._last_inputs(X, lambda layer, _: draws[layer])
+        return _repeated(X, samples), *self.f_layers[-1].predict(inputs), samples
 
     @unconverted
-    def _last_inputs(self, X: tf.Tensor, noise: Noise) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    def _last_inputs(
+        self, X: tf.Tensor, numbers_of: Callable[[int, int], tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after those of the
         sample before, and the KL divergences of the layers before it. The first layer, whose inputs
-        are the same for all samples, is computed once."""
-        inputs, num_rows = X, tf.shape(X)[0]
+        are the same for all samples, is computed once.
+
+        :param numbers_of: A function of a layer's index and its number P of outputs, which returns
+            standard normal numbers ``[S, N or 1, P]``.
+        """
+        inputs = X
         kls: list[tf.Tensor] = []
         for index, layer in enumerate(self.f_layers[:-1]):
             mean, variance, kl = layer.marginals_and_kl(inputs)
-            numbers = noise(index, num_rows, layer.output_dim)
-            samples = numbers.shape[0]
+            numbers = numbers_of(index, layer.output_dim)
             if index > 0:
-                mean, variance = _per_sample(mean, samples), _per_sample(variance, samples)
-            inputs = _flat(mean + deviations(variance) * numbers)
+                mean, variance = (_per_sample(part, numbers.shape[0]) for part in (mean, variance))
+            values = mean + deviations(variance) * numbers
+            inputs = tf.reshape(values, [-1, layer.output_dim])
             kls.append(kl)
         return inputs, kls
 
@@ -278,8 +283,7 @@ def _check_chain(layers: Sequence[Any]) -> None:
     for index, layer in enumerate(layers):
         remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
         instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
-    for index, layer in enumerate(layers[1:], start=1):
-        before = layers[index - 1]
+    for index, (before, layer) in enumerate(itertools.pairwise(layers), start=1):
         width = before.output_dim
         if layer.input_dim not in (None, width):
             raise ValueError(
@@ -288,9 +292,7 @@ def _check_chain(layers: Sequence[Any]) -> None:
                 f"columns; build it for {width}, or the layer before with num_latent_gps="
                 f"{layer.input_dim}."
             )
-
         _named(index, layer, layer.check_hidden_inputs, width)
-        _named(index, layer, layer.check_input_dim, width)
 
 
 def _named(index: int, layer: Layer, check: Callable[[int], None], num_columns: int) -> None:
@@ -312,11 +314,6 @@ def _without_covariances(full_cov: bool, full_output_cov: bool) -> None:
         )
 
 
-@check_shapes("values: [S, N, P]", "return: [R, P]")
-def _flat(values: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(values, [-1, values.shape[-1]])
-
-
 @check_shapes("values: [R, P]", "return: [S, N, P]")
 def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:
     return tf.reshape(values, [num_samples, -1, values.shape[-1]])
@@ -327,9 +324,10 @@ def _repeated(values: tf.Tensor, num_samples: int) -> tf.Tensor:
     return values if num_samples == 1 else tf.tile(values, [num_samples, 1])
 
 
-@check_shapes("mean: [S, N, P]", "variance: [S, N, P]", "return[0]: [N, P]", "return[1]: [N, P]")
-def _moments(mean: tf.Tensor, variance: tf.Tensor) -> MeanAndVariance:
-    """Those of the mixture."""
+@check_shapes("mean: [R, P]", "variance: [R, P]", "return[0]: [N, P]", "return[1]: [N, P]")
+def _moments(mean: tf.Tensor, variance: tf.Tensor, num_samples: int) -> MeanAndVariance:
+    """The moments of the mixture of the samples."""
+    mean, variance = _per_sample(mean, num_samples), _per_sample(variance, num_samples)
     middle = tf.reduce_mean(mean, axis=0)
     spread = tf.reduce_mean(tf.square(mean - middle), axis=0)
     return middle, tf.reduce_mean(variance, axis=0) + spread

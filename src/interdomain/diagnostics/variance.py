@@ -193,7 +193,7 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     :raises ValueError: If the model is another one, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):
-        (split,) = model._groups
+        (split,) = model.q.groups(model.kernel)
         base, orthogonal = split.parts()[0].terms_of_sets(X)
         of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:

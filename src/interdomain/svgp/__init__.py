@@ -1,3 +1,3 @@
-"""SVGP with one q, a q per block, each on a device of its own (HVGP), or orthogonal q's."""
+"""SVGP with a q that is an object: joint, one per block (HVGP, on devices), or orthogonal."""
 
 __all__: list[str] = []

@@ -3,21 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
 
-from ..core.latents import latent_gps, map_latents
+from .._arguments import items
+from ..core.family import flat_blocks
+from ..core.latents import LatentGPs, latent_gps, map_latents
+from ..devices import move_parameters, resolve_devices
 from ..families.harmonic.decomposition import HarmonicKernel
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
-from .initial_q import WithBlocksOfQ
-from .one_pass import OnePassSVGP
+from ..posteriors import AdditivePosterior
+from .q import Pair, Q, of_q
+from .svgp import SVGP
 
 
-class AdditiveSVGP(WithBlocksOfQ, OnePassSVGP):
+class QPerBlock(Q):
+    """A q for each block of the inducing variables of a sum, independent of the others.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), idm.transforms.Negation())
+    >>> points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(kernel, np.ones([4, 2]))
+    >>> q = idm.models.QPerBlock(kernel, points)
+    >>> [q_mu.shape for q_mu in q.q_mu]
+    [TensorShape([4, 1]), TensorShape([4, 1])]
+
+    :param kernel: The kernel of the model, as :class:`AdditiveSVGP` takes it.
+    :param inducing_variable: The blocks, as AdditiveSVGP takes them.
+    :param num_latent_gps: As for :class:`JointQ`, as are ``whiten``, ``q_diag`` and
+        ``allow_large``.
+    :param q_mu: For each block initial values ``[m_t, L]``, for the largest m_t of all latent GPs;
+        zeros by default.
+    :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
+        the identity by default.
+    :param devices: The devices on which the q's are made, in turn, and the blocks' own parameters
+        with them; None for no device in particular.
+    :ivar devices: The devices as TensorFlow names them; None if the blocks are not placed.
+    :raises ValueError: As JointQ; and if blocks and summands do not agree, there is not one entry
+        of q_mu or q_sqrt for each block, some latent GPs have more blocks than others, or a device
+        does not exist.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        *,
+        num_latent_gps: int | None = None,
+        whiten: bool = True,
+        q_diag: bool = False,
+        q_mu: Sequence[TensorType] | None = None,
+        q_sqrt: Sequence[TensorType] | None = None,
+        allow_large: bool = False,
+        devices: Sequence[str] | Literal["auto"] | None = None,
+    ) -> None:
+        super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
+        placed = resolve_devices(devices)
+        groups = latent_gps(kernel, inducing_variable)
+        if placed is not None:
+            for latents in groups:
+                move_parameters(inducing_variable, _blocks(latents), placed)
+        blocks = [_blocks(latents) for latents in groups]
+        numbers = [len(of_latents) for of_latents in blocks]
+        if len(set(numbers)) > 1:
+            raise ValueError(
+                f"inducing_variable must have as many blocks for each latent GP, found {numbers}; "
+                "pass kernels with the same number of summands."
+            )
+        initial = []
+        for name, values in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
+            rule = f"a list of one entry per block, {numbers[0]}"
+            listed = [None] * numbers[0] if values is None else items(name, values, rule)
+            if len(listed) != numbers[0]:
+                raise ValueError(f"{name} must be {rule}, found {len(listed)}.")
+            initial.append(listed)
+        pairs = []
+        for t, alike in enumerate(zip(*blocks, strict=True)):
+            # Latent GPs may have blocks of different sizes.
+            size = max(int(block.num_inducing) for block in alike)
+            start = [of_blocks[t] for of_blocks in initial]
+            with tf.device(placed[t % len(placed)] if placed else None):
+                pair = self._new_pair(
+                    f"[{t}]", f"block {t}", size, *start, q_diag=q_diag, allow_large=allow_large
+                )
+            pairs.append(pair)
+        self.q_mu, self.q_sqrt = map(list, zip(*pairs, strict=True))
+        self.devices = placed
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt) of the blocks, as ``NaturalGradient.minimize`` takes them."""
+        return list(zip(self.q_mu, self.q_sqrt, strict=True))
+
+    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
+        parts = kernel, self.inducing_variable, self.q_mu, self.q_sqrt
+        return AdditivePosterior(*parts, devices=self.devices, **options)
+
+
+def _blocks(latents: LatentGPs) -> list[InducingVariables]:
+    """The blocks of inducing variables of some latent GPs."""
+    return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
+
+
+class AdditiveSVGP(SVGP):
     """SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
 
     The f_t are the summands of the kernel, independent a priori, and each has its own block of
@@ -40,29 +134,35 @@ class AdditiveSVGP(WithBlocksOfQ, OnePassSVGP):
         all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default. Leave it
-        out for a kernel of several outputs, which determines the number.
-    :param q_diag: Whether the covariances of the q_t are diagonal.
-    :param q_mu: For each block initial values ``[m_t, P]``, for the largest m_t of all latent GPs;
-        zeros by default.
-    :param q_sqrt: For each block initial values ``[P, m_t, m_t]``, or ``[m_t, P]`` if ``q_diag``;
-        the identity by default.
-    :param whiten: Whether q_t is over the whitened variables.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
-    :param devices: Names of devices. The blocks are assigned to them in turn, with their parameters
-        and all their operations, forward and backward; "auto" for all logical GPUs (if there are
-        two or more). Parameters of the inducing variable that belong to a single block are created
-        again on its device and replaced in the model: read them from the model afterwards.
-    :raises ValueError: If blocks and summands do not agree, ``num_latent_gps`` is not the number of
-        latent GPs of a kernel of several outputs, the latent GPs of such a kernel are not known,
-        q_mu or q_sqrt do not fit or are too large, or a device does not exist.
+    :param q: All arguments of :class:`QPerBlock`, by name: ``num_latent_gps`` (their number P),
+        ``whiten``, ``q_diag``, ``q_mu``, ``q_sqrt``, ``allow_large`` and ``devices``. Blocks are
+        assigned to devices in turn, with their parameters and all their operations, forward and
+        backward; "auto" stands for all logical GPUs (if there are two or more). Parameters of the
+        inducing variable that belong to a single block are created again on its device and replaced
+        in the model: read them from the model afterwards.
+    :raises ValueError: As QPerBlock and :class:`SVGP`.
     """
 
+    def __init__(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingVariables,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_data: int | TensorType | None = None,
+        **q: Any,
+    ) -> None:
+        blocks = QPerBlock(kernel, inducing_variable, **q)
+        super().__init__(kernel, likelihood, blocks, mean_function=mean_function, num_data=num_data)
+
+    devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
+
     @property
-    def devices(self) -> tuple[str, ...] | None:
-        """The devices as TensorFlow names them; None if the blocks are not placed."""
-        return self._devices
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.q_mu)
 
 
 class HVGP(AdditiveSVGP):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,63 +10,78 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
 
 from .._arguments import choice, warn
 from ..core.inputs import validate_inducing_variable
 from ..core.latents import latent_gps
+from ..core.multioutput import num_inducing
 from ..posteriors import OrthogonalPosterior
-from ..posteriors.orthogonal_terms import (
-    OrthogonalGroup,
-    OrthogonalPair,
-    OrthogonalQ,
-    orthogonal_groups,
-    residual_shares,
-)
-from .initial_q import Pair, WithQ
-from .one_pass import OnePassSVGP
+from ..posteriors.orthogonal_terms import OrthogonalPair, residual_shares
+from .q import JointQ, Pair, of_q
+from .svgp import SVGP
 
 
-class WithOrthogonalQ(WithQ):
-    """A q of the base u, and one of the orthogonal inducing variables v'."""
+class OrthogonalQ(JointQ):
+    """A q of the base u, and an independent one of the orthogonal inducing variables v'.
 
-    orthogonal_inducing_variable: InducingVariables
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern32()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    >>> points = gpflow.inducing_variables.InducingPoints(np.eye(2))
+    >>> q = idm.models.OrthogonalQ(kernel, harmonics, points)
+    >>> [q_mu.shape for q_mu, _ in q.variational_parameters]
+    [TensorShape([9, 1]), TensorShape([2, 1])]
 
-    def _make_q(
+    :param kernel: The kernel of the model, as :class:`JointQ` takes it.
+    :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
+    :param orthogonal_inducing_variable: The second set v. The pair needs a registered
+        :func:`interdomain.covariances.Kvu`; there is one if either is ``InducingPoints``.
+    :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": it has the covariance
+        of the prior, so that v' contributes to the mean alone (Salimbeni et al. 2018); then there
+        is no ``q_sqrt_orthogonal``.
+    :param q_mu_orthogonal: Initial values ``[K, L]``; zeros by default.
+    :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
+        identity by default.
+    :param q_diag: Whether the covariances of both q's are diagonal.
+    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
+    :param options: ``num_latent_gps``, ``whiten``, and ``q_mu`` and ``q_sqrt`` of u, as for JointQ.
+    :raises ValueError: As JointQ; and if there is no covariance between the two sets, they do not
+        fit the kernel, or ``variant`` is unknown or does not go with the initial values.
+    :warns UserWarning: If u determines some or all of the orthogonal variables. These have no
+        effect, as S_vf = 0 for them. Two sets of harmonics with shared degrees are such a case.
+    """
+
+    def __init__(
         self,
-        *,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
         orthogonal_inducing_variable: InducingVariables,
+        *,
         variant: Literal["solve", "odvgp"] = "solve",
-        q_diag: bool = False,
-        q_mu: TensorType | None = None,
-        q_sqrt: TensorType | None = None,
         q_mu_orthogonal: TensorType | None = None,
         q_sqrt_orthogonal: TensorType | None = None,
+        q_diag: bool = False,
         allow_large: bool = False,
+        **options: Any,
     ) -> None:
-        """Make both q's.
-
-        :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
-        :raises ValueError: If the variant is unknown, or does not go with the given values, or one
-            of these has another shape.
-        """
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
+        forms = {"q_diag": q_diag, "allow_large": allow_large}
+        super().__init__(kernel, inducing_variable, **forms, **options)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
-        self._check_parts()
         self.variant = choice("variant", variant, ("solve", "odvgp"))
         if variant == "odvgp" and q_sqrt_orthogonal is not None:
             raise ValueError(
                 "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
                 "leave it out, or pass variant='solve'."
             )
-        make = partial(self._new_pair, q_diag=q_diag, allow_large=allow_large)
-        sizes = [int(part.num_inducing) for part in self._pair]
-        self.q_mu, self.q_sqrt = make("", "inducing_variable", sizes[0], q_mu, q_sqrt)
-        values = q_mu_orthogonal, q_sqrt_orthogonal
-        self.q_mu_orthogonal, root = make(
-            "_orthogonal", "orthogonal_inducing_variable", sizes[1], *values
+        size = int(num_inducing(orthogonal_inducing_variable))
+        values = size, q_mu_orthogonal, q_sqrt_orthogonal
+        self.q_mu_orthogonal, root = self._new_pair(
+            "_orthogonal", "orthogonal_inducing_variable", *values, **forms
         )
         self.q_sqrt_orthogonal = root if variant == "solve" else None
-        _warn_of_determined_variables(self.kernel, self._pair)
+        _warn_of_determined_variables(kernel, *self._sets.values())
 
     @property
     def variational_parameters(self) -> list[Pair]:
@@ -84,23 +97,17 @@ class WithOrthogonalQ(WithQ):
         return pairs[: 1 if self.q_sqrt_orthogonal is None else 2]
 
     @property
-    def _pair(self) -> OrthogonalPair:
-        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+    def _sets(self) -> dict[str, InducingVariables]:
+        orthogonal = {"orthogonal_inducing_variable": self.orthogonal_inducing_variable}
+        return {**super()._sets, **orthogonal}
 
-    @property
-    def _q(self) -> OrthogonalQ:
-        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
-
-    @property
-    def _groups(self) -> Sequence[OrthogonalGroup]:
-        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
-
-    @property
-    def _posterior(self) -> Callable[..., OrthogonalPosterior]:
-        return partial(OrthogonalPosterior, self.kernel, *self._pair, *self._q)
+    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
+        sets = self.inducing_variable, self.orthogonal_inducing_variable
+        q = self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal
+        return OrthogonalPosterior(kernel, *sets, *q, **options)
 
 
-class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
+class OrthogonalSVGP(SVGP):
     """SVGP with orthogonally decoupled inducing variables: SOLVE-GP and ODVGP, for any two sets.
 
     The base u explains f as in an SVGP. The rest, ``h = f - E[f | u]``, is independent of u a
@@ -119,30 +126,14 @@ class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param likelihood: Any of GPflow's.
     :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
-    :param orthogonal_inducing_variable: The second set v. The pair needs a registered
-        :func:`interdomain.covariances.Kvu`; there is one if either is ``InducingPoints``.
-    :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": it has the covariance
-        of the prior, so that v' contributes to the mean alone (Salimbeni et al. 2018); then there
-        is no ``q_sqrt_orthogonal``.
+    :param orthogonal_inducing_variable: The second set v, as :class:`OrthogonalQ` takes it.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default. Leave it
-        out for a kernel of several outputs, which determines the number.
-    :param q_diag: Whether the covariances of both q's are diagonal.
-    :param q_mu: Initial values ``[M, P]``; zeros by default.
-    :param q_sqrt: Initial values ``[P, M, M]``, or ``[M, P]`` if ``q_diag``; the identity by
-        default.
-    :param q_mu_orthogonal: Initial values ``[K, P]``; zeros by default.
-    :param q_sqrt_orthogonal: Initial values ``[P, K, K]``, or ``[K, P]`` if ``q_diag``; the
-        identity by default.
-    :param whiten: Whether both q's are over the whitened variables.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
-    :raises ValueError: If there is no covariance between the two sets, they do not fit the kernel,
-        ``num_latent_gps`` is not the number of latent GPs of a kernel of several outputs, the
-        latent GPs of such a kernel are not known, ``variant`` is unknown, or a q does not fit or is
-        too large.
-    :warns UserWarning: If u determines some or all of the orthogonal variables. These have no
-        effect, as S_vf = 0 for them. Two sets of harmonics with shared degrees are such a case.
+    :param q: All other arguments of OrthogonalQ, by name: ``variant``, ``num_latent_gps`` (their
+        number P), ``whiten``, ``q_diag``, ``q_mu``, ``q_sqrt``, ``q_mu_orthogonal``,
+        ``q_sqrt_orthogonal`` and ``allow_large``.
+    :raises ValueError: As OrthogonalQ and :class:`SVGP`.
+    :warns UserWarning: If u determines some or all of the orthogonal variables.
     """
 
     def __init__(
@@ -151,18 +142,27 @@ class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
         likelihood: Likelihood,
         inducing_variable: InducingVariables,
         orthogonal_inducing_variable: InducingVariables,
-        **options: Any,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_data: int | TensorType | None = None,
+        **q: Any,
     ) -> None:
-        options["orthogonal_inducing_variable"] = orthogonal_inducing_variable
-        super().__init__(kernel, likelihood, inducing_variable, **options)
+        both = OrthogonalQ(kernel, inducing_variable, orthogonal_inducing_variable, **q)
+        super().__init__(kernel, likelihood, both, mean_function=mean_function, num_data=num_data)
+
+    orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")
+    q_mu_orthogonal = of_q("q_mu_orthogonal", "The mean of q(v').")
+    q_sqrt_orthogonal = of_q(
+        "q_sqrt_orthogonal", 'The root of the covariance of q(v\'); None with "odvgp".'
+    )
 
 
-def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
+def _warn_of_determined_variables(kernel: Kernel, *sets: InducingVariables) -> None:
     """Warn where the base determines some of the orthogonal variables."""
-    for latents in latent_gps(kernel, *pair):
-        own = OrthogonalPair(*latents.inducing_variables)
+    for latents in latent_gps(kernel, *sets):
+        pair = OrthogonalPair(*latents.inducing_variables)
         # Of the variance of each orthogonal variable, what the base leaves.
-        shares = tf.get_static_value(residual_shares(own, latents.kernel))
+        shares = tf.get_static_value(residual_shares(pair, latents.kernel))
         if shares is None:  # inside a compiled function
             continue
         determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
@@ -171,7 +171,7 @@ def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
         effect = "S_vf = 0, and the model is no more than an SVGP with the base"
         if len(determined) < len(shares):
             effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-        base, orthogonal = (type(part).__name__ for part in own)
+        base, orthogonal = (type(part).__name__ for part in pair)
         warn(
             f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
             f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "

@@ -1,0 +1,260 @@
+"""What a model or a layer believes of its inducing variables: a Gaussian q(u), an object."""
+
+from __future__ import annotations
+
+import abc
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
+from gpflow.utilities import positive, triangular
+
+from .._arguments import Array, check_size, finite_array, instance, integer
+from .._tracing import unconverted
+from ..core.decomposed import DecomposedKernel
+from ..core.domains import boxed_parts, boxes
+from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing_variable
+from ..core.latents import latent_gps
+from ..core.multioutput import num_inducing
+from ..families.scaled_parts import validate_rows
+from ..posteriors import StructuredPosterior
+from ..posteriors.groups import marginals_and_kl, outputs_of
+
+Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
+
+_FAR = 1e3
+"""Inputs without bounds may be anywhere; here, for example."""
+
+
+class Q(gpflow.Module, abc.ABC):
+    """A Gaussian q of the inducing variables of some latent GPs, the part of a model or a layer
+    that is trained by natural gradients.
+
+    A model asks it for the posterior, the KL divergence, and, in training, marginals of f together
+    with the KL divergence. All methods take the model's kernel. A subclass has ``q_mu`` and
+    ``q_sqrt``, :attr:`variational_parameters` and ``_posterior``.
+
+    :ivar inducing_variable: The inducing variables u.
+    :ivar num_latent_gps: The number L of latent GPs.
+    :ivar whiten: Whether q is over the whitened variables.
+    """
+
+    q_mu: Any  # a parameter, or a list of them
+    q_sqrt: Any
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        num_latent_gps: int | None,
+        whiten: bool,
+    ) -> None:
+        super().__init__()
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        self.inducing_variable = inducing_variable
+        self.num_latent_gps = number_of_latent_gps(kernel, num_latent_gps)
+        self.whiten = whiten
+
+    @property
+    @abc.abstractmethod
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
+
+    @abc.abstractmethod
+    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
+        """The posterior, of a class of :mod:`interdomain.posteriors`."""
+
+    @property
+    def _sets(self) -> dict[str, InducingVariables]:
+        """By the name of the argument, all inducing variables that q is about."""
+        return {"inducing_variable": self.inducing_variable}
+
+    def groups(self, kernel: Kernel) -> Any:
+        """The latent GPs with their inducing variables and their part of q, as
+        :mod:`interdomain.posteriors` has them."""
+        return self._posterior(kernel, precompute_cache=None, whiten=self.whiten).groups()
+
+    @unconverted
+    def posterior(
+        self,
+        kernel: Kernel,
+        mean_function: MeanFunction | None = None,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> Any:
+        """The posterior, for repeated predictions; caches as in GPflow.
+
+        If a cache is computed (outside of compiled functions), decomposed kernels are validated
+        first.
+
+        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        """
+        cache = _validate_precompute_cache_type(precompute_cache)
+        if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
+            for module in (kernel, *kernel.submodules):
+                if isinstance(module, DecomposedKernel):
+                    module.validate()
+        return self._posterior(
+            kernel, whiten=self.whiten, mean_function=mean_function, precompute_cache=cache
+        )
+
+    @unconverted
+    def prior_kl(self, kernel: Kernel) -> tf.Tensor:
+        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        return tf.add_n([group.kl() for group in self.groups(kernel)])
+
+    @unconverted
+    def marginals_and_kl(
+        self, kernel: Kernel, X: TensorType, mean_function: MeanFunction
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of the outputs, ``[N, P]`` each, at X ``[N, D]``, and the KL divergence
+        of all q's, with a single factorisation of each Kuu."""
+        mean, variance, kl = marginals_and_kl(self.groups(kernel), X)
+        mean, variance = outputs_of(kernel, mean, variance, full_cov=False, full_output_cov=False)
+        return mean + mean_function(X), variance, kl
+
+    def input_dim(self, kernel: Kernel) -> int | None:
+        """The number of columns of X; None if kernel and inducing variables leave it open."""
+        return num_columns_of_latents(latent_gps(kernel, *self._sets.values()))
+
+    def check_inputs(self, kernel: Kernel, num_columns: int) -> None:
+        """:raises ValueError: Unless kernel and inducing variables take X with so many columns."""
+        check_parts(kernel, self._sets, num_columns)
+
+    def check_unbounded_inputs(self, kernel: Kernel, num_columns: int) -> None:
+        """:raises ValueError: If there are rows of so many columns that the features do not see."""
+        for latents in latent_gps(kernel, self.inducing_variable):
+            pair = latents.inducing_variables[0], latents.kernel
+            ends = [str(box) for box in boxes(*pair, num_columns)]
+            blocks = [block for block, _ in boxed_parts(*pair)]
+            ends += [end for block in blocks if (end := getattr(block, "clipped_to", None))]
+            if ends:
+                raise ValueError(
+                    f"inducing_variable must see all of the outputs of the layer before, found "
+                    f"{ends[0]}, which they leave; pass features without a box, such as "
+                    "SphericalHarmonics."
+                )
+            validate_rows("inputs", latents.kernel, np.full([1, num_columns], _FAR))
+
+    def _new_pair(
+        self,
+        suffix: str,
+        owner: str,
+        size: int,
+        q_mu: TensorType | None,
+        q_sqrt: TensorType | None,
+        *,
+        q_diag: bool,
+        allow_large: bool,
+    ) -> Pair:
+        """The parameters of one q(u): zero mean and identity covariance by default.
+
+        :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
+        :param owner: Whose q it is, for messages.
+        :param size: The number of inducing variables.
+        :raises ValueError: If a value has another shape, or both would be too large.
+        """
+        latents = self.num_latent_gps
+        entries = float(size) * latents * (1 if q_diag else size)
+        what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
+        check_size("num_latent_gps", what, entries, allow_large=allow_large)
+        ones = np.ones((size, latents))
+        roots = ones if q_diag else np.stack([np.eye(size)] * latents)
+        mean = _checked(f"q_mu{suffix}", f"{owner} has {size}", q_mu, 0 * ones)
+        root = _checked(f"q_sqrt{suffix}", f"{owner} has {size}", q_sqrt, roots)
+        transform = positive() if q_diag else triangular()
+        return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
+
+
+class JointQ(Q):
+    """One q for all inducing variables, as a ``gpflow.models.SVGP`` has it.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = gpflow.kernels.Matern32()
+    >>> points = gpflow.inducing_variables.InducingPoints(np.zeros([4, 2]))
+    >>> q = idm.models.JointQ(kernel, points, num_latent_gps=3)
+    >>> q.q_mu.shape, q.q_sqrt.shape
+    (TensorShape([4, 3]), TensorShape([3, 4, 4]))
+
+    :param kernel: The kernel of the model: of one output; or ``gpflow.kernels.SharedIndependent``,
+        ``SeparateIndependent`` or ``LinearCoregionalization``.
+    :param inducing_variable: One for all latent GPs, or
+        :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
+    :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default. Leave it
+        out for a kernel of several outputs, which determines the number.
+    :param whiten: Whether q is over the whitened variables.
+    :param q_diag: Whether the covariance of q is diagonal.
+    :param q_mu: Initial values ``[M, L]``; zeros by default.
+    :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
+        default.
+    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
+    :raises ValueError: If ``num_latent_gps`` is not the number of latent GPs of a kernel of several
+        outputs, the latent GPs of such a kernel are not known, or q_mu or q_sqrt do not fit or are
+        too large.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        *,
+        num_latent_gps: int | None = None,
+        whiten: bool = True,
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        allow_large: bool = False,
+    ) -> None:
+        super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
+        size = int(num_inducing(inducing_variable))
+        self.q_mu, self.q_sqrt = self._new_pair(
+            "", "inducing_variable", size, q_mu, q_sqrt, q_diag=q_diag, allow_large=allow_large
+        )
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """The pair (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
+        return [(self.q_mu, self.q_sqrt)]
+
+    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
+        return StructuredPosterior(
+            kernel, self.inducing_variable, self.q_mu, self.q_sqrt, **options
+        )
+
+
+def of_q(name: str, doc: str) -> Any:
+    """An attribute of a model's q as one of the model."""
+    return property(attrgetter(f"q.{name}"), doc=doc)
+
+
+def number_of_latent_gps(kernel: Kernel, number: int | None) -> int:
+    """:raises ValueError: If it is not that of a kernel of several outputs."""
+    if number is not None:
+        number = integer("num_latent_gps", number, at_least=1)
+    if not isinstance(kernel, gpflow.kernels.MultioutputKernel):
+        return number or 1
+    latent_gps(kernel)  # only kinds that are known
+    expected = int(kernel.num_latent_gps)
+    if number not in (None, expected):
+        raise ValueError(
+            f"num_latent_gps must be {expected}, the number of the kernel's latent GPs, found "
+            f"{number}; leave it out."
+        )
+    return expected
+
+
+def _checked(name: str, count: str, value: TensorType | None, default: Array) -> Array:
+    values = default if value is None else finite_array(name, value, (0, 1, 2, 3), "an array")
+    if values.shape != default.shape:
+        raise ValueError(
+            f"{name} must have shape {default.shape}, found {values.shape}; {count} inducing "
+            "variables."
+        )
+    return values.astype(gpflow.default_float())

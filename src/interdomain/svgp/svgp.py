@@ -1,0 +1,96 @@
+"""SVGP with any q, whose bound takes one factorisation of each Kuu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import RegressionData, TensorType
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
+
+from .._arguments import instance, integer
+from .._tracing import unconverted
+from ..core.inputs import validate_mean_function
+from .q import Q, of_q
+
+
+class SVGP(gpflow.models.SVGP):
+    """A sparse variational GP with the q that it is given.
+
+    Use it like a ``gpflow.models.SVGP``. Bound and gradient take one factorisation of each Kuu,
+    where that of GPflow takes two. :class:`AdditiveSVGP`, :class:`HVGP` and
+    :class:`OrthogonalSVGP` make the q from its arguments.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern32()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
+    >>> q = idm.models.JointQ(kernel, harmonics, q_diag=True)
+    >>> model = idm.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), q, num_data=100)
+    >>> model.predict_f(np.zeros([5, 2]))[0].shape
+    TensorShape([5, 1])
+
+    :param kernel: The kernel that q was made for.
+    :param likelihood: Any of GPflow's.
+    :param q: A :class:`JointQ`, :class:`QPerBlock` or :class:`OrthogonalQ`.
+    :param mean_function: Added to f.
+    :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :raises ValueError: If an argument is of another kind, or ``num_data`` is not a positive
+        integer.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        q: Q,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_data: int | TensorType | None = None,
+    ) -> None:
+        instance("q", q, Q, "a q of interdomain.models", "pass for example JointQ(kernel, Z)")
+        instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        validate_mean_function(mean_function)
+        if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
+            num_data = integer("num_data", num_data, at_least=1)
+        gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)
+        self.q = q
+        self.num_data = num_data
+
+    inducing_variable = of_q("inducing_variable", "The inducing variables u of q.")
+    q_mu = of_q("q_mu", "The mean of q; a list of those of several q's.")
+    q_sqrt = of_q("q_sqrt", "The root of the covariance of q; a list of those of several q's.")
+    whiten = of_q("whiten", "Whether q is over the whitened variables.")
+    variational_parameters = of_q(
+        "variational_parameters", "The pairs that ``NaturalGradient.minimize`` takes."
+    )
+
+    @unconverted
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> Any:
+        """The posterior, for repeated predictions; caches as in GPflow.
+
+        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        """
+        return self.q.posterior(self.kernel, self.mean_function, precompute_cache)
+
+    @unconverted
+    def prior_kl(self) -> tf.Tensor:
+        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        return self.q.prior_kl(self.kernel)
+
+    @inherit_check_shapes
+    def elbo(self, data: RegressionData) -> tf.Tensor:
+        """The evidence lower bound. Each Kuu is factorised once for all terms."""
+        X, Y = data
+        mean, variance, kl = self.q.marginals_and_kl(self.kernel, X, self.mean_function)
+        expectations = self.likelihood.variational_expectations(X, mean, variance, Y)
+        scale = tf.cast(1.0, kl.dtype)
+        if self.num_data is not None:
+            scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
+        return tf.reduce_sum(expectations) * scale - kl
