@@ -6,7 +6,6 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gpflow
@@ -17,7 +16,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from ._arguments import choice, instance, integer, numeric, short
+from ._arguments import choice, integer, numeric, short, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import Traced, compiled
@@ -25,14 +24,13 @@ from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .families.scaled_parts import validate_rows
 from .regression.rows import InvalidRowsError, named
-from .regression.rows_model import RowsModel
 
 __all__ = ["predict_in_batches", "save"]
 
 _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
-_BATCH_SIZE = 1_024
 _RULE = "a matrix with one row per observation"
+_BATCH_SIZE = 1_024
 
 
 def predict_in_batches(
@@ -41,7 +39,6 @@ def predict_in_batches(
     *,
     Y: Any = None,
     method: str = "predict_f",
-    likelihood: Likelihood | None = None,
     batch_size: int | None = None,
     progress: bool = True,
 ) -> Any:
@@ -60,96 +57,105 @@ def predict_in_batches(
 
     :param model: A GPflow model or posterior, a ``DeepGP``, or what ``tf.saved_model.load`` returns
         for a saved one. A posterior with a cache is used as it is. What TensorFlow cannot compile
-        for any number of rows, such as predictions with GPflow's Softmax, is called eagerly.
+        for any number of rows, such as predictions with GPflow's Softmax, is called eagerly. Of a
+        model class of your own its own methods are called, which compute their posterior anew.
     :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
         can be sliced.
     :param Y: Targets ``[N, P]`` for "predict_log_density".
     :param method: "predict_f" or "predict_y" for mean and variance, ``[N, P]`` each; or
         "predict_log_density", ``[N]``.
-    :param likelihood: The likelihood for "predict_y" and "predict_log_density" if ``model`` is a
-        posterior, which has none.
     :param batch_size: The number of rows in a batch; 1,024 by default, divided by the number of
         samples of a ``DeepGP``. Each batch takes a few times the memory of its covariances with
         all inducing variables (or the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
-    :raises InvalidRowsError: For rows with NaN or infinite numbers, which are listed.
+    :raises InvalidRowsError: For rows with NaN or infinite numbers; those of a batch are listed.
     :raises ValueError: For X with another number of columns than the model's, for rows that cannot
         be inputs of the kernel, and for arguments that are wrong or do not go together.
     """
     choice("method", method, _METHODS)
-    batch_size = _rows_of_a_batch(model) if batch_size is None else batch_size
+    if batch_size is None:  # predictions of a deep GP hold all of its samples at once
+        batch_size = max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
     integer("batch_size", batch_size, at_least=1)
-    functions, likelihood = _prediction_functions(model, likelihood)
+    functions, likelihood = _prediction_functions(model)
     if method not in functions:
         raise ValueError(
-            f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
-            "model, or a posterior and likelihood=model.likelihood."
+            f"method must be one that a {type(model).__name__} has, found {method!r}; pass a model."
         )
-    given = _rows(X, Y, with_targets=method == _OF_TARGETS)
-    dtypes = [tf.as_dtype(gpflow.default_float())]
-    if method == _OF_TARGETS:
-        dtypes.append(targets_type(likelihood, getattr(given["Y"], "dtype", None)))
-        if likelihood is not None:
-            check_number_of_targets(likelihood, None, int(given["Y"].shape[1]))
-    # Of a loaded SavedModel: its functions say what they take.
-    concrete = getattr(functions[method], "concrete_functions", None)
-    specs = tf.nest.flatten(concrete[0].structured_input_signature) if concrete else []
-    columns = specs[0].shape[1] if specs else _columns_of(model)
-    dtypes = [spec.dtype for spec in specs] or dtypes
-    num_rows, num_columns = map(int, given["X"].shape)
-    if columns not in (None, num_columns):
+    if (Y is not None) != (method == _OF_TARGETS):
         raise ValueError(
-            f"X must have {columns} columns, as many as the {type(model).__name__} was made for, "
-            f"found {num_columns}; pass the columns that it was trained on, in their order."
+            f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
         )
-    pairs = zip(given.values(), dtypes, strict=True)
-    specs = [tf.TensorSpec([None, part.shape[1]], dtype) for part, dtype in pairs]
+    data = {name: _sliced(name, part) for name, part in (("X", X), ("Y", Y)) if part is not None}
+    num_rows, num_columns = map(int, data["X"].shape)
+    if _columns_of(model) not in (None, num_columns):
+        raise ValueError(
+            f"X must have {_columns_of(model)} columns, as many as the {type(model).__name__} was "
+            f"made for, found {num_columns}; pass the columns that it was trained on, in order."
+        )
+    types = [tf.as_dtype(gpflow.default_float())]
+    if Y is not None:
+        num_targets, width = map(int, data["Y"].shape)
+        if num_targets != num_rows:
+            raise ValueError(f"Y must have as many rows as X, {num_rows}, found {num_targets}.")
+        types.append(targets_type(likelihood, getattr(data["Y"], "dtype", None)))
+        if likelihood is not None:
+            check_number_of_targets(likelihood, None, width)
     function = functions[method]
     with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
-        function = _traced(function, *specs)
+        widths = [part.shape[1] for part in data.values()]
+        function = _traced(function, *map(tf.TensorSpec, [[None, w] for w in widths], types))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    results: list[np.ndarray[Any, Any]] = []
-    invalid: list[int] = []
+    results = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:
         for start in range(0, max(num_rows, 1), batch_size):  # without rows, a batch without any
             rows = slice(start, start + batch_size)
-            batch = [numeric(name, part[rows], _RULE) for name, part in given.items()]
+            batch = [numeric(name, part[rows], _RULE) for name, part in data.items()]
+            _check_batch(batch, start, kernel, likelihood)
+            inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
+            returned = function(inputs[0] if Y is None else tuple(inputs))
+            results.append([part.numpy() for part in tf.nest.flatten(returned)])
             bar.update(len(batch[0]))
-            wrong = [~np.isfinite(part) for part in batch]
-            if method == _OF_TARGETS and takes_missing(likelihood):
-                wrong[1] = np.isinf(batch[1])
-            invalid += list(start + np.flatnonzero(np.any(np.concatenate(wrong, axis=1), axis=1)))
-            if invalid:  # the rest is read for more of them
-                continue
-            if kernel is not None:
-                validate_rows("X", kernel, batch[0])
-            if method == _OF_TARGETS and likelihood is not None:
-                check_targets(likelihood, batch[1])
-            inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, dtypes, strict=True)]
-            returned = function(inputs[0] if len(inputs) == 1 else tuple(inputs))
-            values = [part.numpy() for part in tf.nest.flatten(returned)]
-            if not results:
-                results = [np.empty([num_rows, *part.shape[1:]], part.dtype) for part in values]
-            for result, part in zip(results, values, strict=True):
-                result[rows] = part
-    if invalid:
+    arrays = tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def _sliced(name: str, value: Any) -> Any:
+    """What can be sliced, of two axes."""
+    if hasattr(value, "iloc") or not hasattr(value, "shape"):  # a DataFrame, a list
+        value = numeric(name, value, _RULE)
+    if len(value.shape) != 2:
+        raise ValueError(
+            f"{name} must be {_RULE}, found shape {tuple(value.shape)}; for one column pass "
+            f"{name}[:, None]."
+        )
+    return value
+
+
+def _check_batch(
+    batch: list[np.ndarray[Any, Any]], first: int, kernel: Any, likelihood: Likelihood | None
+) -> None:
+    """:raises ValueError: For rows that are not finite, or not what kernel or likelihood take."""
+    X, *Y = batch
+    wrong = np.any(~np.isfinite(X), axis=1)
+    for targets in Y:
+        missing = np.isinf(targets) if takes_missing(likelihood) else ~np.isfinite(targets)
+        wrong = wrong | np.any(missing, axis=1)
+    if np.any(wrong):
+        rows = first + np.flatnonzero(wrong)
         raise InvalidRowsError(
-            f"{len(invalid)} rows have NaN or infinite numbers: {named(invalid)} (counted from "
-            "zero); mend them, or leave them out.",
-            np.array(invalid),
+            f"{len(rows)} rows have NaN or infinite numbers: {named(rows)} (counted from zero); "
+            "mend them, or leave them out.",
+            rows,
             argument="X",
         )
-    return results[0] if len(results) == 1 else tuple(results)
+    if kernel is not None:
+        validate_rows("X", kernel, X)
+    if Y and likelihood is not None:
+        check_targets(likelihood, Y[0])
 
 
-def save(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    likelihood: Likelihood | None = None,
-    num_columns: int | None = None,
-) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = None) -> None:
     """Save a model for prediction, as a TensorFlow SavedModel.
 
     ``tf.saved_model.load(path)`` returns its functions, in any process that has TensorFlow:
@@ -162,20 +168,16 @@ def save(
     q(u), optimizer or (for models with inducing variables) data: training cannot be continued from
     it.
 
-    :param model: A GPflow model, a posterior or a :class:`interdomain.deep.DeepGP`. A posterior
-        with a cache is saved as it is.
-    :param path: A new or empty folder.
-    :param likelihood: The likelihood, if ``model`` is a posterior, which has none. Without it only
-        predictions of f are saved.
+    :param model: A GPflow model or a :class:`interdomain.deep.DeepGP`; or a posterior, which has no
+        likelihood and predicts f alone. A posterior with a cache is saved as it is.
+    :param path: A folder; what was saved in it before is replaced.
     :param num_columns: The number D of columns of X, if the model does not know it, as with a
         kernel that selects its columns by ``active_dims``.
-    :raises ValueError: If there is something at the path already, D is not known, or TensorFlow
-        cannot compile the predictions for any number of rows, such as those of GPflow's Softmax.
+    :raises ValueError: If D is not known.
+    :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
+        any number of rows, as with GPflow's Softmax: these are left out.
     """
-    target = Path(path)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise ValueError(f"path must be a new folder, found {target}; pass another, or delete it.")
-    functions, likelihood = _prediction_functions(model, likelihood, keep=True)
+    functions, likelihood = _prediction_functions(model, keep=True)
     columns = _columns_of(model) or num_columns
     if columns is None or num_columns not in (None, columns):
         raise ValueError(
@@ -186,30 +188,21 @@ def save(
     width = getattr(likelihood, "observation_dim", None)
     Y = tf.TensorSpec([None, width], targets_type(likelihood), "Y")
     module, signatures = tf.Module(), {}
-    variables: list[tf.Variable] = []
+    module.variables_used = []  # SavedModel wants them in an attribute
     for name, function in functions.items():
         specs = [X, Y] if name == _OF_TARGETS else [X]
         try:
             traced = _traced(function, *specs)
-        except NotImplementedError:  # a likelihood without this prediction
-            continue
         except Exception as error:
-            raise ValueError(
-                f"model: {name} of a {type(model).__name__} cannot be compiled for any number of "
-                f"rows ({str(error).strip().splitlines()[0]}); pass a posterior, with "
-                "another likelihood or none, or the right num_columns."
-            ) from error
+            if name == "predict_f":
+                raise
+            warn(f"model: {name} is left out, as it cannot be compiled: {str(error).strip()[:200]}")
+            continue
         setattr(module, name, traced.function)
-        variables += traced.concrete_function().graph.variables
+        module.variables_used += traced.concrete_function().graph.variables
         signatures[name] = _signature(traced.function, specs)
-    module.variables_used = variables  # SavedModel wants them in an attribute
     signatures["serving_default"] = signatures["predict_f"]
-    tf.saved_model.save(module, str(target), signatures=signatures)
-
-
-def _rows_of_a_batch(model: Any) -> int:
-    """By default; predictions of a deep GP hold all of its samples at once."""
-    return max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
+    tf.saved_model.save(module, os.fspath(path), signatures=signatures)
 
 
 def _signature(function: Any, specs: list[tf.TensorSpec]) -> Any:
@@ -234,67 +227,32 @@ def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Traced:
     return traced
 
 
-def _rows(X: Any, Y: Any, *, with_targets: bool) -> dict[str, Any]:
-    """What can be sliced, by name."""
-    if (Y is not None) != with_targets:
-        raise ValueError(
-            f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
-        )
-    given = {"X": X} if Y is None else {"X": X, "Y": Y}
-    for name, part in given.items():
-        if hasattr(part, "iloc") or not hasattr(part, "shape"):  # a DataFrame, a list
-            given[name] = part = numeric(name, part, _RULE)
-        if len(part.shape) != 2:
-            raise ValueError(
-                f"{name} must be {_RULE}, found shape {tuple(part.shape)}; for one column pass "
-                f"{name}[:, None]."
-            )
-    sizes = [int(part.shape[0]) for part in given.values()]
-    if len(set(sizes)) > 1:
-        raise ValueError(f"Y must have as many rows as X, {sizes[0]}, found {sizes[1]}.")
-    return given
-
-
 def _prediction_functions(
-    model: Any, likelihood: Likelihood | None, *, keep: bool = False
+    model: Any, *, keep: bool = False
 ) -> tuple[dict[str, Callable[..., Any]], Likelihood | None]:
     """The functions of a model or posterior, by the names of its methods, and its likelihood. The
     cache of the posterior, which does not depend on the rows, is computed here.
 
     :param keep: Whether the cache is kept in variables, which a SavedModel writes to files of any
         size. Otherwise it is kept in tensors, which become a part of the graph.
-    :raises ValueError: If it cannot predict, or a likelihood is given that is not used.
+    :raises ValueError: If it cannot predict.
     """
-    own = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
-    if isinstance(model, AbstractPosterior):
-        if likelihood is not None:
-            instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        own = {"predict_f": _predict_f(model, keep)}
-    elif likelihood is not None:
-        raise ValueError(
-            f"likelihood must be None for a {type(model).__name__}, which has its own, found "
-            f"{type(likelihood).__name__}; leave it out, or pass model.posterior()."
-        )
-    elif not own:
+    methods = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
+    if not methods:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    else:
-        held = getattr(model, "likelihood", None)
-        likelihood = held if isinstance(held, Likelihood) else None
-        if not isinstance(model, GPModel):  # a deep GP, or a loaded SavedModel
-            return own, likelihood
-        names = [name for name in (*own, "posterior") if hasattr(model, name)]
-        mro = type(model).__mro__
-        classes = {name: next(kind for kind in mro if name in vars(kind)) for name in names}
-        # A subclass may have predictions of its own, which are not those of its posterior.
-        kind = classes.get("posterior")
-        if kind and (classes["predict_f"] is kind or not issubclass(classes["predict_f"], kind)):
-            own["predict_f"] = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
-        # What a class has of GPflow's own goes by predict_f.
-        inherited = [name for name in _METHODS[1:] if classes[name] in (GPModel, RowsModel)]
-        own = {name: function for name, function in own.items() if name not in inherited}
-    if likelihood is None:
-        return own, None
-    predict_f = own["predict_f"]
+    likelihood = getattr(model, "likelihood", None)
+    likelihood = likelihood if isinstance(likelihood, Likelihood) else None
+    if isinstance(model, AbstractPosterior):
+        return {"predict_f": _predict_f(model, keep)}, None
+    # A user's subclass, like GPflow's CGLB, may have predictions that are not those of its
+    # posterior. A deep GP, and a loaded SavedModel, have no posterior.
+    is_known = type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
+    by_f = isinstance(model, GPModel) and type(model).predict_y is GPModel.predict_y
+    if likelihood is None or not (is_known and by_f):
+        return methods, likelihood
+    predict_f = methods["predict_f"]
+    if hasattr(model, "posterior"):
+        predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
 
     # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
     def predict_y(X: tf.Tensor) -> Any:
@@ -305,7 +263,8 @@ def _prediction_functions(
         mean, variance = predict_f(X)
         return likelihood.predict_log_density(X, mean, variance, Y)
 
-    return {"predict_y": predict_y, _OF_TARGETS: predict_log_density} | own, likelihood
+    functions = predict_f, predict_y, predict_log_density
+    return dict(zip(_METHODS, functions, strict=True)), likelihood
 
 
 def _predict_f(posterior: AbstractPosterior, keep: bool) -> Callable[..., Any]:
@@ -326,12 +285,11 @@ def _columns_of(model: Any) -> int | None:
     columns = getattr(layer, "num_columns", getattr(layer, "input_dim", None))
     if columns is not None:
         return int(columns)
-    held = getattr(layer, "inducing_variable", getattr(layer, "X_data", None))
-    data = getattr(layer, "data", None)
-    if held is None and isinstance(data, (tuple, list)):
-        held = data[0]
-    if not isinstance(held, InducingVariables):
-        return None if held is None else int(held.shape[1])
+    inputs = getattr(layer, "inducing_variable", getattr(layer, "X_data", None))
+    if inputs is None and hasattr(layer, "data"):
+        inputs = layer.data[0]
+    if not isinstance(inputs, InducingVariables):
+        return None if inputs is None else int(inputs.shape[1])
     with contextlib.suppress(ValueError):  # a kernel of another kind: its latent GPs are not known
-        return num_columns_of_latents(latent_gps(layer.kernel, held))
+        return num_columns_of_latents(latent_gps(layer.kernel, inputs))
     return None

@@ -68,7 +68,6 @@ def test_saved(tmp_path: Path) -> None:
     model = stacked(convolutional, points)
     randomise(model)
     X, Y = make_data()
-    assert serving._rows_of_a_batch(model) == 1_024 // model.num_prediction_samples
     serving.save(model, tmp_path / "served")
     loaded = tf.saved_model.load(str(tmp_path / "served"))
     for rows in (X, X[:3]):
@@ -79,8 +78,6 @@ def test_saved(tmp_path: Path) -> None:
                 np.testing.assert_allclose(found, own, rtol=1e-10, atol=1e-12)
     densities = model.predict_log_density((X, Y))
     np.testing.assert_allclose(loaded.predict_log_density((X, Y)), densities, rtol=1e-10)
-    with pytest.raises(ValueError, match="likelihood must be None for a DeepGP, which has its own"):
-        serving.save(model, tmp_path / "other", likelihood=model.likelihood)
 
 
 def test_unknown_shapes() -> None:
