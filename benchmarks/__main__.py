@@ -23,7 +23,7 @@ from benchmarks.globe import Globe
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.hvgp_tables import HvgpTables
 from benchmarks.image_patches import ImagePatches
-from benchmarks.kernel_recovery.benchmark import KernelRecovery
+from benchmarks.kernel_recovery import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.pareto.benchmark import Pareto
@@ -32,7 +32,7 @@ from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
 from benchmarks.terrain import Terrain
-from benchmarks.transform_mnist.benchmark import TransformMnist
+from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
 from benchmarks.uci_vish import UciVish
 from benchmarks.vff_additive.benchmark import VffAdditive

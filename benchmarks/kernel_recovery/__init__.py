@@ -1,1 +1,0 @@
-"""Known non-stationary kernels, recovered by harmonizable mixtures."""

@@ -1,1 +1,0 @@
-"""HVGP on transformed MNIST: transforms that match the data against others."""

@@ -1,8 +1,0 @@
-"""The command `python -m benchmarks.transform_mnist`."""
-
-import sys
-
-from benchmarks.transform_mnist.benchmark import TransformMnist
-
-if __name__ == "__main__":
-    sys.exit(TransformMnist().main())
