@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 from benchmarks.additive import AdditiveTables
-from benchmarks.airline_scale.benchmark import AirlineScale
+from benchmarks.airline_scale import AirlineScale
 from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.banana_degree import BananaDegree
 from benchmarks.banana_hmk.benchmark import BananaHmk

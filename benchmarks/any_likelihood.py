@@ -42,7 +42,7 @@ from benchmarks._lib.data import (
     source_of,
 )
 from benchmarks._lib.elevations import grid, rows_of, unit_rows
-from benchmarks._lib.flight_table import flights_at_once
+from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.race import Rows, density_trace, log_density
 from benchmarks._lib.results import Record
@@ -128,8 +128,8 @@ def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[R
 
 def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Rows]:
     assert count is not None
-    X, delays = flights_at_once(count)
-    X_test, delays_test = flights_at_once(count // 10, test=True)
+    X, delays = flights(count)
+    X_test, delays_test = flights(count // 10, test=True)
     mean, scale = X.mean(axis=0), X.std(axis=0)
     return (
         ((X - mean) / scale, (delays > LATE) * 1.0),

@@ -335,9 +335,7 @@ def draw(folder: Path, records: Sequence[Record]) -> None:
     import interdomain as idm
 
     figure = Figure(figsize=(15.0, 2.9 * len(TARGETS)), layout="constrained")
-    for row, (name, target) in zip(
-        figure.subplots(len(TARGETS), 5), TARGETS.items(), strict=True
-    ):
+    for row, (name, target) in zip(figure.subplots(len(TARGETS), 5), TARGETS.items(), strict=True):
         places = target.grid(TESTED_GRID)
         truth = target.K(places, places).numpy()
         images = [(name, truth, truth)]

@@ -246,7 +246,8 @@ def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[
         "loss": float(optimal.training_loss()) / len(digits.X_train),
         "iterations": float(fit.steps),
         "train_seconds": seconds,
-        "unexplained": unexplained(model, rows) / float(np.mean(model.kernel(rows, full_cov=False))),
+        "unexplained": unexplained(model, rows)
+        / float(np.mean(model.kernel(rows, full_cov=False))),
     }
 
 

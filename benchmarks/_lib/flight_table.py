@@ -35,24 +35,24 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks._lib.data import Array
-from benchmarks._lib.row_files import Pieces, drawn_in_blocks
 
 COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day", "month")
 TRAIN_ROWS = 3_952_942
 TEST_ROWS = 1_976_471
 NOISE = 22.0
 DAY = 1_440.0
+_BLOCK = 2**15  # rows that are drawn from one generator
 
 
-def flights(start: int, stop: int, *, seed: int = 0, test: bool = False) -> Pieces:
-    """Rows `start` to `stop` (excluded) in pieces (X [n, 8], Y [n, 1]); see `drawn_in_blocks`."""
-    return drawn_in_blocks(_draw, start, stop, seed=seed, test=test)
-
-
-def flights_at_once(count: int, *, test: bool = False) -> tuple[Array, Array]:
-    """The first rows, X [count, 8] and Y [count, 1]."""
-    X, Y = zip(*flights(0, count, test=test), strict=True)
-    return np.concatenate(X), np.concatenate(Y)
+def flights(count: int, *, test: bool = False) -> tuple[Array, Array]:
+    """The first rows, X [count, 8] and Y [count, 1]; `test` are those of another table. A row
+    depends on its number alone."""
+    X, Y = np.empty((count, len(COLUMNS))), np.empty((count, 1))
+    for start in range(0, count, _BLOCK):
+        rng = np.random.default_rng([0, int(test), start // _BLOCK])
+        rows = slice(start, min(start + _BLOCK, count))
+        X[rows], Y[rows] = (values[: rows.stop - start] for values in _draw(rng, _BLOCK))
+    return X, Y
 
 
 def smooth_and_threshold(X: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks._lib.data import load_arrays, load_images, only_classes
 from benchmarks._lib.elevations import jacksboro
-from benchmarks._lib.flight_table import flights_at_once
+from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.mixed_tables import BEIJING, data_of, indicators
 from benchmarks._lib.race import Rows
@@ -45,7 +45,7 @@ def _halves(split: Split) -> tuple[Rows, Rows]:
 
 
 def _flights(_: str, __: Path | None) -> tuple[Rows, Rows]:
-    train, test = flights_at_once(FLIGHTS), flights_at_once(FLIGHTS // 10, test=True)
+    train, test = flights(FLIGHTS), flights(FLIGHTS // 10, test=True)
     return _halves(Split(*train, *test))
 
 

@@ -1,1 +1,0 @@
-"""Fits of millions of rows: what they cost, and where the seconds go."""
