@@ -20,7 +20,7 @@ from benchmarks.deep_conv import DeepConv
 from benchmarks.deep_uci import DeepUci
 from benchmarks.elevation import Elevation
 from benchmarks.globe import Globe
-from benchmarks.hvgp_scaling.benchmark import HvgpScaling
+from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.hvgp_tables import HvgpTables
 from benchmarks.image_patches import ImagePatches
 from benchmarks.kernel_recovery import KernelRecovery

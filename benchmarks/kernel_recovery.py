@@ -64,11 +64,10 @@ class Target:
         if self.hurst is not None:
             power = 2 * self.hurst
             return (s**-power + t**-power - tf.abs(1 / s - 1 / t) ** power) / 2
-        (w, w2), (l, l2) = (
-            (1 + 0.3 * tf.sin(np.pi * s), 1 + 0.3 * tf.sin(np.pi * t)),
-            (0.4 + 0.1 * tf.cos(np.pi * s), 0.4 + 0.1 * tf.cos(np.pi * t)),
-        )
-        gibbs = tf.sqrt(2 * l * l2 / (l**2 + l2**2)) * tf.exp(-((s - t) ** 2) / (l**2 + l2**2))
+        w, w2 = (1 + 0.3 * tf.sin(np.pi * x) for x in (s, t))
+        length, length2 = (0.4 + 0.1 * tf.cos(np.pi * x) for x in (s, t))
+        total = length**2 + length2**2
+        gibbs = tf.sqrt(2 * length * length2 / total) * tf.exp(-((s - t) ** 2) / total)
         return w * w2 * gibbs * tf.cos(2 * np.pi * (frequency(s) * s - frequency(t) * t))
 
 

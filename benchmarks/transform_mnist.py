@@ -39,8 +39,13 @@ from numpy.typing import NDArray
 from benchmarks._lib.child import from_child
 from benchmarks._lib.curves import draw_traces
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_images, source_of
-from benchmarks._lib.looks import at_step, at_time, common_steps, seconds_per_step
-from benchmarks._lib.looks import trained_with_looks
+from benchmarks._lib.looks import (
+    at_step,
+    at_time,
+    common_steps,
+    seconds_per_step,
+    trained_with_looks,
+)
 from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
@@ -239,6 +244,7 @@ def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[
     mean, variance = Predictor(model, X.shape[1])(X)
     density = model.likelihood.predict_log_density(X, mean, variance, one_hot(Y))
     rows = digits.X_train[:1_000]
+    prior = float(np.mean(model.kernel(rows, full_cov=False)))
     return {
         "accuracy": float(np.mean(np.argmax(mean, axis=1) == Y[:, 0])),
         "nll": -float(np.mean(density)),
@@ -246,8 +252,7 @@ def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[
         "loss": float(optimal.training_loss()) / len(digits.X_train),
         "iterations": float(fit.steps),
         "train_seconds": seconds,
-        "unexplained": unexplained(model, rows)
-        / float(np.mean(model.kernel(rows, full_cov=False))),
+        "unexplained": unexplained(model, rows) / prior,
     }
 
 

@@ -1,0 +1,260 @@
+"""One training step of HVGP, T x m inducing points, beside SVGP with as many and the other routes.
+
+elbo + gradient to every trainable variable, whitened, full q, Gaussian likelihood, 8 inputs, 1,000
+rows, m = 250, Matern-3/2 with one lengthscale, float64. The T = 4, 8, 16 components come from the
+negation of 2, 3, 4 groups of principal directions.
+svgp m, svgp Tm     gpflow's SVGP with m and with T*m inducing points;
+hvgp shared         HVGP whose components share m inducing points;
+hvgp distinct       HVGP with m inducing points for each component;
+coregionalization   gpflow's LinearCoregionalization and SeparateIndependentInducingVariables over
+                    the same components (T = 4 and 8 only: it takes half a minute to trace);
+gpytorch Tm         GPyTorch's SVGP with T*m inducing points, if it is installed.
+
+Measures: time (alternating), peak memory of a step, tracing (first `get_concrete_function` of a
+fresh process, and the operations in its graph).
+Times are seconds, median [quartiles] over rounds in which the sides take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import Array
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.negations import principal_negations
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
+
+MEASURES = ("tracing", "memory", "time")
+SVGP, SVGP_LARGE = "svgp m", "svgp Tm"
+SHARED, DISTINCT = "hvgp shared", "hvgp distinct"
+COREGIONALIZATION, GPYTORCH = "coregionalization", "gpytorch Tm"
+SIDES = (SVGP, SVGP_LARGE, SHARED, DISTINCT, COREGIONALIZATION, GPYTORCH)
+TARGET_COMPONENTS = 8
+TARGET_SPEED = {SHARED: 12.0, DISTINCT: 6.0}  # svgp Tm / side
+TARGET_TRACING = 5.0  # seconds
+INPUT_DIM = 8
+NUM_DATA = 1_000_000  # the data set of which the rows are a minibatch
+LENGTHSCALE = 2.0
+NOISE_VARIANCE = 0.1
+
+
+class HvgpScaling(Benchmark):
+    __doc__ = __doc__
+    name = "hvgp_scaling"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--rounds", type=int, default=None, help="default 11; 5 for T = 16")
+        parser.add_argument("--components", type=indices, default=None, help="T, default 4,8,16")
+        parser.add_argument("--measures", type=names(MEASURES, "measures"), default=MEASURES)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        for components in arguments.components or ([2] if short else [4, 8, 16]):
+            sides = [SVGP, SVGP_LARGE, SHARED, DISTINCT]
+            if components <= 8 and not short:
+                sides.append(COREGIONALIZATION)
+            rivals = [GPYTORCH] if importlib.util.find_spec("gpytorch") else []
+            for measure in arguments.measures:
+                measured = sides + (rivals if measure != "tracing" else [])
+                run = {
+                    "measure": measure,
+                    "components": components,
+                    "num_inducing": 20 if short else 250,
+                    "rows": 100 if short else 1_000,
+                    "seed": 0,
+                    "sides": ",".join(measured),
+                }
+                if measure == "time":
+                    run["rounds"] = arguments.rounds or (
+                        3 if short else 5 if components > 8 else 11
+                    )
+                yield run
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        size = {key: configuration[key] for key in ("components", "num_inducing", "rows", "seed")}
+        sides, measure = configuration["sides"].split(","), configuration["measure"]
+        if measure == "tracing":
+            return {"tracing": {side: from_child(traced, side=side, **size) for side in sides}}
+        if measure == "memory":
+            step = training_step
+            return {"peak_bytes": {side: peak_bytes(step, side=side, **size) for side in sides}}
+        samples = alternate(
+            {side: training_step(side=side, **size) for side in sides},
+            rounds=configuration["rounds"],
+            description="rounds",
+        )
+        return {
+            "seconds": {side: summarise(values) for side, values in samples.items()},
+            "ratios": {side: ratio(samples, SVGP_LARGE, side) for side in sides},
+        }
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+
+def random_rows(count: int, seed: int) -> tuple[Array, Array]:
+    """Inputs and outputs without structure: the time of a step does not depend on them."""
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(count, INPUT_DIM)), generator.normal(size=(count, 1))
+
+
+def training_step(
+    *, side: str, components: int, num_inducing: int, rows: int, seed: int
+) -> Callable[[], Any]:
+    """The elbo + gradient step of one side, traced where there is a graph."""
+    data = random_rows(rows, seed)
+    if side == GPYTORCH:
+        return gpytorch_step(*data, random_rows(components * num_inducing, seed + 1)[0])
+    import tensorflow as tf
+
+    from benchmarks._lib.graphs import elbo_and_gradient
+
+    X, Y = map(tf.constant, data)
+    return elbo_and_gradient(build_model(side, components, num_inducing, seed), (X, Y))
+
+
+def traced(
+    *, side: str, components: int, num_inducing: int, rows: int, seed: int
+) -> dict[str, float]:
+    """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
+    import tensorflow as tf
+
+    from benchmarks._lib.graphs import step_function, tracing
+
+    data = map(tf.constant, random_rows(rows, seed))
+    return tracing(step_function(build_model(side, components, num_inducing, seed)), *data)
+
+
+def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any:
+    """The GPflow model of one side at its initial parameters."""
+    import gpflow
+
+    import interdomain as idm
+
+    kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
+    likelihood = gpflow.likelihoods.Gaussian(variance=NOISE_VARIANCE)
+    points, _ = random_rows(components * num_inducing, seed + 1)
+    if side in (SVGP, SVGP_LARGE):
+        Z = points[:num_inducing] if side == SVGP else points
+        return gpflow.models.SVGP(kernel, likelihood, Z, num_data=NUM_DATA)
+    transforms = principal_negations(components, seed, columns=INPUT_DIM)
+    blocks = points.reshape(components, num_inducing, INPUT_DIM)
+    if side != COREGIONALIZATION:
+        Z = blocks[0] if side == SHARED else blocks
+        return idm.models.HVGP(kernel, likelihood, Z, transforms, num_data=NUM_DATA)
+    # GPflow's own model for a sum of kernels, each with its own inducing points: the components are
+    # latent GPs; a row of ones adds them up to one output.
+    parts = list(idm.kernels.HarmonicKernel(kernel, transforms).kernels)
+    variables = [gpflow.inducing_variables.InducingPoints(block) for block in blocks]
+    return gpflow.models.SVGP(
+        gpflow.kernels.LinearCoregionalization(parts, W=np.ones((1, components))),
+        likelihood,
+        gpflow.inducing_variables.SeparateIndependentInducingVariables(variables),
+        num_latent_gps=components,
+        num_data=NUM_DATA,
+    )
+
+
+def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
+    """The call that computes what gpflow's SVGP computes, minus the ELBO and its gradient."""
+    import gpytorch
+    import torch
+
+    class SparseGP(gpytorch.models.ApproximateGP):  # type: ignore[misc]
+        def __init__(self) -> None:
+            distribution = gpytorch.variational.CholeskyVariationalDistribution(len(Z))
+            super().__init__(
+                gpytorch.variational.VariationalStrategy(
+                    self, torch.tensor(Z), distribution, learn_inducing_locations=True
+                )
+            )
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5))
+
+        def forward(self, inputs: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(inputs), self.covar_module(inputs)
+            )
+
+    model, likelihood = SparseGP().double(), gpytorch.likelihoods.GaussianLikelihood().double()
+    model.covar_module.outputscale = 1.0
+    model.covar_module.base_kernel.lengthscale = LENGTHSCALE
+    likelihood.noise = NOISE_VARIANCE
+    model.variational_strategy.variational_params_initialized.fill_(1)  # or a mean is drawn
+    bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=NUM_DATA)
+    parameters = [*model.parameters(), *likelihood.parameters()]
+    inputs, outputs = torch.tensor(X), torch.tensor(Y[:, 0])
+    model.train()
+    likelihood.train()
+
+    def step() -> Any:
+        for parameter in parameters:
+            parameter.grad = None
+        loss = -NUM_DATA * bound(model(inputs), outputs)
+        loss.backward()
+        return loss.detach()
+
+    return step
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """One row per size and side; then the targets."""
+    sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
+    for record in sorted(records, key=lambda record: str(record["finished_at"])):
+        run = record["configuration"]
+        size = (run["components"], run["num_inducing"], run["rows"])
+        sizes.setdefault(size, {})[run["measure"]] = record["result"]
+    rows, lines = [], []
+    for size, measures in sorted(sizes.items()):
+        timed = measures.get("time", {"seconds": {}, "ratios": {}})
+        memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
+        tracing = measures.get("tracing", {"tracing": {}})["tracing"]
+        for side in SIDES:
+            if side in timed["seconds"] or side in memory or side in tracing:
+                graph = tracing.get(side)
+                rows.append(
+                    (
+                        *(*size, side),
+                        spread(timed["seconds"][side]) if side in timed["seconds"] else "",
+                        spread(timed["ratios"][side]) if side in timed["ratios"] else "",
+                        megabytes(memory.get(side)),
+                        "" if graph is None else f"{graph['seconds']:.1f}",
+                        "" if graph is None else f"{graph['operations']:,.0f}",
+                    )
+                )
+        if size[0] == TARGET_COMPONENTS and set(measures) >= set(MEASURES):
+            for side, target in TARGET_SPEED.items():
+                faster, seconds = timed["ratios"][side]["median"], tracing[side]["seconds"]
+                lines.append(
+                    f"{side}, T = {size[0]}: {faster:.1f}x as fast as {SVGP_LARGE} "
+                    f"(>= {target:g}x: {_met(faster >= target)}); traced in {seconds:.1f} s "
+                    f"(<= {TARGET_TRACING:g} s: {_met(seconds <= TARGET_TRACING)}); "
+                    f"{megabytes(memory[side])} MB "
+                    f"(below {SVGP_LARGE}: {_met(memory[side] < memory[SVGP_LARGE])})"
+                )
+    headers = (
+        *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
+        *("MB", "tracing s", "operations"),
+    )
+    return (
+        "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
+        "process.\n\n" + markdown(headers, rows) + "".join(f"\n\n{line}" for line in lines)
+    )
+
+
+def _met(condition: bool) -> str:
+    return "met" if condition else "NOT met"
+
+
+if __name__ == "__main__":
+    sys.exit(HvgpScaling().main())

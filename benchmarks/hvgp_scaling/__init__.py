@@ -1,1 +1,0 @@
-"""A training step of HVGP beside SVGP, GPflow's own route and GPyTorch."""
