@@ -11,8 +11,8 @@ from gpflow.covariances import Kuf
 from gpflow.kernels import RBF
 
 from interdomain.covariances import Kuu_operator
+from interdomain.families.sphere.growth import HarmonicSquares
 from interdomain.families.sphere.mathematics.dimensions import raises_of
-from interdomain.families.sphere.mathematics.harmonic_squares import HarmonicSquares
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52, ZonalKernel
 from tests.conformance.helpers import assert_refused

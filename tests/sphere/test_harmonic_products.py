@@ -8,6 +8,7 @@ import tensorflow as tf
 from mpmath import mp
 from scipy.special import eval_gegenbauer, roots_gegenbauer
 
+from interdomain.families.sphere.growth import HarmonicSquares
 from interdomain.families.sphere.mathematics.dimensions import (
     chains_of,
     chains_of_degree,
@@ -19,7 +20,6 @@ from interdomain.families.sphere.mathematics.harmonic_products import (
     chosen_harmonics,
     product_order,
 )
-from interdomain.families.sphere.mathematics.harmonic_squares import HarmonicSquares
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import (
     count_monomials_free_of_r2,

@@ -13,7 +13,11 @@ from ..._arguments import Array, IntArray
 from ...linalg.diagonal import least_eigenvalue
 from .kernel import ZonalKernel
 from .mathematics.dimensions import chains_of
-from .mathematics.harmonic_squares import HarmonicSquares, Raises
+from .mathematics.harmonics import planar_norms, raise_factors
+
+Raises = tuple[tuple[int, int], ...]
+"""A harmonic, as (j, a) for each coordinate j that raises the degree, by a, in the order of j. The
+first two coordinates are j = 2, and a has the sign of k_2 there: plus for a cosine."""
 
 MAX_ROWS = 2_000
 """The rows over which variances are averaged: of more, these many are drawn."""
@@ -117,6 +121,59 @@ def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
             yield (*below, (j, 1), *above)
             if j == 2:
                 yield (*below, (j, -1), *above)
+
+
+class HarmonicSquares:
+    """Weighted means of squared harmonics, for a set that grows by one raise after the other.
+
+    A harmonic is one without its last factor, times this factor. What was computed is kept, so that
+    a mean is one inner product of a row of squares of each.
+
+    :param X: Unit vectors ``[n, d]``.
+    :param weights: ``[n]``.
+    """
+
+    def __init__(self, X: Array, weights: Array) -> None:
+        self._x = np.ascontiguousarray(X.T)
+        self._squared_norms = np.cumsum(self._x**2, axis=0)
+        self._factors: dict[tuple[int, int, int], Array] = {}
+        self._products: dict[Raises, Array] = {(): weights}
+
+    def mean(self, raises: Raises) -> float:
+        """The weighted mean of the square of one harmonic."""
+        if not raises:
+            return float(np.sum(self._products[()]))
+        return float(self._product(raises[:-1]) @ self._last_factor(raises) ** 2)
+
+    def _product(self, raises: Raises) -> Array:
+        """The squares of a harmonic, times the weights."""
+        if raises not in self._products:
+            rest = self._product(raises[:-1])
+            self._products[raises] = rest * self._last_factor(raises) ** 2
+        return self._products[raises]
+
+    def _last_factor(self, raises: Raises) -> Array:
+        j, a = raises[-1]
+        return self._factor(j, sum(abs(raised) for _, raised in raises[:-1]), a)
+
+    def _factor(self, j: int, k: int, a: int) -> Array:
+        """Coordinate j raises the degree from k to k + a."""
+        if (j, k, a) not in self._factors:
+            self._factors[j, k, a] = self._new_factor(j, k, a)
+        return self._factors[j, k, a]
+
+    def _new_factor(self, j: int, k: int, a: int) -> Array:
+        dimension, x = self._x.shape[0], self._x[j - 1]
+        if j == 2:
+            power = (self._x[0] + 1j * x) ** abs(a) * planar_norms(dimension, abs(a))[-1]
+            return np.asarray(power.real if a > 0 else power.imag)
+        if a == 0:
+            return np.ones_like(x)
+        first, second = raise_factors(dimension, j, k, a)
+        factor = first * x * self._factor(j, k, a - 1)
+        if a > 1:
+            factor -= second * self._squared_norms[j - 1] * self._factor(j, k, a - 2)
+        return np.asarray(factor)
 
 
 class Spectrum:

@@ -3,14 +3,14 @@
 A harmonic is a product: each coordinate ``x_j`` that raises the degree, from k to k + a, gives a
 factor that depends on ``(j, k, a)`` alone, a polynomial in ``x_j`` and ``r_j^2``,
 
-    p_a = (x_j p_{a-1} - b_{a-1} r_j^2 p_{a-2}) / b_a,     r_j^2 = x_1^2 + ... + x_j^2,
+    p_a = first x_j p_{a-1} - second r_j^2 p_{a-2},     r_j^2 = x_1^2 + ... + x_j^2,
 
-with the coefficients of :func:`.harmonics.jacobi_coefficient`; the first two
-coordinates give the real and imaginary parts of ``(x_1 + i x_2)^k``. Few different factors serve
-many harmonics, and a harmonic without its last factor is another one, of lower degree. So the
-factors are computed once, and then each harmonic by **one** multiplication, those with one factor
-first, those with two next, and so on: a row of factors times a row of harmonics. What is computed
-grows with the harmonics asked for (and those they are multiples of), not with all of their degree.
+with the numbers of :func:`.harmonics.raise_factors`; the first two coordinates give the real and
+imaginary parts of ``(x_1 + i x_2)^k``. Few different factors serve many harmonics, and a harmonic
+without its last factor is another one, of lower degree. So the factors are computed once, and then
+each harmonic by **one** multiplication, those with one factor first, those with two next, and so
+on: a row of factors times a row of harmonics. What is computed grows with the harmonics asked for
+(and those they are multiples of), not with all of their degree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from check_shapes import check_shapes
 from ...._arguments import Array, IntArray
 from ...._tracing import compiled, is_operation_by_operation
 from .dimensions import raises_of
-from .harmonics import jacobi_coefficient, log_seed_norm
+from .harmonics import planar_norms, raise_factors
 
 Factor = tuple[int, int, int]
 """(j, k, a): coordinate j raises the degree from k to k + a; for j = 2, a has the sign of k_2."""
@@ -119,9 +119,7 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
 
 def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, dict[Factor, int]]:
     """How to compute factors, those included that they follow from, and the row of each."""
-    constants = FactorConstants(dimension)
     turns = max((abs(a) for j, _, a in wanted if j == 2), default=0)
-    planar = np.array([constants.planar(k) for k in range(1, turns + 1)])
     signed = [sign * k for k in range(1, turns + 1) for sign in (1, -1)]
     rows = {(2, 0, a): row for row, a in enumerate(signed)}
     ends: dict[tuple[int, int], int] = {}
@@ -132,51 +130,11 @@ def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, d
     steps = []
     for a in range(1, max(ends.values(), default=0) + 1):
         going_on = [pair for pair in pairs if ends[pair] >= a]
-        first, second = np.zeros((2, len(going_on), 1))
-        for row, (j, k) in enumerate(going_on):
-            rows[j, k, a] = len(rows)
-            first[row], second[row] = constants.step(j, k, a)
-        steps.append((first, second))
+        first, second = raise_factors(dimension, *np.array(going_on).T, a)
+        steps.append((first[:, None], second[:, None]))
+        rows |= {(j, k, a): len(rows) + row for row, (j, k) in enumerate(going_on)}
     axes = np.array([j - 1 for j, _ in pairs], np.int64)
-    return planar, _Recurrence(axes, tuple(steps)), rows
-
-
-class FactorConstants:
-    """The numbers in the factors, which make products of them orthonormal on S^{d-1}.
-
-    A harmonic brings ``log_seed_norm(i, k)`` for each coordinate i that leaves its degree at k.
-    With S(j, k) their sum for i = 3, ..., j, all of these together are the sum over its factors of
-    ``S(j, k) - S(j, k + a) + S(d, k + a) - S(d, k)``: each factor has a norm of its own, and a
-    product without its last factor is the orthonormal harmonic of lower degree.
-    """
-
-    def __init__(self, dimension: int) -> None:
-        self._dimension = dimension
-        self._sums: dict[int, Array] = {}
-
-    def planar(self, k: int) -> float:
-        """What the parts of ``(x_1 + i x_2)^k`` are multiplied by."""
-        return float(np.sqrt(2) * np.exp(self._log_norm(2, 0, k)))
-
-    def step(self, j: int, k: int, a: int) -> tuple[float, float]:
-        """What ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}`` are multiplied by in the factor (j, k, a)."""
-        b = jacobi_coefficient(j, k, a)
-        norm = self._log_norm(j, k, a)
-        first = float(np.exp(norm - self._log_norm(j, k, a - 1))) / b
-        if a == 1:
-            return first, 0.0
-        ratio = jacobi_coefficient(j, k, a - 1) / b
-        return first, float(np.exp(norm - self._log_norm(j, k, a - 2))) * ratio
-
-    def _log_norm(self, j: int, k: int, a: int) -> float:
-        before, after = self._of_degree(k), self._of_degree(k + a)
-        return float(before[j] - after[j] + after[-1] - before[-1])
-
-    def _of_degree(self, degree: int) -> Array:
-        if degree not in self._sums:
-            terms = [log_seed_norm(j, degree) for j in range(3, self._dimension + 1)]
-            self._sums[degree] = np.cumsum([0.0, 0.0, 0.0, *terms])
-        return self._sums[degree]
+    return planar_norms(dimension, turns), _Recurrence(axes, tuple(steps)), rows
 
 
 def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:

@@ -26,9 +26,8 @@ from functools import lru_cache
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
-from scipy.special import betaln
 
-from ...._arguments import Array
+from ...._arguments import Array, IntArray
 from ...._tracing import compiled
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
 
@@ -61,35 +60,22 @@ class _Level:
 
 
 def _level(dimension: int, degree: int) -> _Level:
-    # Raising the degree at coordinate j changes the norms that all later coordinates bring:
-    # log_one[j], log_two[j] sum those changes when the parent is one or two degrees lower.
-    log_one, log_two = {dimension: 0.0}, {dimension: 0.0}
-    for j in range(dimension, 2, -1):
-        norm = log_seed_norm(j, degree)
-        log_one[j - 1] = log_one[j] + norm - log_seed_norm(j, degree - 1)
-        log_two[j - 1] = log_two[j] + norm - log_seed_norm(j, max(degree - 2, 0))
     blocks = []
+    seeds = np.arange(degree - 1, -1, -1)
     for j in range(3, dimension + 1):
-        num_heads = num_harmonics(j - 1, degree - 1)
-        head_factor = np.exp(log_one[j]) / jacobi_coefficient(j, degree - 1, 1)
-        factors, corrections = [np.full(num_heads, head_factor)], [np.zeros(0)]
-        for seed_degree in range(degree - 2, -1, -1):
-            b_new = jacobi_coefficient(j, seed_degree, degree - seed_degree)
-            b_old = jacobi_coefficient(j, seed_degree, degree - seed_degree - 1)
-            count = num_harmonics(j - 1, seed_degree)
-            factors.append(np.full(count, np.exp(log_one[j]) / b_new))
-            corrections.append(np.full(count, np.exp(log_two[j]) * b_old / b_new))
+        counts = [num_harmonics(j - 1, seed) for seed in seeds]
+        factor, correction = raise_factors(dimension, j, seeds, degree - seeds)
         blocks.append(
             _Block(
                 axis=j - 1,
-                num_heads=num_heads,
-                num_tails=num_harmonics(j, degree - 2) if degree > 1 else 0,
-                factor=np.concatenate(factors)[:, None],
-                correction=np.concatenate(corrections)[:, None],
+                num_heads=counts[0],
+                num_tails=sum(counts[1:]),
+                factor=np.repeat(factor, counts)[:, None],
+                correction=np.repeat(correction, counts)[counts[0] :, None],
             )
         )
-    planar_factor = np.exp(log_one[2]) * (np.sqrt(2) if degree == 1 else 1.0)
-    return _Level(planar_factor=float(planar_factor), blocks=tuple(blocks))
+    norms = np.append(1.0, planar_norms(dimension, degree))
+    return _Level(planar_factor=float(norms[-1] / norms[-2]), blocks=tuple(blocks))
 
 
 @lru_cache(maxsize=128)
@@ -273,17 +259,32 @@ def spherical_harmonics(
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
 
 
-# Constants of the polynomials that spherical harmonics are made of, one dimension at a time.
+# A harmonic is a product of one factor p_a for each coordinate x_j that raises the degree, from k
+# to k + a: a Gegenbauer polynomial, ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` with
+# ``b_m^2 = m (m - 1 + 2 lambda) / (4 (m + lambda) (m + lambda - 1))``, lambda = k + (j - 2) / 2.
+# Its squared norm, ``(k + d/2)_a / (k + j/2)_a`` (Pochhammer symbols), makes products orthonormal
+# on S^{d-1}, those without their last factor included.
 
 
-def log_seed_norm(dimension: int, degree: int) -> float:
-    """log of the factor that makes a harmonic of S^{d-2}, unchanged, orthonormal on S^{d-1}."""
-    half = (dimension - 1) / 2
-    return float(betaln(0.5, half) - betaln(0.5, degree + half)) / 2
+def raise_factors(
+    dimension: int, j: int | IntArray, k: int | IntArray, a: int | IntArray
+) -> tuple[Array, Array]:
+    """What ``x_j p_{a-1}`` and ``-r_j^2 p_{a-2}`` are multiplied by in p_a, for j > 2."""
+
+    def squared_b(m: int | IntArray) -> Array:
+        centre = m + k + (j - 2) / 2
+        return np.asarray(m * (2 * centre - m - 1) / (4 * centre * (centre - 1)))
+
+    def norm(last: int | IntArray) -> Array:
+        return np.sqrt((k + last + dimension / 2) / (k + last + j / 2))
+
+    before = np.maximum(np.asarray(a) - 1, 1)
+    factor = norm(a - 1) / np.sqrt(squared_b(a))
+    correction = norm(before - 1) * np.sqrt(squared_b(before)) * factor
+    return factor, np.where(np.asarray(a) > 1, correction, 0.0)
 
 
-def jacobi_coefficient(dimension: int, seed_degree: int, m: int) -> float:
-    """b_m of the orthonormal recurrence ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` of the
-    polynomials that a harmonic of S^{d-2} of degree ``seed_degree`` is multiplied by."""
-    lam = seed_degree + (dimension - 2) / 2
-    return float(np.sqrt(m * (m - 1 + 2 * lam) / (4 * (m + lam) * (m + lam - 1))))
+def planar_norms(dimension: int, count: int) -> Array:
+    """What the parts of ``(x_1 + i x_2)^k`` are multiplied by, for k = 1, ..., count."""
+    k = np.arange(count)
+    return np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1)))
