@@ -163,7 +163,6 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
         ),
         "noise_variance must be above 1e-06, found -1.0",
     ),
-    (lambda: sphere.CustomActivation(float), "function must be .*found a class"),
 ]
 
 

@@ -20,6 +20,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from scipy.integrate import quad
 from scipy.special import beta
 
+from interdomain.families.sphere.mathematics.harmonics import spherical_harmonics
 from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
@@ -27,7 +28,7 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
-from interdomain.sphere import num_harmonics, spherical_harmonics
+from interdomain.sphere import num_harmonics
 from tests.sphere.references import monomial_coefficients
 
 Function = Callable[[float], float]

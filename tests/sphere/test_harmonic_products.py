@@ -20,7 +20,8 @@ from interdomain.families.sphere.mathematics.harmonic_products import (
     chosen_harmonics,
     product_order,
 )
-from interdomain.sphere import num_harmonics, spherical_harmonics
+from interdomain.families.sphere.mathematics.harmonics import spherical_harmonics
+from interdomain.sphere import num_harmonics
 from tests.sphere.references import (
     count_monomials_free_of_r2,
     legendre_in,

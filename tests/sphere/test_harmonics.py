@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.families.sphere.mathematics.harmonics import _compiled
-from interdomain.sphere import num_harmonics, spherical_harmonics
+from interdomain.families.sphere.mathematics.harmonics import _compiled, spherical_harmonics
+from interdomain.sphere import num_harmonics
 from tests.sphere.references import legendre_in, multiplicity, unit_vectors
 
 eager = pytest.mark.usefixtures("eager")

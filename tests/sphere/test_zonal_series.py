@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import zonal_series
+from interdomain.families.sphere.mathematics.zonal_series import zonal_series
 from tests.sphere.references import horner, legendre_in, monomial_coefficients
 
 DIMENSIONS = [2, 9]

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from .._arguments import Array, instance
 from ..families.sphere.kernel import ZonalKernel
-from ..families.sphere.mathematics.activations import (
-    Activation,
-    CustomActivation,
-    resolve_activation,
-)
+from ..families.sphere.mathematics.activations import Activation, resolve_activation
 from ..families.sphere.mathematics.dimensions import (
     num_harmonics,
     validate_dimension,
@@ -174,14 +170,11 @@ def spectrum(
     shares = counts * np.maximum(eigenvalues, 0)
     is_common = np.isin(np.arange(reach + 1), sorted(set(carried) & set(of_unit)))
     log_terms = _log_norm_terms(coefficients, counts, eigenvalues, is_common)
-    name = repr(activation)
-    if isinstance(activation, CustomActivation):
-        name = getattr(activation.function, "__name__", "the activation")
     kept, degrees = slice(max_degree + 1), set(range(max_degree + 1))
     missing = tuple(sorted(degrees & set(carried) - set(of_unit)))
     return Spectrum(
         kernel=type(kernel).__name__,
-        activation=name,
+        activation=repr(activation),
         dimension=int(dimension),
         max_degree=max_degree,
         kernel_roots=np.sqrt(np.maximum(eigenvalues[kept], 0)),

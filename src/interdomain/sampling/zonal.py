@@ -19,7 +19,7 @@ from ..families.sphere.activation_features import ActivationFeatures
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import num_harmonics
-from ..families.sphere.mathematics.zonal_series import zonal_series_of_each
+from ..families.sphere.mathematics.zonal_series import zonal_series
 from ..families.sphere.on_sphere import inverse_eigenvalues
 from .base import MOST_ENTRIES, Draws, PriorSample, as_array, constant
 
@@ -60,7 +60,7 @@ class Directions(PriorSample):
     def _sums(self, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """``sum_j sum_l c_jl P_l(v_j^T x)`` at unit vectors x ``[N, d]``, ``[S, N]``."""
         t = tf.matmul(self._directions, unit[None], transpose_b=True)
-        values = zonal_series_of_each(t, weights[..., None], self._directions.shape[-1])
+        values = zonal_series(t, weights[..., None], self._directions.shape[-1])
         return tf.reduce_sum(values, axis=1)
 
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:

@@ -59,8 +59,8 @@ class ActivationFeatures(OnSphere):
         ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
         sphere themselves, d is the dimension of the space around it.)
     :param activation: "relu", "softplus", "gelu" or "erf"; one of :mod:`interdomain.sphere` such as
-        ``Softplus(sharpness=3.0)``; or any function of a tensor (see
-        :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
+        ``Softplus(sharpness=3.0)``; or any function of a tensor, whose coefficients are found by
+        quadrature, to 1e-15 if it has no kinks but at zero.
     :param max_degree: The highest degree of the sums.
     :param allow_large: Whether to allow a ``max_degree`` whose coefficients need more than 4 GiB.
     :ivar dimension: The dimension d of the space around the sphere.

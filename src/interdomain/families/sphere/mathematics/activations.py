@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, finite_array, instance
+from ...._arguments import Array, number
 from .funk_hecke import extended_coefficients, funk_hecke_rule, power_coefficient
 
 
@@ -28,9 +28,10 @@ class Activation(abc.ABC):
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         """The function at t in [-1, 1]; any shape."""
 
-    @abc.abstractmethod
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` whose coefficients are not zero."""
+        """The degrees up to ``max_degree`` whose coefficients are not zero: 0, 1 and all even ones
+        of a function that is the sum of ``t / 2`` and an even one."""
+        return tuple(degree for degree in range(max_degree + 1) if degree == 1 or degree % 2 == 0)
 
     @abc.abstractmethod
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
@@ -43,9 +44,6 @@ class ReLU(Activation):
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(t)
-
-    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        return _even_and_linear(max_degree)
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
         return np.array([power_coefficient(1, dimension, degree) for degree in degrees])
@@ -63,18 +61,15 @@ class SmoothActivation(Activation):
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        rule = "finite and positive"
-        sharpness = finite_array("sharpness", self.sharpness, (0,), rule)
-        if not sharpness > 0:
-            raise ValueError(f"sharpness must be {rule}, found {self.sharpness!r}; pass 1.0.")
+        number("sharpness", self.sharpness, above=0)
 
     @abc.abstractmethod
     def extended(self, mp: Any, theta: Any) -> Any:
         """The function at ``t = cos(theta)``, with the numbers of an mpmath context."""
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        found = _smooth_coefficients(self, dimension, max(degrees))
-        return np.array([found.get(degree, 0.0) for degree in degrees])
+        values = _smooth_coefficients(self, dimension, max(degrees))
+        return np.array([values.get(degree, 0.0) for degree in degrees])
 
 
 @lru_cache(maxsize=64)
@@ -88,16 +83,11 @@ def _smooth_coefficients(
 
 @dataclass(frozen=True)
 class Softplus(SmoothActivation):
-    """``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large sharpness.
-
-    It is the sum of ``t / 2`` and an even function, and has the degrees 0, 1 and all even ones.
-    """
+    """``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large sharpness. It has
+    the degrees 0, 1 and all even ones."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.softplus(self.sharpness * t) / self.sharpness
-
-    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        return _even_and_linear(max_degree)
 
     def extended(self, mp: Any, theta: Any) -> Any:
         sharpness = mp.mpf(self.sharpness)
@@ -106,17 +96,12 @@ class Softplus(SmoothActivation):
 
 @dataclass(frozen=True)
 class GELU(SmoothActivation):
-    """``t Phi(sharpness t)``, where Phi is the standard normal distribution function.
-
-    It is the sum of ``t / 2`` and an even function, and has the degrees 0, 1 and all even ones.
-    """
+    """``t Phi(sharpness t)``, where Phi is the standard normal distribution function. It has the
+    degrees 0, 1 and all even ones."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         # tf.nn.gelu rounds sqrt(2) to single precision.
         return t * tf.math.erfc(-self.sharpness / np.sqrt(2) * t) / 2
-
-    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        return _even_and_linear(max_degree)
 
     def extended(self, mp: Any, theta: Any) -> Any:
         t = mp.cos(theta)
@@ -138,43 +123,36 @@ class Erf(SmoothActivation):
 
 
 @dataclass(frozen=True)
-class CustomActivation(Activation):
-    """Any function, with coefficients by a quadrature in float64 that is split at its kinks.
+class FunctionActivation(Activation):
+    """Any function, with coefficients by a quadrature in float64 that is split at zero.
 
-    Coefficients below about 1e-15 times the function's largest value cannot be told from rounding
-    errors; degrees with such coefficients are left out.
+    They are exact where the function has no other kinks. Coefficients below about 1e-15 times the
+    function's largest value cannot be told from rounding errors; degrees with such coefficients are
+    left out.
 
     :param function: A function from a tensor of values of t to a tensor of the same shape.
-    :param kinks: Where, inside (-1, 1), the function is not smooth. The quadrature is split at zero
-        in any case.
     """
 
     function: Callable[[tf.Tensor], tf.Tensor]
-    kinks: tuple[float, ...] = ()
 
-    def __post_init__(self) -> None:
-        instance("function", self.function, Callable, "a function of a tensor")
-        kinks = tuple(finite_array("kinks", self.kinks, (1,), "numbers").tolist())
-        if any(not -1 < kink < 1 for kink in kinks):
-            raise ValueError(f"kinks must lie inside (-1, 1), found {kinks}; pass those alone.")
-        object.__setattr__(self, "kinks", kinks)
+    def __repr__(self) -> str:
+        return getattr(self.function, "__name__", "the activation")
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return self.function(t)
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        values = _custom_coefficients(self, dimension, max_degree)
+        values = _function_coefficients(self, dimension, max_degree)
         return tuple(int(degree) for degree in np.flatnonzero(values))
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        values: Array = _custom_coefficients(self, dimension, max(degrees))[list(degrees)]
+        values: Array = _function_coefficients(self, dimension, max(degrees))[list(degrees)]
         return values
 
 
 @lru_cache(maxsize=64)
-def _custom_coefficients(activation: CustomActivation, dimension: int, max_degree: int) -> Array:
-    breaks = tuple(sorted({0.0, *activation.kinks}))
-    t, matrix = funk_hecke_rule(dimension, max_degree, breaks)
+def _function_coefficients(activation: Activation, dimension: int, max_degree: int) -> Array:
+    t, matrix = funk_hecke_rule(dimension, max_degree, (0.0,))
     with tf.init_scope():  # values, even while a function is compiled
         values = np.asarray(activation(tf.constant(t)), dtype=float)
     if values.shape != t.shape or not np.all(np.isfinite(values)):
@@ -209,21 +187,12 @@ def resolve_activation(
     """
     if isinstance(activation, Activation):
         return activation
-    if isinstance(activation, str):
-        if activation in NAMED_ACTIVATIONS:
-            return NAMED_ACTIVATIONS[activation]
-        raise ValueError(
-            f"activation must be one of {', '.join(map(repr, NAMED_ACTIVATIONS))}, found "
-            f"{activation!r}; pass one of these, an interdomain.sphere activation such as "
-            "Softplus(sharpness=3.0), or a function of a tensor."
-        )
+    if isinstance(activation, str) and activation in NAMED_ACTIVATIONS:
+        return NAMED_ACTIVATIONS[activation]
     if callable(activation) and not isinstance(activation, type):
-        return CustomActivation(activation)
+        return FunctionActivation(activation)
     raise ValueError(
-        "activation must be a name, an activation or a function of a tensor, found "
-        f"{activation!r}; pass for example 'relu', or interdomain.sphere.Softplus(sharpness=3.0)."
+        f"activation must be one of {', '.join(map(repr, NAMED_ACTIVATIONS))}, an activation or a "
+        f"function of a tensor, found {activation!r}; pass for example 'relu', or "
+        "interdomain.sphere.Softplus(sharpness=3.0)."
     )
-
-
-def _even_and_linear(max_degree: int) -> tuple[int, ...]:
-    return tuple(degree for degree in range(max_degree + 1) if degree == 1 or degree % 2 == 0)

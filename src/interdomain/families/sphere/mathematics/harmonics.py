@@ -276,7 +276,7 @@ def raise_factors(
         return np.asarray(m * (2 * centre - m - 1) / (4 * centre * (centre - 1)))
 
     def norm(last: int | IntArray) -> Array:
-        return np.sqrt((k + last + dimension / 2) / (k + last + j / 2))
+        return np.asarray(np.sqrt((k + last + dimension / 2) / (k + last + j / 2)))
 
     before = np.maximum(np.asarray(a) - 1, 1)
     factor = norm(a - 1) / np.sqrt(squared_b(a))
@@ -287,4 +287,5 @@ def raise_factors(
 def planar_norms(dimension: int, count: int) -> Array:
     """What the parts of ``(x_1 + i x_2)^k`` are multiplied by, for k = 1, ..., count."""
     k = np.arange(count)
-    return np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1)))
+    norms: Array = np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1)))
+    return norms

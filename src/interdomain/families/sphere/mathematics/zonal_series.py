@@ -15,7 +15,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from ...._arguments import Array
-from .dimensions import num_harmonics, validate_dimension
+from .dimensions import num_harmonics
 
 
 @lru_cache(maxsize=64)
@@ -39,7 +39,7 @@ def _next_polynomial(
 
 @check_shapes(
     "t: [any...]",
-    "weights: [L]",
+    "weights: [L, w...]",
     "num_levels: []",
     "return: [any...]",
 )
@@ -54,13 +54,12 @@ def zonal_series(
 
     :param t: Inner products of unit vectors, in [-1, 1].
     :param weights: One weight for each degree. A kernel with eigenvalues lambda_l has the weights
-        ``lambda_l N(d, l)``, which add up to its value at t = 1.
+        ``lambda_l N(d, l)``, which add up to its value at t = 1. Parts of ``t`` have weights of
+        their own with further axes, which broadcast to ``t``.
     :param dimension: Dimension d >= 2 of the space around the sphere.
     :param num_levels: Sum only the first ``num_levels`` degrees, a number that may be computed;
         the others do not contribute, and have zero gradient. All by default.
-    :raises ValueError: If ``dimension`` < 2.
     """
-    validate_dimension(dimension)
     t, weights = tf.convert_to_tensor(t), tf.convert_to_tensor(weights)
     size = weights.shape[0]
     count = tf.constant(size) if num_levels is None else tf.minimum(num_levels, size)
@@ -74,7 +73,7 @@ def zonal_series(
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             slopes = derivative_weights(weights, dimension)
             dt = upstream * zonal_series(t, slopes, dimension + 2, num_levels=count - 1)
-            return dt, _inner_products(upstream, t, dimension, count, size)
+            return dt, _inner_products(upstream, t, dimension, count, weights)
 
         return total, gradient
 
@@ -110,51 +109,25 @@ def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
     return weights[1:] * tf.reshape(factors, [-1] + [1] * (weights.shape.rank - 1))
 
 
-def zonal_series_of_each(t: tf.Tensor, weights: tf.Tensor, dimension: int) -> tf.Tensor:
-    """As :func:`zonal_series`, with weights of their own for parts of ``t``.
-
-    The gradient is that with respect to ``t`` alone; the weights have none.
-
-    :param t: Inner products of unit vectors, ``[...]``.
-    :param weights: ``[L, ...]``, which broadcast to the shape of ``t`` behind the first axis.
-    :param dimension: Dimension d >= 2 of the space around the sphere.
-    :raises ValueError: If ``dimension`` < 2.
-    """
-    validate_dimension(dimension)
-    size = weights.shape[0]
-    if not size:  # the derivative of a constant
-        return tf.zeros_like(t)
-
-    @tf.custom_gradient
-    def evaluate(t: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        total = _sum_of_levels(t, weights, dimension, size)
-
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            slopes = derivative_weights(weights, dimension)
-            return upstream * zonal_series_of_each(t, slopes, dimension + 2)
-
-        return total, gradient
-
-    values: tf.Tensor = evaluate(t)
-    return values
-
-
 def _inner_products(
-    values: tf.Tensor, t: tf.Tensor, dimension: int, count: tf.Tensor, size: int
+    values: tf.Tensor, t: tf.Tensor, dimension: int, count: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """The sums of ``values * P_l(t)`` over all entries for l < count, then zeros, ``[size]``."""
+    """The sums of ``values * P_l(t)`` over all entries that share a weight, for l < count; then
+    zeros, in the shape of the weights."""
+    shape = tf.shape(weights)[1:]
+    axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(t))
 
     def add_level(
         l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, sums: tf.TensorArray
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
-        sums = sums.write(l, tf.reduce_sum(values * p))
+        sums = sums.write(l, tf.reshape(tf.reduce_sum(values * p, axes), shape))
         return l + 1, _next_polynomial(l, dimension, t, p, p_before), p, sums
 
-    sums = tf.TensorArray(t.dtype, size=size, element_shape=[])
+    sums = tf.TensorArray(t.dtype, size=weights.shape[0], element_shape=weights.shape[1:])
     *_, sums = tf.while_loop(
         lambda l, *_: l < count,
         add_level,
         (tf.constant(0), tf.ones_like(t), tf.zeros_like(t), sums),
-        maximum_iterations=size,
+        maximum_iterations=weights.shape[0],
     )
     return sums.stack()
