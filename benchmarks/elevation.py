@@ -2,23 +2,17 @@
 
 540 x 1,080 elevations (20 arc minutes), standardised; 72% of them for training, 8% for validation
 (not used here), 20% for testing, drawn at random. Inputs are unit vectors in R^3; the kernel is
-gpflow's SquaredExponential with one lengthscale. Minibatches of 1,000, Adam 0.01, the same number
-of steps for every model.
+gpflow's SquaredExponential with one lengthscale. Minibatches of 1,000; 200 steps of Adam 0.01 with
+natural gradients of 0.1 for q.
 svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points;
 hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24, which
                     give 7 and 13 components), m inducing points for each component.
 
-step_times times a step (elbo + gradient) of these models and of SVGP with as many points as HVGP,
-the models taking turns.
-
-A map of each model's predictive mean is written beside the results. A training that was
-interrupted continues from its last checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -32,20 +26,17 @@ from numpy.typing import NDArray
 from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
-from benchmarks._lib.resumable import train, training_folder
-from benchmarks._lib.runner import Benchmark, Configuration, names, result_folder
-from benchmarks._lib.tables import markdown, spread
-from benchmarks._lib.timing import alternate, ratio, summarise
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+from benchmarks._lib.training import train
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
+COMPONENTS = {"svgp_m": 1, "svgp_3m": 3, "hvgp_7xm": 7, "hvgp_13xm": 13}
 MODELS = ("svgp_m", "svgp_3m", "hvgp_7xm", "hvgp_13xm")
-STEP_TIMES = "step_times"
-TIMED = {"svgp_m": 1, "svgp_3m": 3, "svgp_7m": 7, "hvgp_7xm": 7, "svgp_13m": 13, "hvgp_13xm": 13}
 TRAINING_FRACTION, VALIDATION_FRACTION = 0.72, 0.08
 INITIAL_LENGTHSCALE = 0.15
 BATCH_SIZE = 1_000
 ROWS_FOR_CENTRES = 20_000  # k-means sees so many of the training rows
-EVERY_CELL = 3  # the maps show every third row and column of the grid
 
 # Table 1 of the paper (paper 000: Sun, Shi, Wilson, Grosse, ICML 2021): test RMSE, test NLL, hours.
 # On 6,480,000 elevations (6 arc minutes), m = 1,000, 100,000 steps, one GPU (HVGP: four).
@@ -75,62 +66,34 @@ class Elevation(Benchmark):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
-        parser.add_argument("--models", type=names((*MODELS, STEP_TIMES), "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="m, default 300")
-        parser.add_argument("--steps", type=int, default=None, help="default 700")
-        parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
-        parser.add_argument(
-            "--natural-gradient",
-            type=float,
-            default=None,
-            help="step size in (0, 1] of natural gradients for q, with Adam for the rest; without "
-            "it Adam trains q too, as in the paper",
-        )
-        parser.add_argument("--seed", type=int, default=0, help="of split, centres and batches")
+        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        models = ("svgp_m", "hvgp_7xm") if short else (*MODELS, STEP_TIMES)
-        for model in arguments.models or models:
-            if model == STEP_TIMES:
-                yield {
-                    "model": model,
-                    "num_inducing": arguments.num_inducing or 300,
-                    "batch_size": BATCH_SIZE,
-                    "rounds": 3,
-                    "seed": arguments.seed,
-                    "source": source_of(arguments.data_dir),
-                }
-                continue
+        for model in arguments.models or (("svgp_m", "hvgp_7xm") if short else MODELS):
             yield {
                 "model": model,
-                "num_inducing": arguments.num_inducing or (20 if short else 300),
-                "steps": arguments.steps or (20 if short else 700),
+                "num_inducing": 20 if short else 300,
+                "steps": 20 if short else 200,
                 "batch_size": BATCH_SIZE,
-                "learning_rate": arguments.learning_rate,
-                "natural_gradient": arguments.natural_gradient,
+                "learning_rate": 0.01,
+                "natural_gradient": 0.1,
                 "test_rows": 2_000 if short else None,  # None: all
-                "seed": arguments.seed,
+                "seed": 0,
                 "source": source_of(arguments.data_dir),
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         table = load_elevations(arguments.data_dir, configuration["seed"])
-        if configuration["model"] == STEP_TIMES:
-            return time_steps(configuration, table)
         model = build_model(configuration, table)
-        folder = training_folder(
-            result_folder(arguments), self.name, configuration, start_afresh=arguments.rerun
-        )
         trained = train(
             model,
             (table.X[table.train], table.Y[table.train]),
             hyperparameters,
-            folder=folder,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
             optimizer=configuration["learning_rate"],
-            natural_gradient=configuration["natural_gradient"] or False,
+            natural_gradient=configuration["natural_gradient"],
             seed=configuration["seed"],
         )
         start = time.perf_counter()
@@ -140,8 +103,6 @@ class Elevation(Benchmark):
         noise_variance = float(model.likelihood.variance.numpy())
         errors = gaussian_errors(table.Y[test], mean, variance + noise_variance)
         seconds = time.perf_counter() - start
-        save_map(result_folder(arguments), configuration, predict, table)
-        shutil.rmtree(folder)
         return {**errors, **trained, "num_train": len(table.train), "test_seconds": seconds}
 
     def table(self, records: Sequence[Record]) -> str:
@@ -173,8 +134,8 @@ def random_split(
     return order[:first], order[first:second], order[second:]
 
 
-def build_model(configuration: Configuration, table: Elevations, centres: bool = True) -> Any:
-    """One model at its initial parameters; inducing points are centres of k-means, or rows."""
+def build_model(configuration: Configuration, table: Elevations) -> Any:
+    """One model at its initial parameters; inducing points are centres of k-means."""
     import gpflow
 
     import interdomain as idm
@@ -186,47 +147,14 @@ def build_model(configuration: Configuration, table: Elevations, centres: bool =
     rows = table.X[table.train[:ROWS_FOR_CENTRES]]  # the order of the rows is random
     num_data, seed = len(table.train), configuration["seed"]
     if name.startswith("svgp"):
-        count = TIMED[name] * num_inducing
-        Z = inducing_points(rows, count, seed) if centres else rows[:count].copy()
+        Z = inducing_points(rows, COMPONENTS[name] * num_inducing, seed)
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=num_data)
     shift = idm.transforms.LongitudeShift(SHIFTS[name], coordinates="euclidean")
     harmonic = idm.kernels.HarmonicKernel(kernel, shift)
-    if centres:
-        points = idm.inducing_variables.HarmonicInducingPoints.from_data(
-            harmonic, rows, num_inducing, seed=seed
-        )
-    else:
-        Z = rows[: TIMED[name] * num_inducing].reshape(TIMED[name], num_inducing, -1)
-        points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(harmonic, Z)
-    return idm.models.AdditiveSVGP(harmonic, likelihood, points, num_data=num_data)
-
-
-def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any]:
-    """Seconds of a step of each model; where its points are does not change the time."""
-    import tensorflow as tf
-
-    from benchmarks._lib.graphs import elbo_and_gradient
-
-    rows = table.train[: configuration["batch_size"]]
-    batch = tf.constant(table.X[rows]), tf.constant(table.Y[rows])
-    samples = alternate(
-        {
-            name: elbo_and_gradient(
-                build_model({**configuration, "model": name}, table, centres=False), batch
-            )
-            for name in TIMED
-        },
-        rounds=configuration["rounds"],
-        warm_up=1,
-        description="rounds",
+    points = idm.inducing_variables.HarmonicInducingPoints.from_data(
+        harmonic, rows, num_inducing, seed=seed
     )
-    return {
-        "seconds": {name: summarise(values) for name, values in samples.items()},
-        "ratios": {
-            "svgp_7m / hvgp_7xm": ratio(samples, "svgp_7m", "hvgp_7xm"),
-            "svgp_13m / hvgp_13xm": ratio(samples, "svgp_13m", "hvgp_13xm"),
-        },
-    }
+    return idm.models.AdditiveSVGP(harmonic, likelihood, points, num_data=num_data)
 
 
 def hyperparameters(model: Any) -> dict[str, float]:
@@ -239,35 +167,10 @@ def hyperparameters(model: Any) -> dict[str, float]:
     }
 
 
-def save_map(
-    results: Path, configuration: Configuration, predict: Predictor, table: Elevations
-) -> None:
-    """Draw the predictive mean on the grid, next to the truth: `elevation_<model>.png`."""
-    from matplotlib.figure import Figure
-
-    cells = np.arange(table.shape[0] * table.shape[1]).reshape(table.shape)
-    cells = cells[::EVERY_CELL, ::EVERY_CELL]
-    mean = predict(table.X[cells.reshape(-1)])[0].reshape(cells.shape)
-    figure = Figure(figsize=(8.0, 2.4), layout="constrained")
-    for axes, values, title in zip(
-        figure.subplots(1, 2),
-        (table.Y[:, 0][cells], mean),
-        ("elevation", "{model}, m = {num_inducing}, {steps} steps".format(**configuration)),
-        strict=True,
-    ):
-        axes.imshow(values, origin="lower", vmin=-2.5, vmax=2.5, cmap="terrain")
-        axes.set_title(title)
-        axes.set_axis_off()
-    figure.savefig(results / f"elevation_{configuration['model']}.png", dpi=80)
-
-
 def table_of(records: Sequence[Record]) -> str:
     """One row per model and size, the paper's figures beside ours."""
-    rows, step_times = [], ""
-    for record in (r for r in records if r["configuration"]["model"] == STEP_TIMES):
-        step_times = _step_times(record)
-    trained = [r for r in records if r["configuration"]["model"] != STEP_TIMES]
-    for record in sorted(trained, key=_position):
+    rows = []
+    for record in sorted(records, key=_position):
         run, result = record["configuration"], record["result"]
         size, rmse, nll, hours = PAPER[run["model"]]
         gamma = run["natural_gradient"]
@@ -297,16 +200,7 @@ def table_of(records: Sequence[Record]) -> str:
         "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
         f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
         + markdown(headers, rows)
-        + step_times
     )
-
-
-def _step_times(record: Record) -> str:
-    result = record["result"]
-    seconds = ", ".join(f"{name} {spread(value)}" for name, value in result["seconds"].items())
-    ratios = ", ".join(f"{name} {spread(value)}" for name, value in result["ratios"].items())
-    m = record["configuration"]["num_inducing"]
-    return f"\n\nelbo + gradient, m = {m}, seconds: {seconds}.\nWith as many points: {ratios}."
 
 
 def _number(value: float | None) -> str:

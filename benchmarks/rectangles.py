@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks._lib.data import add_data_argument, load_images, source_of
 from benchmarks._lib.image_models import PaperErrors, labelled_rows, table_of, train_and_judge
 from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import Benchmark, Configuration, names
 
 PAPER = {
     "invariant": PaperErrors(1.4, 0.055, decimals=1),
@@ -41,41 +41,31 @@ class Rectangles(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--models", type=names(MODELS, "models"), default=MODELS)
-        parser.add_argument(
-            "--steps", type=int, default=None, help="default 2000, 3000 (weighted), 500"
-        )
-        parser.add_argument(
-            "--variance", type=float, default=None, help="of patches, at first; default 100, 300"
-        )
-        parser.add_argument("--lengthscale", type=float, default=1.0, help="of patches, at first")
-        parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
-        parser.add_argument("--seeds", type=indices, default=[0], help="such as 0-2")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        for seed in arguments.seeds:
-            for model in arguments.models:
-                full = model == "rbf_full"
-                yield {
-                    "model": model,
-                    "num_inducing": 16,
-                    "images": 200 if short else 1_200,
-                    "test_images": 200 if short else 50_000,
-                    "patch": 3,
-                    "stride": 1,
-                    "patches_from": "noise",
-                    "variance": arguments.variance or DEFAULT_VARIANCE[model],
-                    "lengthscale": arguments.lengthscale,
-                    "rbf_variance": 1.0,
-                    "rbf_lengthscale": 3.0,
-                    "steps": arguments.steps or (20 if short else DEFAULT_STEPS[model]),
-                    "batch_size": None if full else 100,
-                    "learning_rate": None if full else 0.01,
-                    "decay_every": None,
-                    "natural_gradient": None if full else arguments.natural_gradient,
-                    "seed": seed,
-                    "source": source_of(arguments.data_dir),
-                }
+        for model in arguments.models:
+            full = model == "rbf_full"
+            yield {
+                "model": model,
+                "num_inducing": 16,
+                "images": 200 if short else 1_200,
+                "test_images": 200 if short else 50_000,
+                "patch": 3,
+                "stride": 1,
+                "patches_from": "noise",
+                "variance": DEFAULT_VARIANCE[model],
+                "lengthscale": 1.0,
+                "rbf_variance": 1.0,
+                "rbf_lengthscale": 3.0,
+                "steps": 20 if short else DEFAULT_STEPS[model],
+                "batch_size": None if full else 100,
+                "learning_rate": None if full else 0.01,
+                "decay_every": None,
+                "natural_gradient": None,
+                "seed": 0,
+                "source": source_of(arguments.data_dir),
+            }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         rows = labelled_rows(
@@ -85,7 +75,7 @@ class Rectangles(Benchmark):
             seed=configuration["seed"],
             largest=1.0,
         )
-        return train_and_judge(self.name, configuration, rows, arguments)
+        return train_and_judge(configuration, rows)
 
     def table(self, records: Sequence[Record]) -> str:
         return f"Rectangles, 50,000 test images\n\n{table_of(records, PAPER)}"

@@ -26,9 +26,7 @@ The kernels divide by the number P of patches, as the paper's code does and its 
 
 from __future__ import annotations
 
-import argparse
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +36,9 @@ from numpy.typing import NDArray
 from benchmarks._lib.data import Array, Images
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
-from benchmarks._lib.resumable import train, training_folder
-from benchmarks._lib.runner import Configuration, result_folder
+from benchmarks._lib.runner import Configuration
 from benchmarks._lib.tables import markdown
+from benchmarks._lib.training import train
 
 MODELS = {
     "rbf": "gpflow's SVGP with M images as inducing points",
@@ -48,28 +46,12 @@ MODELS = {
     "invariant": "Convolutional(weights=False)",
     "weighted": "Convolutional; colours: separate_channels=True, the paper's baseline",
     "weighted_rbf": "weighted + RBF, a joint q of 2M variables",
-    "weighted_rbf_mean_field": "weighted + RBF, independent q's of M variables each",
     "colour_patch": "Convolutional on patches of all channels",
     "additive": "the same with ChannelAdditive as base kernel",
     "multi_channel": "MultiChannelConvolutional, shared patches, independent q's",
 }
 CURVE_POINTS = 10
 CURVE_ROWS = 1_000  # test images on which the curves are evaluated
-
-
-def add_training_arguments(parser: argparse.ArgumentParser, paper: str, **defaults: str) -> None:
-    """The options of a benchmark of several models.
-
-    :param paper: what `--paper` sets.
-    :param defaults: the defaults in words: of num_inducing, images, stride, steps, batch_size.
-    """
-    for name in ("num_inducing", "images", "stride", "steps", "batch_size"):
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=int, default=None, help=f"default {defaults[name]}")
-    parser.add_argument("--learning-rate", type=float, default=None, help="default 0.01")
-    parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
-    parser.add_argument("--paper", action="store_true", help=f"the sizes of {paper}")
-    parser.add_argument("--seed", type=int, default=0)
 
 
 @dataclass(frozen=True)
@@ -139,13 +121,11 @@ def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
     if name == "multi_channel":
         shared = idm.inducing_variables.SumInducingVariables([patches] * rows.shape[2])
         return idm.models.AdditiveSVGP(kernel, likelihood, shared, **settings)
-    if not name.startswith("weighted_rbf"):
-        return gpflow.models.SVGP(kernel, likelihood, patches, **settings)
-    both = idm.inducing_variables.SumInducingVariables(
-        [patches, points(_some_images(configuration, rows))]
-    )
-    model = gpflow.models.SVGP if name == "weighted_rbf" else idm.models.AdditiveSVGP
-    return model(kernel + _rbf(configuration), likelihood, both, **settings)
+    if name == "weighted_rbf":
+        images = points(_some_images(configuration, rows))
+        patches = idm.inducing_variables.SumInducingVariables([patches, images])
+        kernel = kernel + _rbf(configuration)
+    return gpflow.models.SVGP(kernel, likelihood, patches, **settings)
 
 
 def _rbf(configuration: Configuration) -> Any:
@@ -191,25 +171,21 @@ def _convolutional(configuration: Configuration, rows: LabelledRows) -> Any:
     )
 
 
-def train_and_judge(
-    name: str, configuration: Configuration, rows: LabelledRows, arguments: argparse.Namespace
-) -> dict[str, Any]:
-    """Train one configuration of benchmark `name`, continuing what an interrupted run left.
+def train_and_judge(configuration: Configuration, rows: LabelledRows) -> dict[str, Any]:
+    """Train one configuration.
 
-    :returns: accuracy and nll of the test images, what `resumable.train` returns, and the
-        kernel's variances and lengthscales.
+    :returns: accuracy and nll of the test images, what `training.train` returns, and the kernel's
+        variances and lengthscales.
     """
-    folder = training_folder(
-        result_folder(arguments), name, configuration, start_afresh=arguments.rerun
-    )
     model = build_model(configuration, rows)
     minibatches = configuration["batch_size"] is not None
+    X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
+    predict = Predictor(model, X.shape[1], cached=False)
     holds_data = configuration["model"] == "rbf_full"
     trained = train(
         model,
         None if holds_data else (rows.X_train, rows.Y_train),
-        errors_on_curve(model, rows),
-        folder=folder,
+        lambda model: class_errors(model, X, Y, predict),
         steps=configuration["steps"],
         points=CURVE_POINTS,
         batch_size=configuration["batch_size"],
@@ -218,8 +194,6 @@ def train_and_judge(
         natural_gradient=configuration["natural_gradient"],
     )
     errors = class_errors(model, rows.X_test, rows.Y_test)
-    if folder.exists():
-        shutil.rmtree(folder)
     return {**errors, **trained, "kernel": kernel_parameters(model)}
 
 
@@ -233,13 +207,6 @@ def adam(configuration: Configuration) -> Any:
             rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
         )
     return tf_keras.optimizers.Adam(rate)
-
-
-def errors_on_curve(model: Any, rows: LabelledRows) -> Callable[[Any], dict[str, float]]:
-    """A function to evaluate during training: the errors on the first test images."""
-    X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
-    predict = Predictor(model, X.shape[1], cached=False)
-    return lambda model: class_errors(model, X, Y, predict)
 
 
 def kernel_parameters(model: Any) -> dict[str, float]:
@@ -265,12 +232,10 @@ class PaperErrors:
     decimals: int = 2  # of the error
 
 
-def rows_of_table(
-    records: Sequence[Record], paper: dict[str, PaperErrors]
-) -> list[tuple[object, ...]]:
-    """One row for each record: what was run, the paper's figures, ours."""
-    rows = []
-    for record in records:
+def table_of(records: Sequence[Record], paper: dict[str, PaperErrors]) -> str:
+    """The models in the order of `MODELS`: what was run, the paper's figures, ours."""
+    names, rows = list(MODELS), []
+    for record in sorted(records, key=lambda record: names.index(record["configuration"]["model"])):
         run, result = record["configuration"], record["result"]
         printed = paper.get(run["model"], PaperErrors())
         rows.append(
@@ -278,30 +243,19 @@ def rows_of_table(
                 run["model"],
                 "all" if run["model"] == "rbf_full" else run["num_inducing"],
                 "" if run["model"].startswith("rbf") else run["stride"],
-                f"{run['images']:,}",
-                method_of(run),
-                f"{run['steps']:,}",
-                run["seed"],
+                *(f"{run['images']:,}", method_of(run), f"{run['steps']:,}"),
                 "" if printed.error is None else f"{printed.error:.{printed.decimals}f}",
                 f"{100 * (1 - result['accuracy']):.2f}",
                 "" if printed.nlpp is None else f"{printed.nlpp:.3f}",
                 "not finite" if result["nll"] is None else f"{result['nll']:.3f}",
-                f"{result['seconds_per_step']:.2f}",
-                f"{result['train_seconds']:.0f}",
+                *(f"{result['seconds_per_step']:.2f}", f"{result['train_seconds']:.0f}"),
             )
         )
-    return rows
-
-
-def table_of(records: Sequence[Record], paper: dict[str, PaperErrors]) -> str:
-    """The models in the order of `MODELS`, each size by itself."""
-    names = list(MODELS)
-    ordered = sorted(records, key=lambda record: names.index(record["configuration"]["model"]))
     headers = (
-        *("model", "M", "stride", "training images", "method", "steps", "seed"),
+        *("model", "M", "stride", "training images", "method", "steps"),
         *("paper: error %", "ours", "paper: nlpp", "ours", "s per step", "training s"),
     )
-    return markdown(headers, rows_of_table(ordered, paper))
+    return markdown(headers, rows)
 
 
 def method_of(run: Configuration) -> str:

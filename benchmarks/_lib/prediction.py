@@ -54,16 +54,3 @@ def class_errors(
     chosen = probabilities[:, 0] > 0.5 if single else np.argmax(probabilities, axis=1)
     accuracy = np.mean(chosen == Y[:, 0])
     return {"accuracy": float(accuracy), "nll": -float(np.mean(log_density))}
-
-
-def two_class_scores(Y: NDArray[Any], probability: NDArray[Any]) -> dict[str, float]:
-    """The area under the ROC curve, and the mean log density, of classes Y (0 or 1) whose
-    probabilities of being 1 are given, between 0 and 1."""
-    from scipy.stats import rankdata
-
-    positive, probability = np.reshape(Y, -1) == 1, np.reshape(probability, -1).astype(float)
-    ones, zeros = np.count_nonzero(positive), np.count_nonzero(~positive)
-    # Of all pairs of a one and a zero, those in which the one is ahead; ties count half.
-    ahead = float(np.sum(rankdata(probability)[positive])) - ones * (ones + 1) / 2
-    of_class = np.where(positive, probability, 1 - probability)
-    return {"auc": ahead / (ones * zeros), "log_density": float(np.mean(np.log(of_class)))}

@@ -6,14 +6,6 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Sequence
-
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
 
 
 def usable_cores() -> list[int]:
@@ -21,23 +13,6 @@ def usable_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
-
-
-def bind_to(cores: Sequence[int]) -> None:
-    """Keep this process on these cores, where the system can; before TensorFlow starts threads."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
-
-
-def cores_of_this_process(number: int) -> list[int]:
-    """The first `number` cores that this process may use.
-
-    :raises RuntimeError: if there are fewer cores.
-    """
-    cores = usable_cores()
-    if len(cores) < number:
-        raise RuntimeError(f"{number} cores are needed, this process may use {len(cores)}")
-    return cores[:number]
 
 
 def worker_variables(number: int) -> list[dict[str, str]]:

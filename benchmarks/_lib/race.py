@@ -38,20 +38,6 @@ def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tup
     return model, idm.training.fit_sgpr(model)
 
 
-def interval(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
-    """Variational Fourier features of one column, after `fit_sgpr`."""
-    import gpflow
-
-    import interdomain as idm
-
-    reach = margin * lengthscale / 2
-    ends = float(np.min(data[0])) - reach, float(np.max(data[0])) + reach
-    features = idm.inducing_variables.VariationalFourierFeatures(*ends, (num_inducing - 1) // 2)
-    kernel = gpflow.kernels.Matern32(lengthscales=lengthscale)
-    model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
-    return model, idm.training.fit_sgpr(model)
-
-
 def collapsed(model: Any, fit: Any, held_out: Rows, started: float) -> dict[str, Any]:
     """The result of a model after `fit_sgpr`, with the clock stopped after the predictions."""
     errors = evaluated(model, held_out)

@@ -12,8 +12,6 @@ from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, evaluated
 from benchmarks._lib.splits import seeded_rows
 
-ROWS_FOR_SCALES = 3_000
-
 
 def low(data: Rows, max_degree: int) -> tuple[Any, Any]:
     """A model with whole degrees, untrained, and its kernel without a finite rank."""
@@ -44,22 +42,6 @@ def chosen_harmonics(
     fit = idm.training.fit_collapsed(first, max_passes=1, progress=False, **arguments)
     chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
     return idm.kernels.FiniteRank(kernel, chosen), chosen, fit
-
-
-def chosen_for_regression(data: Rows, num_inducing: int, max_degree: int = 2) -> tuple[Any, Any]:
-    """A finite-rank kernel of the harmonics with the most prior variance, and these. Input scales
-    are those that whole degrees take on a few rows, and stay."""
-    import gpflow
-
-    import interdomain as idm
-
-    first, kernel = low(data, max_degree)
-    rows = min(ROWS_FOR_SCALES, len(data[0]))
-    idm.fit(first.subset_model(rows), steps=50, progress=False)
-    for parameter in first.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
-    return idm.kernels.FiniteRank(kernel, harmonics), harmonics
 
 
 def by_data(data: Rows, num_inducing: int, start_degree: int) -> tuple[Any, Any]:

@@ -10,8 +10,6 @@ a_vff_mean_field
 a_gpr           exact regression with the same sum of kernels, where there are at most 1,000 rows:
                 the limit of a_vff with more frequencies and a longer interval;
 vish_truncated  the paper's VISH, as in uci_vish; vish is that with the full prior;
-step_times      no training: elbo + gradient at the size of power with Kuu kept as a diagonal plus
-                low rank, against the same model with a dense Kuu, the two taking turns.
 
 For the additive models each column is mapped to [0, 1] by the training rows; constant columns are
 left out. The interval reaches beyond the data by --margin lengths of their range on either side.
@@ -20,7 +18,6 @@ left out. The interval reaches beyond the data by --margin lengths of their rang
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,10 +27,8 @@ from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.vish_table import SIZES
 from benchmarks.vff_additive.models import FREQUENCIES, MARGIN, METHODS, train
-from benchmarks.vff_additive.steps import STEP_COLUMNS, STEP_ROWS, time_steps
-from benchmarks.vff_additive.table import accuracy_table, step_table
+from benchmarks.vff_additive.table import accuracy_table
 
-STEP_TIMES = "step_times"
 DEFAULTS = {  # data set: (methods, splits)
     "yacht": (("vish_truncated", "a_vff", "a_gpr"), 5),
     "energy": (("vish_truncated", "a_vff", "a_gpr"), 5),
@@ -41,7 +36,6 @@ DEFAULTS = {  # data set: (methods, splits)
     "kin8nm": (("vish_truncated", "a_vff"), 1),
     "power": (("vish_truncated", "a_vff"), 1),
 }
-STEP_FREQUENCIES = (30, 120)
 
 
 class VffAdditive(Benchmark):
@@ -51,12 +45,11 @@ class VffAdditive(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(list(SIZES), "data sets"), default=None)
-        parser.add_argument("--methods", type=names((*METHODS, STEP_TIMES), "methods"))
+        parser.add_argument("--methods", type=names(METHODS, "methods"))
         parser.add_argument("--splits", type=indices, default=None, help="such as 0-4")
         parser.add_argument("--frequencies", type=int, default=FREQUENCIES, help="per column")
         parser.add_argument("--margin", type=float, default=MARGIN, help="beyond the data")
         parser.add_argument("--max-iterations", type=int, default=None, help="of L-BFGS")
-        parser.add_argument("--rounds", type=int, default=None, help="of step_times, default 5")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
@@ -64,27 +57,9 @@ class VffAdditive(Benchmark):
             methods, num_splits = DEFAULTS[dataset]
             for split in arguments.splits or range(1 if short else num_splits):
                 for method in arguments.methods or methods:
-                    if method != STEP_TIMES:
-                        yield self._training(dataset, method, split, arguments)
-        everything = not arguments.methods and not arguments.datasets
-        if everything and not short:
+                    yield self._training(dataset, method, split, arguments)
+        if not arguments.methods and not arguments.datasets and not short:
             yield self._training("concrete", "a_vff_mean_field", 0, arguments)
-        if everything or STEP_TIMES in (arguments.methods or []):
-            for frequencies in [3] if short else STEP_FREQUENCIES:
-                for model, q, whiten in itertools.product(
-                    ("additive", "joint"), ("full", "diagonal"), (True, False)
-                ):
-                    yield {
-                        "method": STEP_TIMES,
-                        "frequencies": frequencies,
-                        "model": model,
-                        "q": q,
-                        "whiten": whiten,
-                        "rows": 500 if short else STEP_ROWS,
-                        "columns": STEP_COLUMNS,
-                        "rounds": arguments.rounds or (3 if short else 5),
-                        "seed": 0,
-                    }
 
     def _training(
         self, dataset: str, method: str, split: int, arguments: argparse.Namespace
@@ -102,13 +77,8 @@ class VffAdditive(Benchmark):
         }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        if configuration["method"] == STEP_TIMES:
-            return time_steps(configuration)
         table = load_table(configuration["dataset"], arguments.data_dir)
         return train(configuration, normalise(take_split(table, configuration["split"])))
 
     def table(self, records: Sequence[Record]) -> str:
-        trainings = [r for r in records if r["configuration"]["method"] != STEP_TIMES]
-        steps = [r for r in records if r["configuration"]["method"] == STEP_TIMES]
-        tables = [(accuracy_table, trainings), (step_table, steps)]
-        return "\n\n".join(table(found) for table, found in tables if found)
+        return accuracy_table(records)

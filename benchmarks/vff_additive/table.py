@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.results import Record
-from benchmarks._lib.tables import markdown, mean_and_deviation, ranges, spread
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 from benchmarks._lib.vish_table import SIZES, paper_verdict
 from benchmarks.vff_additive.models import METHODS
 
@@ -53,34 +53,6 @@ def accuracy_table(records: Sequence[Record]) -> str:
         "Signs of the paper's NLPD are inferred (see vish_table.py). Bound: the objective at the "
         "end; bounds of the additive\nmodels are comparable, a_gpr's is the evidence itself.\n\n"
         + markdown(headers, rows)
-    )
-
-
-def step_table(records: Sequence[Record]) -> str:
-    """One row per size, model and q."""
-    rows = []
-    for record in records:
-        run, result = record["configuration"], record["result"]
-        rows.append(
-            (
-                run["frequencies"],
-                run["columns"] * (2 * run["frequencies"] + 1),
-                {"additive": "AdditiveSVGP", "joint": "SVGP"}[run["model"]],
-                run["q"],
-                "yes" if run["whiten"] else "no",
-                spread(result["seconds"]["structured"]),
-                spread(result["seconds"]["dense"]),
-                spread(result["ratio"]),
-                "" if result["difference"] is None else f"{result['difference']:.0e}",
-            )
-        )
-    run = records[0]["configuration"]
-    headers = ("frequencies", "M", "model", "q", "whitened", "structured s", "dense s")
-    return (
-        f"elbo + gradient, {run['rows']} rows of {run['columns']} columns: median "
-        "[quartiles]; a dense Kuu is one matrix for\neach block of AdditiveSVGP, and one matrix in "
-        "all for SVGP. The last column: how far the bounds differ.\n\n"
-        + markdown((*headers, "dense / structured", "difference"), rows)
     )
 
 
