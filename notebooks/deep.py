@@ -25,6 +25,7 @@ import gpflow
 import matplotlib.pyplot as plt
 import numpy as np
 from gpflow.keras import tf_keras
+from gpflux.models.deep_gp import sample_dgp
 from scipy.stats import norm
 
 import interdomain as idm
@@ -86,12 +87,12 @@ noise = np.sqrt(np.mean((network.predict(X, verbose=0) - Y) ** 2))
 # %% [markdown]
 # ## Samples through the layers
 #
-# `predict_f_samples` draws all rows together in every layer: each line is one function.
+# GPflux's `sample_dgp` draws a function through all layers: each line is one.
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), sharey=True, layout="constrained")
 for axis, (name, model) in zip(axes, models.items(), strict=False):
-    samples = model.predict_f_samples(grid, 8, seed=1).numpy()[..., 0]
+    samples = np.stack([sample_dgp(model)(grid)[:, 0] for _ in range(8)])
     axis.plot(grid, samples.T, "C0", lw=0.7, label=["functions"] + [None] * (len(samples) - 1))
     mean, variance = (part.numpy()[:, 0] for part in model.predict_y(grid))
     width = 2 * np.sqrt(variance)

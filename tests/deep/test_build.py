@@ -5,10 +5,8 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from interdomain import deep, tables
-from tests.posteriors.graph_ops import count_ops
+from interdomain import deep, fit
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4)) @ np.diag([3.0, 1.0, 0.5, 0.1])
@@ -31,12 +29,11 @@ def assert_parts(model: deep.DeepGP, widths: list[int]) -> None:
     directions = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:2]
     np.testing.assert_allclose(hidden, (X - X.mean(axis=0)) @ directions.T, atol=1e-10)
     assert not model.f_layers[0].mean_function.trainable_parameters
-    assert np.all(np.isfinite(model.predict_f(X[:5])[0]))
+    for part in model.predict_f(np.concatenate([X[:5], 1e3 * X[:5]])):
+        assert np.all(np.isfinite(part))
 
 
-@pytest.mark.parametrize(
-    "features", ["harmonics", "activation", "points", "harmonic_points", "orthogonal"]
-)
+@pytest.mark.parametrize("features", ["harmonics", "activation", "points"])
 def test_parts(features: str) -> None:
     model = deep.build(X, widths=[2, 1], features=features, num_inducing=12, num_data=500)
     assert_parts(model, [2, 1])
@@ -53,42 +50,17 @@ def test_means_of_wider_layers() -> None:
 
 @pytest.mark.slow
 def test_a_step_is_learned() -> None:
-    """Two layers get far below the error that one which stays constant would have, in a race:
-    every parameter is trained, and predictions in batches are those of the model."""
+    """Two layers get far below the error that one which stays constant would have, and every
+    parameter is trained."""
     x = np.linspace(-2, 2, 200)[:, None]
     y = np.sign(x) + 0.05 * rng.normal(size=x.shape)
     away = x[np.abs(x) > 0.3][:, None]
-    starts: list[list[np.ndarray]] = []
-
-    def build(data: tuple[np.ndarray, np.ndarray]) -> deep.DeepGP:
-        model = deep.build(data[0], widths=[1, 1], num_inducing=12)
-        starts.append([variable.numpy() for variable in model.trainable_variables])
-        return model
-
-    arguments = {"batch_size": 100, "steps": 300, "natural_gradient": True}
-    found = tables.race(
-        {"deep": tables.Entrant(build, arguments)},
-        (x, y),
-        seconds=1e6,
-        validation_data=(away, np.sign(away)),
-        progress=False,
-    )
-    entry = found.entries["deep"]
-    assert entry.error is None and entry.trace[-1].rmse < 0.15
-    errors = entry.model.predict_y(away)[0] - np.sign(away)
-    assert entry.trace[-1].rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-9)
-    densities = entry.model.predict_log_density((away, np.sign(away)))
-    assert entry.trace[-1].log_density == pytest.approx(np.mean(densities), rel=1e-9)
-    for before, variable in zip(starts[0], entry.model.trainable_variables, strict=True):
-        assert not np.array_equal(before, variable.numpy()), variable.name
-
-
-def test_harmonics_need_no_box_and_no_cholesky() -> None:
-    model = deep.build(X, widths=[2, 1], num_inducing=12)
-    graph = tf.function(model.predict_f, autograph=False).get_concrete_function(X)
-    assert count_ops(graph, ["Cholesky", "MatrixTriangularSolve"]) == 0
-    far = model.predict_f(1e3 * X)
-    assert np.all(np.isfinite(far[0])) and np.all(np.isfinite(far[1]))
+    model = deep.build(x, widths=[1, 1], num_inducing=12)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    fit(model, (x, y), batch_size=100, steps=300, natural_gradient=True, progress=False)
+    assert np.sqrt(np.mean(np.square(model.predict_y(away)[0] - np.sign(away)))) < 0.15
+    for start, variable in zip(before, model.trainable_variables, strict=True):
+        assert not np.array_equal(start, variable.numpy()), variable.name
 
 
 def test_own_parts() -> None:

@@ -19,7 +19,7 @@ from interdomain.kernels import ArcCosine, FiniteRank, HarmonicKernel
 from interdomain.models import JointQ, QPerBlock
 from interdomain.transforms import Negation
 
-from .cases import NUM_DATA, make_data, randomise
+from .cases import NUM_DATA, randomise
 
 SHAPE = (5, 4, 2)
 rng = np.random.default_rng(0)
@@ -77,21 +77,6 @@ def test_every_patch_by_itself(form: type, stride: int, padding: Any, shape: Any
             np.testing.assert_allclose(part[k], pixels, rtol=1e-9)
             np.testing.assert_allclose(other[k], pixels, rtol=1e-9)
     np.testing.assert_allclose(marginals[2], inner.prior_kl())
-
-
-def test_covariances_between_images() -> None:
-    layer, inner = layers(JointQ)
-    mean, cov = layer.predict(IMAGES, full_cov=True)
-    np.testing.assert_allclose(mean, layer.predict(IMAGES)[0], rtol=1e-9)
-    assert cov.shape == (27, 3, 3)
-    place = np.array([patches(image, 1, "VALID")[4] for image in IMAGES])
-    expected = inner.predict(place, full_cov=True)[1]
-    np.testing.assert_allclose(cov[12:15], expected, rtol=1e-9)
-    batch = layer.predict(np.stack([IMAGES, IMAGES[::-1]]), full_cov=True)
-    np.testing.assert_allclose(batch[1][0], cov, rtol=1e-9)
-    np.testing.assert_allclose(batch[0][1], mean[::-1], rtol=1e-9)
-    with pytest.raises(NotImplementedError, match="full_output_cov must be False"):
-        layer.predict(IMAGES, full_output_cov=True)
 
 
 def test_it_begins_as_the_identity() -> None:
@@ -171,8 +156,9 @@ def test_the_mean_is_a_forward_pass(options: dict[str, Any], keras: Any) -> None
     readout.build([None, 9])
     readout.set_weights([np.linalg.solve(kuu, u), np.array([1.0, 2.0])])
     expected = readout(radius * hidden)
-    found, _ = layer.predict(X)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(layer.predict(X)[0], expected, rtol=1e-9, atol=1e-9)
+    layer.q_sqrt.assign(1e-6 * layer.q_sqrt.numpy())  # what is left is what no unit explains
+    assert np.all((layer.predict(X)[1] < 1e-6) == options.get("finite_rank", False))
 
 
 def test_the_activation_approaches_the_relu() -> None:
@@ -183,12 +169,3 @@ def test_the_activation_approaches_the_relu() -> None:
         activation = units.truncated_activation(arc_cosine(), tf.constant(t))
         errors.append(np.sqrt(np.mean((activation - np.maximum(t, 0)) ** 2)))
     assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 2e-3
-
-
-def test_finite_rank_leaves_no_noise() -> None:
-    X = make_data()[0]
-    X = np.hstack([X, X[:, :1]])
-    whole, full = make_layer(1, 7, finite_rank=True), make_layer(1, 7)
-    for layer in (whole, full):
-        layer.q_sqrt.assign(1e-6 * layer.q_sqrt.numpy())
-    assert np.max(whole.predict(X)[1]) < 1e-6 < 1e-2 < np.min(full.predict(X)[1])

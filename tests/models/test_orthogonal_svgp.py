@@ -123,10 +123,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(variant="odvgp", q_sqrt_orthogonal=np.eye(3)[None]),
         "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out",
     ),
-    "an array": (
-        lambda: OrthogonalSVGP(matern(), gpflow.likelihoods.Gaussian(), InducingPoints(U), V),
-        "^orthogonal_inducing_variable must be an inducing variable, found ndarray; pass",
-    ),
     "pair": (
         lambda: model(
             kernel=zonal(),
@@ -155,16 +151,12 @@ def harmonics(degrees: list[int], base: list[int]) -> Callable[[], OrthogonalSVG
 DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
     "all harmonics": (
         harmonics([0, 1], [0, 1, 2]),
-        r"the base \(SphericalHarmonics\) determines 5 of its 5 variables \(SphericalHarmonics\): "
-        "S_vf = 0, and the model is no more than an SVGP with the base. .*of other degrees",
+        r"the base \(SphericalHarmonics\) determines 5 of its 5 variables: S_vf = 0 .*other degr",
     ),
-    "some harmonics": (
-        harmonics([0, 3], [0, 1]),
-        r"determines 1 of its 17 variables .*S_vf = 0 for them \(rows \[0\]\.\.\.\)",
-    ),
+    "some harmonics": (harmonics([0, 3], [0, 1]), "determines 1 of its 17 variables"),
     "a point of the base": (
         lambda: model(orthogonal=InducingPoints(np.concatenate([V, U[2:3]]))),
-        r"determines 1 of its 4 variables .*rows \[3\]",
+        "determines 1 of its 4 variables",
     ),
 }
 

@@ -1,37 +1,26 @@
-"""Builds a complete deep GP, with initial values that it trains well from.
-
-The features of a layer are chosen for the rows that reach it when all layers before it pass on
-their means.
-"""
+"""Builds a complete deep GP, with initial values that it trains well from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import gpflow
 import numpy as np
 from gpflow.base import TensorType
-from gpflow.inducing_variables import InducingPoints
+from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import Identity, Linear, MeanFunction
 
-from .._arguments import Array, as_integers, choice, filled_matrix, instance, integer
+from .._arguments import Array, as_integers, choice, filled_matrix
 from ..core.clustering import k_means
-from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
-from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
-from ..models import JointQ, OrthogonalQ, QPerBlock
+from ..inducing_variables import ActivationFeatures, SphericalHarmonics
+from ..kernels import ArcCosine, FiniteRank, SphericalMatern52
+from ..models import JointQ
 from ..sphere import num_harmonics
-from ..transforms import Negation
 from .layer import Layer
 from .model import DeepGP
-
-KernelOf: TypeAlias = Callable[[int], Kernel]
-
-Parts: TypeAlias = "tuple[Kernel, Callable[..., JointQ | QPerBlock]]"
-"""A prior, and what makes its q when it is given the options."""
 
 _DEGREES = 8
 """The least ``max_degree`` of activation features."""
@@ -46,55 +35,6 @@ _NOISE = 0.1
 _ROWS = 10_000
 
 
-def _harmonics(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
-    harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
-    prior = FiniteRank(kernel, harmonics)
-    return prior, partial(JointQ, prior, harmonics)
-
-
-def _activation(kernel: Any, X: Array, num_inducing: int, seed: int) -> Parts:
-    dimension = X.shape[1] + 1
-    degree, count = 0, 0
-    while degree < _DEGREES or count < _UNITS * num_inducing:
-        degree += 1
-        if kernel.has_degree(dimension, degree):
-            count += num_harmonics(dimension, degree)
-    units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
-    prior = FiniteRank(kernel, units)
-    return prior, partial(JointQ, prior, units)
-
-
-def _points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
-    return kernel, partial(JointQ, kernel, InducingPoints(k_means(X, num_inducing, seed=seed)))
-
-
-def _harmonic_points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
-    harmonic = HarmonicKernel(kernel, Negation(centre=X.mean(axis=0)))
-    size = max(num_inducing // harmonic.num_components, 1)
-    points = HarmonicInducingPoints.from_data(harmonic, X, size, fold=True, seed=seed)
-    return harmonic, partial(QPerBlock, harmonic, points)
-
-
-def _orthogonal(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
-    base = max(num_inducing // 2, 1)
-    harmonics = SphericalHarmonics.for_data(kernel, X, base)
-    points = InducingPoints(k_means(X, max(num_inducing - base, 1), seed=seed))
-    return kernel, partial(OrthogonalQ, kernel, harmonics, points)
-
-
-_ZONAL: KernelOf = lambda d: SphericalMatern52(weight_variances=np.ones(d))  # noqa: E731
-
-_MAKERS: Mapping[str, tuple[Callable[[Any, Array, int, int], Parts], KernelOf]] = {
-    "harmonics": (_harmonics, _ZONAL),
-    "activation": (_activation, lambda d: ArcCosine(weight_variances=np.ones(d))),
-    "points": (_points, lambda d: SquaredExponential(lengthscales=np.full(d, np.sqrt(d)))),
-    "harmonic_points": (_harmonic_points, lambda d: SquaredExponential(lengthscales=np.sqrt(d))),
-    "orthogonal": (_orthogonal, _ZONAL),
-}
-"""By name: a function of a kernel, rows, the number of inducing variables and a seed; and the
-default kernel of d columns."""
-
-
 def build(
     X: TensorType,
     *,
@@ -102,7 +42,7 @@ def build(
     features: str = "harmonics",
     likelihood: Likelihood | None = None,
     num_inducing: int = 100,
-    kernel: KernelOf | None = None,
+    kernel: Callable[[int], Kernel] | None = None,
     num_data: int | None = None,
     q_diag: bool = False,
     seed: int = 0,
@@ -123,16 +63,14 @@ def build(
         variance, with the finite-rank prior that they represent completely, without a Cholesky
         factor. "activation": hidden ReLU units (an activated deep GP), with the finite-rank prior
         that they represent under the arc-cosine kernel. "points": inducing points, with a squared
-        exponential kernel. "harmonic_points": harmonic blocks of a squared exponential kernel under
-        the negation, with a mean-field q. "orthogonal": half harmonics, and half inducing points
-        orthogonal to them.
+        exponential kernel.
     :param likelihood: A likelihood for as many functions as the last width; Gaussian with a
         variance of 0.1 by default.
     :param num_inducing: The number of inducing variables of each layer; fewer if there are not so
         many features.
     :param kernel: A function that takes the number of input columns of a layer and returns its
         kernel, which must suit the features. By default the kernel has one weight or lengthscale
-        for each column; for "harmonic_points" it has one lengthscale for all.
+        for each column.
     :param num_data: The number of training rows; the number of rows of X by default.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
@@ -147,23 +85,41 @@ def build(
     sizes = as_integers("widths", widths, remedy)
     if not sizes or min(sizes) < 1:
         raise ValueError(f"widths must be positive integers, found {widths!r}; {remedy}.")
-    make, default_kernel = _MAKERS[choice("features", features, tuple(_MAKERS))]
+    choice("features", features, ("harmonics", "activation", "points"))
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
-    instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-    integer("num_inducing", num_inducing, at_least=1)
-    kernel = kernel or default_kernel
-    instance("kernel", kernel, Callable, "a function of the number of columns")
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         mean = None if index == len(sizes) - 1 else _identity_or_principal(rows, width)
-        prior, make_q = make(kernel(rows.shape[1]), rows, num_inducing, seed)
-        q = make_q(num_latent_gps=width, q_diag=q_diag)
+        own_kernel = None if kernel is None else kernel(rows.shape[1])
+        prior, inducing_variable = _chosen(features, own_kernel, rows, num_inducing, seed)
+        q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
         layers.append(Layer(prior, q, num_data or count, mean, name=f"layer_{index}"))
         if mean is not None:
-            for _, q_sqrt in q.variational_parameters:
-                q_sqrt.assign(_INNER_SCALE * q_sqrt.numpy())
+            q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))
     return DeepGP(layers, likelihood, seed=seed, **options)
+
+
+def _chosen(
+    features: str, kernel: Any, X: Array, num_inducing: int, seed: int
+) -> tuple[Kernel, InducingVariables]:
+    """A prior for rows X, and features for it."""
+    columns = X.shape[1]
+    if features == "harmonics":
+        kernel = kernel or SphericalMatern52(weight_variances=np.ones(columns))
+        harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
+        return FiniteRank(kernel, harmonics), harmonics
+    if features == "points":
+        kernel = kernel or SquaredExponential(lengthscales=np.full(columns, np.sqrt(columns)))
+        return kernel, InducingPoints(k_means(X, num_inducing, seed=seed))
+    kernel = kernel or ArcCosine(weight_variances=np.ones(columns))
+    degree, count = 0, 0
+    while degree < _DEGREES or count < _UNITS * num_inducing:
+        degree += 1
+        if kernel.has_degree(columns + 1, degree):
+            count += num_harmonics(columns + 1, degree)
+    units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
+    return FiniteRank(kernel, units), units
 
 
 def _identity_or_principal(rows: Array, width: int) -> MeanFunction:

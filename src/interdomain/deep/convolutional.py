@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import gpflow
 import numpy as np
@@ -11,12 +11,11 @@ import tensorflow as tf
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import Linear, MeanFunction
-from gpflux.sampling.sample import Sample
 
 from .._tracing import unconverted
 from ..families.images.patch_grid import PatchGrid
 from ..models import JointQ, QPerBlock
-from .layer import Function, Layer, num_outputs
+from .layer import Layer, num_outputs
 
 
 class ConvolutionalLayer(Layer):
@@ -24,10 +23,8 @@ class ConvolutionalLayer(Layer):
     2021, section 5).
 
     The outputs of the GP for the patch around a place are the channels of a new image at that
-    place. The GP is one of patches: points or harmonics on patches with a
-    :class:`~interdomain.models.JointQ`, harmonic blocks of patches and their negations with a
-    :class:`~interdomain.models.QPerBlock`, or an :class:`~interdomain.models.OrthogonalQ`.
-
+    place. Kernel and q are of patches; with a :class:`~interdomain.models.QPerBlock` of harmonic
+    blocks of patches and their negations it is a layer of Sun et al.'s deep convolutional GPs.
     Images are rows of ``H W C`` columns, row-major with the channel last, for inputs and outputs.
     Samples at two places of an image are independent given u.
 
@@ -54,7 +51,6 @@ class ConvolutionalLayer(Layer):
         columns).
     :param padding: "VALID" for patches inside the image only; "SAME" for patches around every pixel
         (at a stride of one), with zeros outside the border.
-    :param num_samples: As for :class:`Layer`.
     :param name: As for :class:`Layer`.
     :raises ValueError: As Layer; and if the shapes, the stride or the padding are wrong, or a patch
         does not have as many columns as the inducing variable takes.
@@ -71,13 +67,12 @@ class ConvolutionalLayer(Layer):
         patch_shape: Sequence[int],
         stride: int | Sequence[int] = 1,
         padding: Literal["VALID", "SAME"] = "VALID",
-        num_samples: int | None = None,
         name: str | None = None,
     ) -> None:
         grid = self._grid = PatchGrid(image_shape, patch_shape, stride, padding)
         if mean_function == "identity":
             mean_function = _pixel_in_the_middle(grid, num_outputs(kernel, q))
-        super().__init__(kernel, q, num_data, mean_function, num_samples=num_samples, name=name)
+        super().__init__(kernel, q, num_data, mean_function, name=name)
         self.output_image_shape = (*grid.grid_shape, self._num_outputs)
         self.output_dim = grid.num_patches * self._num_outputs
 
@@ -86,51 +81,32 @@ class ConvolutionalLayer(Layer):
         """The number ``H W C`` of columns of the inputs."""
         return self._grid.input_dim
 
-    def sample(self) -> Sample:
+    def sample(self) -> Any:
         """A function drawn from the posterior, from images to images: one function of patches,
-        applied to every patch.
-
-        :raises ValueError: As of a layer on patches.
-        """
+        applied to every patch."""
         of_patches = super().sample()
-
-        def of_images(X: TensorType) -> tf.Tensor:
-            patches, shape = self._patches(X)
-            return tf.reshape(of_patches(patches), tf.concat([shape[:-1], [self.output_dim]], 0))
-
-        return Function(of_images)
+        return lambda X: self._as_images(of_patches(self._patches(X)), X)
 
     @unconverted
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and variance of the output pixels, for images ``[batch..., N, H W C]``. With
-        ``full_cov``, the covariances between images for each output pixel.
+        """Mean and variance of the output pixels, for images ``[batch..., N, H W C]``.
 
-        :raises NotImplementedError: With ``full_output_cov``.
+        :raises NotImplementedError: For covariances.
         """
-        if full_output_cov:
+        if full_cov or full_output_cov:
             raise NotImplementedError(
-                "full_output_cov must be False for a ConvolutionalLayer, whose pixels are drawn "
-                "independently given u; predict patches by Layer(layer.kernel, layer.q, ...)."
+                "full_cov, full_output_cov must be False for a ConvolutionalLayer; predict patches "
+                "by Layer(layer.kernel, layer.q, ...)."
             )
-        patches, shape = self._patches(inputs)
-        rows = tf.concat([shape[:-1], [self.output_dim]], axis=0)
-        if not full_cov:
-            mean, variance = super().predict(patches)
-            return tf.reshape(mean, rows), tf.reshape(variance, rows)
-        places, size = self._grid.num_patches, self._grid.patch_size
-        sets = tf.concat([shape[:-1], [places, size]], axis=0)
-        by_place = _exchanged(tf.reshape(patches, sets))  # [..., places, N, size]
-        mean, cov = super().predict(by_place, full_cov=True)
-        square = tf.concat([shape[:-2], [self.output_dim], shape[-2:-1], shape[-2:-1]], axis=0)
-        return tf.reshape(_exchanged(mean), rows), tf.reshape(cov, square)
+        mean, variance = super().predict(self._patches(inputs))
+        return self._as_images(mean, inputs), self._as_images(variance, inputs)
 
     @unconverted
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        mean, variance, kl = super().marginals_and_kl(self._patches(inputs)[0])
-        rows = [-1, self.output_dim]
-        return tf.reshape(mean, rows), tf.reshape(variance, rows), kl
+        mean, variance, kl = super().marginals_and_kl(self._patches(inputs))
+        return self._as_images(mean, inputs), self._as_images(variance, inputs), kl
 
     def check_input_dim(self, num_columns: int) -> None:
         if num_columns != self.input_dim:
@@ -151,18 +127,16 @@ class ConvolutionalLayer(Layer):
         self.check_input_dim(num_columns)
         self.q.check_unbounded_inputs(self.kernel, self._grid.patch_size)
 
-    def _patches(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """All patches as rows ``[B N P, E]``, and the shape of the inputs."""
+    def _patches(self, inputs: TensorType) -> tf.Tensor:
+        """All patches as rows ``[B N P, E]``."""
         inputs = tf.cast(tf.convert_to_tensor(inputs), gpflow.default_float())
         images = tf.reshape(inputs, [-1, self.input_dim])
-        patches = tf.reshape(self._grid.extract(images), [-1, self._grid.patch_size])
-        return patches, tf.shape(inputs)
+        return tf.reshape(self._grid.extract(images), [-1, self._grid.patch_size])
 
-
-def _exchanged(values: tf.Tensor) -> tf.Tensor:
-    """The third and the second axis from the end exchanged."""
-    rank = values.shape.rank
-    return tf.transpose(values, [*range(rank - 3), rank - 2, rank - 3, rank - 1])
+    def _as_images(self, values: tf.Tensor, inputs: TensorType) -> tf.Tensor:
+        """Values at all patches ``[B N P, C']`` as images ``[batch..., N, P C']``."""
+        shape = tf.concat([tf.shape(inputs)[:-1], [self.output_dim]], axis=0)
+        return tf.reshape(values, shape)
 
 
 def _pixel_in_the_middle(grid: PatchGrid, num_outputs: int) -> Linear:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -14,7 +13,6 @@ from gpflow.base import MeanAndVariance, TensorType
 from gpflow.kernels import Kernel, LinearCoregionalization
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflux.layers.gp_layer import GPLayer
-from gpflux.sampling.sample import Sample
 
 from .._arguments import instance, integer
 from .._tracing import unconverted
@@ -28,28 +26,27 @@ _NUM_FEATURES = 1_000
 class Layer(GPLayer):
     """A GP with inducing variables of this library, or inducing points, as a layer of a deep GP.
 
-    It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu. With
+    It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu: with
     :class:`~interdomain.inducing_variables.SphericalHarmonics` nothing is factorised. Harmonics and
-    activation features suit hidden layers, because they cover hidden outputs anywhere: they need no
-    box. A layer is to its q what an SVGP is:
+    activation features suit hidden layers, because they cover hidden outputs anywhere. A layer is
+    to its q what an SVGP is. With a :class:`~interdomain.models.QPerBlock` and a
+    :class:`~interdomain.kernels.HarmonicKernel` it is one of harmonic variational blocks (Sun et
+    al. 2021, section 4.2); with an :class:`~interdomain.models.OrthogonalQ` points recover what
+    the base leaves out of the kernel (Tiao et al. 2023, eqs. 8-12).
 
-    - with a :class:`~interdomain.models.JointQ` it is a layer like GPflux's own. Of activation
-      features its posterior mean is what a neural network with one hidden layer computes (Dutordoir
-      et al. 2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias, r the radius by
-      which it is divided to lift it to the sphere, directions Z and the truncated activation sigma,
-      ``mean(x) = r^p W^T sigma(Z x~ / r)`` with ``W = Kuu^{-1} E[u]``;
-    - with a :class:`~interdomain.models.QPerBlock` and a
-      :class:`~interdomain.kernels.HarmonicKernel` it is a layer of harmonic variational blocks (Sun
-      et al. 2021, section 4.2);
-    - with an :class:`~interdomain.models.OrthogonalQ` (Shi et al. 2020; Tiao et al. 2023, eqs.
-      8-12) points recover what harmonics or activation features leave out of the kernel.
+    Of activation features, the posterior mean is what a neural network with one hidden layer
+    computes (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias
+    and r the radius by which it is divided to lift it to the sphere,
 
-    A prior of finite rank (:class:`~interdomain.kernels.FiniteRank`) is a Bayesian output layer of
-    these features: inner layers pass on no variance that the features do not explain.
+        mean(x) = r^p W^T sigma(Z x~ / r),    W = Kuu^{-1} E[u],
 
-    A call returns a distribution, which becomes a sample where a tensor is needed. In training, a
-    call also adds the layer's share of the KL divergence to the losses. All weights are tracked by
-    tf_keras and by ``tf.train.Checkpoint``.
+    with hidden units of directions Z, output weights W, and sigma the activation, truncated at the
+    features' degree. A kernel of finite rank (:class:`~interdomain.kernels.FiniteRank`) makes a
+    Bayesian output layer of them, which passes on no variance that they do not explain.
+
+    A call returns a distribution, which becomes a sample where a tensor is needed (a GPLayer's
+    attributes ``num_samples``, ``full_cov`` and ``full_output_cov`` say which). In training, a call
+    also adds the layer's share of the KL divergence to the losses.
 
     >>> import gpflow, gpflux, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -69,10 +66,6 @@ class Layer(GPLayer):
     :param num_data: The number of rows of the data set.
     :param mean_function: Added to the outputs; zero by default. (The default of a GPLayer is the
         identity.)
-    :param num_samples: The number of samples that are drawn when the layer's distribution becomes a
-        tensor, along a new first axis; None for a single sample without that axis.
-    :param full_cov: Whether samples are joint over the rows.
-    :param full_output_cov: Whether samples are joint over the outputs; not both.
     :param name: The name that tf_keras and error messages show.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar output_dim: The number P of output columns: L, unless the kernel mixes latent GPs.
@@ -87,9 +80,6 @@ class Layer(GPLayer):
         num_data: int,
         mean_function: MeanFunction | None = None,
         *,
-        num_samples: int | None = None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
         name: str | None = None,
     ) -> None:
         remedy = "pass for example JointQ(kernel, inducing_variable)"
@@ -104,8 +94,8 @@ class Layer(GPLayer):
         self.kernel, self.q = kernel, q
         self.num_data = integer("num_data", num_data, at_least=1)
         self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
-        self.num_samples = num_samples
-        self.full_cov, self.full_output_cov, self.verbose = full_cov, full_output_cov, False
+        # What GPflux draws where a tensor is needed: one sample, of every row by itself.
+        self.num_samples, self.full_cov, self.full_output_cov = None, False, False
         self.num_latent_gps = q.num_latent_gps
         self.output_dim = self._num_outputs = num_outputs(kernel, q)
         try:
@@ -150,21 +140,20 @@ class Layer(GPLayer):
         divergence of all q's, with a single factorisation of each Kuu."""
         return self.q.marginals_and_kl(self.kernel, inputs, self.mean_function)
 
-    def sample(self) -> Sample:
+    def sample(self) -> Any:
         """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
         mean function included.
 
-        It is drawn by :func:`interdomain.sample_functions`, with random numbers that
-        depend on ``tf.random.set_seed``, as those of GPflux do.
-        ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP.
+        It is drawn by :func:`interdomain.sample_functions`, with random numbers that depend on
+        ``tf.random.set_seed``. ``gpflux.models.deep_gp.sample_dgp`` combines such functions into
+        functions of a deep GP.
 
-        :raises ValueError: For kernels and inducing variables for which no functions can
-            be drawn.
+        :raises ValueError: For kernels and inducing variables of which none can be drawn.
         """
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         functions = sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES)
-        return Function(lambda X: functions(X)[0])
+        return lambda X: functions(X)[0]
 
     def _make_distribution_fn(self, previous_layer_outputs: TensorType) -> Any:
         if self.full_cov or self.full_output_cov:
@@ -199,16 +188,6 @@ def num_outputs(kernel: Kernel, q: JointQ | QPerBlock) -> int:
         if isinstance(kernel, LinearCoregionalization)
         else int(q.num_latent_gps)
     )
-
-
-class Function(Sample):
-    """A function, as GPflux's samples are."""
-
-    def __init__(self, function: Callable[[TensorType], tf.Tensor]) -> None:
-        self._function = function
-
-    def __call__(self, X: TensorType) -> tf.Tensor:
-        return self._function(X)
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import gpflow
 import gpflux.models.deep_gp
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import InputData, MeanAndVariance, RegressionData
 from gpflow.likelihoods import Likelihood
 from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
+from scipy.special import ndtri
+from scipy.stats import qmc
 
-from .._arguments import instance, integer, items
+from .._arguments import Array, instance, integer, items
 from .._tracing import unconverted
 from .convolutional import ConvolutionalLayer
-from .draws import spread_draws
 from .layer import Layer, deviations
+
+_MOST_SOBOL = 21_201
+"""Dimensions of the Sobol sequence that SciPy has."""
 
 
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
     """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
     It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model: it can be
-    trained by :func:`interdomain.fit`, with minibatches, checkpoints, exact resumption and
-    natural gradients for the last layer, by :func:`interdomain.race`, and by GPflow's
+    trained by :func:`interdomain.fit`, with natural gradients for the last layer, and by GPflow's
     SciPy optimizer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),
@@ -39,7 +39,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     Predictions average over samples of the hidden layers. Means are means of means (of
     probabilities, for classes), variances those of the mixture, and densities those of the mixture,
-    by log-mean-exp. The draws are spread evenly, and are the same for all rows and every call.
+    by log-mean-exp. The draws are spread evenly, and are the same for all rows and every call. As
+    in GPflux, predictions have no covariances, as outputs are no Gaussians:
+    ``gpflux.models.deep_gp.sample_dgp(model)`` draws a function, which has rows together.
 
     :func:`build` makes a deep GP with initial values that it trains well from.
 
@@ -77,21 +79,22 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         layers = items("f_layers", f_layers, "a list of layers")
         if not layers:
             raise ValueError("f_layers must have at least one layer, found none.")
+        remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
+        for index, layer in enumerate(layers):
+            instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
+            if index > 0:
+                _check(index, layer, layer.check_hidden_inputs, layers[index - 1].output_dim)
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        _check_chain(layers)
         super().__init__(layers, likelihood, input_dim=layers[0].input_dim)
         self.num_samples = integer("num_samples", num_samples, at_least=1)
-        self.num_prediction_samples = integer(
-            "num_prediction_samples", num_prediction_samples, at_least=1
-        )
+        self.num_prediction_samples = num_prediction_samples
         self.seed = seed
         self._step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
 
     @property
     def likelihood(self) -> Likelihood:
         """The likelihood of the likelihood layer."""
-        likelihood: Likelihood = self.likelihood_layer.likelihood
-        return likelihood
+        return self.likelihood_layer.likelihood  # type: ignore[no-any-return]
 
     @property
     def num_latent_gps(self) -> int:
@@ -119,123 +122,56 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the first layer takes inputs with so many columns."""
-        first = self.f_layers[0]
-        _named(0, first, first.check_input_dim, num_columns)
-
-    def maximum_log_likelihood_objective(self, data: RegressionData) -> tf.Tensor:
-        """The bound: see :meth:`elbo`."""
-        return self.elbo(data)
+        _check(0, self.f_layers[0], self.f_layers[0].check_input_dim, num_columns)
 
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound, scaled to ``num_data`` rows, with the draws of this step.
 
         :param data: X ``[N, D]`` and Y ``[N, P]``, all rows or a minibatch.
         """
-        X, Y = data
-        X = _as_inputs(X)
+        X, Y = _as_inputs(data[0]), tf.convert_to_tensor(data[1])
         samples = self.num_samples if len(self.f_layers) > 1 else 1
         inputs, kls = self._last_inputs(
             X, lambda layer, width: self._numbers(layer, [samples, tf.shape(X)[0], width])
         )
         mean, variance, kl = self.f_layers[-1].marginals_and_kl(inputs)
         expectations = self.likelihood.variational_expectations(
-            _repeated(X, samples), mean, variance, _repeated(tf.convert_to_tensor(Y), samples)
+            _repeated(X, samples), mean, variance, _repeated(Y, samples)
         )
         scale = self.num_data / tf.cast(samples * tf.shape(X)[0], kl.dtype)
         return tf.reduce_sum(expectations) * scale - tf.add_n([*kls, kl])
 
-    def _numbers(self, layer: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-        """Standard normal numbers for the bound, which depend on the seed and the step alone. So a
-        fit that is resumed draws what it would have drawn, and all evaluations of the loss in one
-        step draw the same."""
-        step = tf.cast(self._step, tf.int32)
-        seed = tf.random.experimental.stateless_fold_in(tf.constant([self.seed, layer]), step)
-        return tf.random.stateless_normal(shape, seed, dtype=gpflow.default_float())
+    maximum_log_likelihood_objective = elbo
 
     @unconverted
-    def predict_f(
-        self,
-        Xnew: InputData,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-        *,
-        num_samples: int | None = None,
-    ) -> MeanAndVariance:
+    def predict_f(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
         """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples.
 
-        :param full_cov: Must be False. Use :meth:`predict_f_samples` for joint samples of rows.
-        :param full_output_cov: Must be False.
         :param num_samples: The number of samples; by default ``num_prediction_samples``.
-        :raises NotImplementedError: If a covariance is asked for.
         """
-        _without_covariances(full_cov, full_output_cov)
         _, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(mean, variance, samples)
 
-    def predict_y(
-        self,
-        Xnew: InputData,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-        *,
-        num_samples: int | None = None,
-    ) -> MeanAndVariance:
+    def predict_y(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
         """Mean and variance of observations. For classes the mean is the mean of the probabilities.
 
         :param num_samples: As for :meth:`predict_f`.
-        :raises NotImplementedError: For covariances.
         """
-        _without_covariances(full_cov, full_output_cov)
         X, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(*self.likelihood.predict_mean_and_var(X, mean, variance), samples)
 
     def predict_log_density(
-        self,
-        data: RegressionData,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-        *,
-        num_samples: int | None = None,
+        self, data: RegressionData, *, num_samples: int | None = None
     ) -> tf.Tensor:
         """The log density of each row of Y under the mixture, ``[N]``.
 
         :param num_samples: As for :meth:`predict_f`.
-        :raises NotImplementedError: For covariances.
         """
-        _without_covariances(full_cov, full_output_cov)
         X, mean, variance, samples = self._mixture(data[0], num_samples)
         Y = _repeated(tf.convert_to_tensor(data[1]), samples)
         densities = self.likelihood.predict_log_density(X, mean, variance, Y)
         by_sample = tf.reshape(densities, [samples, -1])
         return tf.reduce_logsumexp(by_sample, axis=0) - np.log(samples)
-
-    def predict_f_samples(
-        self,
-        Xnew: InputData,
-        num_samples: int | None = None,
-        full_cov: bool = True,
-        full_output_cov: bool = False,
-        *,
-        seed: int = 0,
-    ) -> tf.Tensor:
-        """Samples of f, ``[S, N, P]``; a single sample ``[N, P]`` if ``num_samples`` is None.
-
-        :param Xnew: ``[N, D]``.
-        :param full_cov: Whether the rows are sampled jointly in every layer, as values of one
-            function, which costs O(N^3) for each output and layer.
-        :param full_output_cov: Must be False.
-        :param seed: The seed of the draws.
-        :raises NotImplementedError: For covariances between outputs.
-        """
-        _without_covariances(False, full_output_cov)
-        count = 1 if num_samples is None else integer("num_samples", num_samples, at_least=1)
-        values = _as_inputs(Xnew)
-        for index, layer in enumerate(self.f_layers):
-            mean, cov = layer.predict(values, full_cov=full_cov)
-            shape = tf.concat([[count], tf.shape(mean)[-2:]], axis=0)
-            numbers = tf.random.stateless_normal(shape, [seed, index], dtype=mean.dtype)
-            values = mean + (_joint(cov, numbers) if full_cov else deviations(cov) * numbers)
-        return values[0] if num_samples is None else values
 
     @unconverted
     def _mixture(
@@ -243,13 +179,10 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, int]:
         """Rows ``[S N, D]``, those of one sample of the hidden layers after those of the sample
         before, with the mean and variance of f at each ``[S N, P]``; and S."""
-        samples = self.num_prediction_samples
-        if num_samples is not None:
-            samples = integer("num_samples", num_samples, at_least=1)
         widths = [layer.output_dim for layer in self.f_layers[:-1]]
-        if not widths:
-            samples = 1
-        draws = spread_draws(widths, samples, self.seed)
+        samples = self.num_prediction_samples if num_samples is None else num_samples
+        samples = integer("num_samples", samples, at_least=1) if widths else 1
+        draws = spread_draws(widths, samples, self.seed) if widths else []
         X = _as_inputs(Xnew)
         inputs, _ = self._last_inputs(X, lambda layer, _: draws[layer])
         return _repeated(X, samples), *self.f_layers[-1].predict(inputs), samples
@@ -277,25 +210,35 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
             kls.append(kl)
         return inputs, kls
 
-
-def _check_chain(layers: Sequence[Any]) -> None:
-    """:raises ValueError: If a layer does not take what the one before it returns."""
-    for index, layer in enumerate(layers):
-        remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
-        instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
-    for index, (before, layer) in enumerate(itertools.pairwise(layers), start=1):
-        width = before.output_dim
-        if layer.input_dim not in (None, width):
-            raise ValueError(
-                f"f_layers[{index}] ({layer.name}) must take the {width} outputs of "
-                f"f_layers[{index - 1}] ({before.name}), found a layer for {layer.input_dim} "
-                f"columns; build it for {width}, or the layer before with num_latent_gps="
-                f"{layer.input_dim}."
-            )
-        _named(index, layer, layer.check_hidden_inputs, width)
+    def _numbers(self, layer: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+        """Standard normal numbers for the bound, which depend on the seed and the step alone. So a
+        fit that is resumed draws what it would have drawn, and all evaluations of the loss in one
+        step draw the same."""
+        step = tf.cast(self._step, tf.int32)
+        seed = tf.random.experimental.stateless_fold_in(tf.constant([self.seed, layer]), step)
+        return tf.random.stateless_normal(shape, seed, dtype=gpflow.default_float())
 
 
-def _named(index: int, layer: Layer, check: Callable[[int], None], num_columns: int) -> None:
+def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Array]:
+    """Draws for predictions, ``[S, 1, P]`` for each hidden layer of P outputs.
+
+    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that a
+    few samples are enough. They are the same for every row, so that a prediction does not depend on
+    the other rows, and is a smooth function of the inputs.
+    """
+    total = sum(widths)
+    if total <= _MOST_SOBOL:
+        size = 2 ** int(np.ceil(np.log2(num_samples)))
+        uniform = qmc.Sobol(total, scramble=True, seed=seed).random(size)[:num_samples]
+        values = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    else:
+        values = np.random.default_rng(seed).standard_normal([num_samples, total])
+    parts = np.split(values.astype(gpflow.default_float()), np.cumsum(widths)[:-1], axis=1)
+    return [part[:, None] for part in parts]
+
+
+def _check(index: int, layer: Layer, check: Callable[[int], None], num_columns: int) -> None:
+    """:raises ValueError: As the check, with the name of the layer."""
     try:
         check(num_columns)
     except ValueError as error:
@@ -306,16 +249,8 @@ def _as_inputs(X: InputData) -> tf.Tensor:
     return tf.cast(tf.convert_to_tensor(X), gpflow.default_float())
 
 
-def _without_covariances(full_cov: bool, full_output_cov: bool) -> None:
-    if full_cov or full_output_cov:
-        raise NotImplementedError(
-            "full_cov, full_output_cov must be False for a DeepGP, whose outputs are no Gaussians; "
-            "draw rows together by predict_f_samples(Xnew, num_samples)."
-        )
-
-
-@check_shapes("values: [R, P]", "return: [S, N, P]")
 def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:
+    """``[S, N, P]`` from ``[S N, P]``."""
     return tf.reshape(values, [num_samples, -1, values.shape[-1]])
 
 
@@ -324,18 +259,9 @@ def _repeated(values: tf.Tensor, num_samples: int) -> tf.Tensor:
     return values if num_samples == 1 else tf.tile(values, [num_samples, 1])
 
 
-@check_shapes("mean: [R, P]", "variance: [R, P]", "return[0]: [N, P]", "return[1]: [N, P]")
 def _moments(mean: tf.Tensor, variance: tf.Tensor, num_samples: int) -> MeanAndVariance:
-    """The moments of the mixture of the samples."""
+    """The moments ``[N, P]`` of the mixture of the samples ``[S N, P]``."""
     mean, variance = _per_sample(mean, num_samples), _per_sample(variance, num_samples)
     middle = tf.reduce_mean(mean, axis=0)
     spread = tf.reduce_mean(tf.square(mean - middle), axis=0)
     return middle, tf.reduce_mean(variance, axis=0) + spread
-
-
-@check_shapes("cov: [batch..., P, N, N]", "numbers: [S, N, P]", "return: [S, N, P]")
-def _joint(cov: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    jitter = gpflow.default_jitter() * tf.eye(tf.shape(cov)[-1], dtype=cov.dtype)
-    root = tf.linalg.cholesky(cov + jitter)
-    columns = tf.linalg.matrix_transpose(numbers)[..., None]
-    return tf.linalg.matrix_transpose(tf.matmul(root, columns)[..., 0])

@@ -42,8 +42,9 @@ class QPerBlock(Q):
         zeros by default.
     :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
         the identity by default.
-    :param devices: The devices on which the q's are made, in turn, and the blocks' own parameters
-        with them; None for no device in particular.
+    :param devices: Names of devices, to which the blocks are assigned in turn; "auto" for all
+        logical GPUs (if there are two or more). Parameters of the inducing variable that belong to
+        a single block are created again on its device: read them from q afterwards.
     :ivar devices: The devices as TensorFlow names them; None if the blocks are not placed.
     :raises ValueError: As JointQ; and if blocks and summands do not agree, there is not one entry
         of q_mu or q_sqrt for each block, some latent GPs have more blocks than others, or a device
@@ -103,7 +104,7 @@ class QPerBlock(Q):
 
     def _posterior(self, kernel: Kernel, **options: Any) -> Any:
         parts = kernel, self.inducing_variable, self.q_mu, self.q_sqrt
-        return AdditivePosterior(*parts, devices=self.devices, **options)
+        return AdditivePosterior(*parts, whiten=self.whiten, devices=self.devices, **options)
 
 
 def _blocks(latents: LatentGPs) -> list[InducingVariables]:
@@ -120,9 +121,9 @@ class AdditiveSVGP(SVGP):
     inducing variable, and has a joint q(u).
 
     Use it like a ``gpflow.models.SVGP``, except that ``q_mu`` and ``q_sqrt`` are lists, with one
-    parameter for each block. Several latent GPs share the factorisations. Blocks of equal size are
-    computed in batches, so that the graph does not grow with their number; or, with ``devices``,
-    each block on its device.
+    parameter for each block. Blocks of equal size are computed in batches, so that the graph does
+    not grow with their number; or, with ``devices``, each block on its device, with its parameters
+    and all operations, forward and backward.
 
     :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
         sum of sums. (Another kernel is a sum of one.) For several outputs
@@ -135,12 +136,8 @@ class AdditiveSVGP(SVGP):
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param q: All arguments of :class:`QPerBlock`, by name: ``num_latent_gps`` (their number P),
-        ``whiten``, ``q_diag``, ``q_mu``, ``q_sqrt``, ``allow_large`` and ``devices``. Blocks are
-        assigned to devices in turn, with their parameters and all their operations, forward and
-        backward; "auto" stands for all logical GPUs (if there are two or more). Parameters of the
-        inducing variable that belong to a single block are created again on its device and replaced
-        in the model: read them from the model afterwards.
+    :param q: The other arguments of :class:`QPerBlock`, by name: ``num_latent_gps``, ``whiten``,
+        ``q_diag``, ``q_mu``, ``q_sqrt``, ``allow_large`` and ``devices``.
     :raises ValueError: As QPerBlock and :class:`SVGP`.
     """
 

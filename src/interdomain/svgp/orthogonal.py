@@ -104,7 +104,7 @@ class OrthogonalQ(JointQ):
     def _posterior(self, kernel: Kernel, **options: Any) -> Any:
         sets = self.inducing_variable, self.orthogonal_inducing_variable
         q = self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal
-        return OrthogonalPosterior(kernel, *sets, *q, **options)
+        return OrthogonalPosterior(kernel, *sets, *q, whiten=self.whiten, **options)
 
 
 class OrthogonalSVGP(SVGP):
@@ -129,9 +129,7 @@ class OrthogonalSVGP(SVGP):
     :param orthogonal_inducing_variable: The second set v, as :class:`OrthogonalQ` takes it.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
-    :param q: All other arguments of OrthogonalQ, by name: ``variant``, ``num_latent_gps`` (their
-        number P), ``whiten``, ``q_diag``, ``q_mu``, ``q_sqrt``, ``q_mu_orthogonal``,
-        ``q_sqrt_orthogonal`` and ``allow_large``.
+    :param q: The other arguments of OrthogonalQ, by name.
     :raises ValueError: As OrthogonalQ and :class:`SVGP`.
     :warns UserWarning: If u determines some or all of the orthogonal variables.
     """
@@ -166,14 +164,10 @@ def _warn_of_determined_variables(kernel: Kernel, *sets: InducingVariables) -> N
         if shares is None:  # inside a compiled function
             continue
         determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
-        if len(determined) == 0:
-            continue
-        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
-        if len(determined) < len(shares):
-            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-        base, orthogonal = (type(part).__name__ for part in pair)
-        warn(
-            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
-            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-            "lacks, such as points elsewhere or harmonics of other degrees."
-        )
+        if len(determined) > 0:
+            warn(
+                f"orthogonal_inducing_variable: the base ({type(pair.base).__name__}) determines "
+                f"{len(determined)} of its {len(shares)} variables: S_vf = 0 for them, and they "
+                "add nothing. Choose variables that the base lacks, such as points elsewhere or "
+                "harmonics of other degrees."
+            )

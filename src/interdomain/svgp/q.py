@@ -37,16 +37,15 @@ class Q(gpflow.Module, abc.ABC):
     """A Gaussian q of the inducing variables of some latent GPs, the part of a model or a layer
     that is trained by natural gradients.
 
-    A model asks it for the posterior, the KL divergence, and, in training, marginals of f together
-    with the KL divergence. All methods take the model's kernel. A subclass has ``q_mu`` and
-    ``q_sqrt``, :attr:`variational_parameters` and ``_posterior``.
+    All methods take the model's kernel. A subclass has ``q_mu`` and ``q_sqrt`` (parameters, or
+    lists of them), :attr:`variational_parameters` and ``_posterior``.
 
     :ivar inducing_variable: The inducing variables u.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar whiten: Whether q is over the whitened variables.
     """
 
-    q_mu: Any  # a parameter, or a list of them
+    q_mu: Any
     q_sqrt: Any
 
     def __init__(
@@ -80,7 +79,7 @@ class Q(gpflow.Module, abc.ABC):
     def groups(self, kernel: Kernel) -> Any:
         """The latent GPs with their inducing variables and their part of q, as
         :mod:`interdomain.posteriors` has them."""
-        return self._posterior(kernel, precompute_cache=None, whiten=self.whiten).groups()
+        return self._posterior(kernel, precompute_cache=None).groups()
 
     @unconverted
     def posterior(
@@ -91,19 +90,15 @@ class Q(gpflow.Module, abc.ABC):
     ) -> Any:
         """The posterior, for repeated predictions; caches as in GPflow.
 
-        If a cache is computed (outside of compiled functions), decomposed kernels are validated
-        first.
-
-        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        :raises ValueError: If a cache is to be computed, outside of compiled functions, and
+            training has made a harmonic kernel lose its invariance.
         """
         cache = _validate_precompute_cache_type(precompute_cache)
         if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
             for module in (kernel, *kernel.submodules):
                 if isinstance(module, DecomposedKernel):
                     module.validate()
-        return self._posterior(
-            kernel, whiten=self.whiten, mean_function=mean_function, precompute_cache=cache
-        )
+        return self._posterior(kernel, mean_function=mean_function, precompute_cache=cache)
 
     @unconverted
     def prior_kl(self, kernel: Kernel) -> tf.Tensor:
@@ -133,12 +128,11 @@ class Q(gpflow.Module, abc.ABC):
         for latents in latent_gps(kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
-            blocks = [block for block, _ in boxed_parts(*pair)]
-            ends += [end for block in blocks if (end := getattr(block, "clipped_to", None))]
-            if ends:
+            clipped = (getattr(block, "clipped_to", None) for block, _ in boxed_parts(*pair))
+            for end in (*ends, *filter(None, clipped)):
                 raise ValueError(
-                    f"inducing_variable must see all of the outputs of the layer before, found "
-                    f"{ends[0]}, which they leave; pass features without a box, such as "
+                    "inducing_variable must see all of the outputs of the layer before, found "
+                    f"{end}, which they leave; pass features without a box, such as "
                     "SphericalHarmonics."
                 )
             validate_rows("inputs", latents.kernel, np.full([1, num_columns], _FAR))
@@ -154,23 +148,33 @@ class Q(gpflow.Module, abc.ABC):
         q_diag: bool,
         allow_large: bool,
     ) -> Pair:
-        """The parameters of one q(u): zero mean and identity covariance by default.
+        """The parameters of one q(u) of ``size`` variables: zero mean and identity covariance by
+        default.
 
         :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
         :param owner: Whose q it is, for messages.
-        :param size: The number of inducing variables.
-        :raises ValueError: If a value has another shape, or both would be too large.
         """
         latents = self.num_latent_gps
         entries = float(size) * latents * (1 if q_diag else size)
         what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
         check_size("num_latent_gps", what, entries, allow_large=allow_large)
-        ones = np.ones((size, latents))
-        roots = ones if q_diag else np.stack([np.eye(size)] * latents)
-        mean = _checked(f"q_mu{suffix}", f"{owner} has {size}", q_mu, 0 * ones)
-        root = _checked(f"q_sqrt{suffix}", f"{owner} has {size}", q_sqrt, roots)
+        mean = np.zeros((size, latents))
+        root = mean + 1 if q_diag else np.stack([np.eye(size)] * latents)
+
+        def checked(name: str, value: TensorType | None, default: Array) -> Array:
+            values = default if value is None else finite_array(name, value, (2, 3), "an array")
+            if values.shape != default.shape:
+                raise ValueError(
+                    f"{name} must have shape {default.shape}, found {values.shape}; {owner} has "
+                    f"{size} inducing variables."
+                )
+            return values.astype(gpflow.default_float())
+
         transform = positive() if q_diag else triangular()
-        return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
+        return (
+            gpflow.Parameter(checked(f"q_mu{suffix}", q_mu, mean)),
+            gpflow.Parameter(checked(f"q_sqrt{suffix}", q_sqrt, root), transform=transform),
+        )
 
 
 class JointQ(Q):
@@ -224,9 +228,8 @@ class JointQ(Q):
         return [(self.q_mu, self.q_sqrt)]
 
     def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        return StructuredPosterior(
-            kernel, self.inducing_variable, self.q_mu, self.q_sqrt, **options
-        )
+        parts = kernel, self.inducing_variable, self.q_mu, self.q_sqrt
+        return StructuredPosterior(*parts, whiten=self.whiten, **options)
 
 
 def of_q(name: str, doc: str) -> Any:
@@ -248,13 +251,3 @@ def number_of_latent_gps(kernel: Kernel, number: int | None) -> int:
             f"{number}; leave it out."
         )
     return expected
-
-
-def _checked(name: str, count: str, value: TensorType | None, default: Array) -> Array:
-    values = default if value is None else finite_array(name, value, (0, 1, 2, 3), "an array")
-    if values.shape != default.shape:
-        raise ValueError(
-            f"{name} must have shape {default.shape}, found {values.shape}; {count} inducing "
-            "variables."
-        )
-    return values.astype(gpflow.default_float())
