@@ -12,7 +12,7 @@ from benchmarks.additive import AdditiveTables
 from benchmarks.airline_scale import AirlineScale
 from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.banana_degree import BananaDegree
-from benchmarks.banana_hmk.benchmark import BananaHmk
+from benchmarks.banana_hmk import BananaHmk
 from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
 from benchmarks.data_pass import DataPass

@@ -6,8 +6,6 @@ made up. A tenth of the rows is for testing; columns that are constant are left 
 in a process of its own. The clock starts with the rows in memory; imports and predictions of the
 test rows do not count.
 additive_M   `fit_additive` with its defaults and M features; columns and target in their units
-both_M       the same with half of M features, as many chosen harmonics, and one model of both
-harmonics_M  chosen harmonics alone, `fit_sgpr(model, num_inducing=M)`, as in `anisotropic`
 svgp_M       gpflow's SVGP with M inducing points (k-means), Matern-5/2 with a lengthscale for each
              column, minibatches of 1,000, natural gradients 0.1 and Adam 0.01, after 1, 2 and 4
              times the seconds of additive
@@ -21,7 +19,6 @@ those of normalised targets.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -33,7 +30,7 @@ from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import DataError, add_data_argument, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.results import Record, ResultFile
+from benchmarks._lib.results import Record, ResultFile, newest_result
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
@@ -49,11 +46,10 @@ SPLITS = {
     FRIEDMAN: 1,
 }
 SMALL = ("concrete", "energy")  # where an exact GP is quick
-METHODS = ("additive_500", "both_1000", "harmonics_500", "svgp_500", "gpr", "boosting")
-SHORT = ("additive_60", "both_90", "harmonics_40", "svgp_20", "gpr", "boosting")
-KINDS = ("additive", "both", "harmonics", "svgp", "gpr", "boosting")
+METHODS = ("additive_500", "svgp_500", "gpr", "boosting")
+SHORT = ("additive_60", "svgp_20", "gpr", "boosting")
+KINDS = ("additive", "svgp", "gpr", "boosting")
 TIMES = (1.0, 2.0, 4.0)
-START_DEGREE = 2
 
 
 class AdditiveTables(Benchmark):
@@ -91,34 +87,19 @@ class AdditiveTables(Benchmark):
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
             stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
-            rival = rival_of(configuration, stored)
-            seconds = [times * rival for times in configuration["times"]]
+            same = ("data", "split", "rows", "source", "seed")
+            wanted = {name: configuration[name] for name in same}
+            additive_too = {**wanted, "method": (SHORT if arguments.short else METHODS)[0]}
+            rival = newest_result(stored, additive_too)
+            if rival is None:
+                raise DataError("svgp is given the seconds of additive: run --methods additive")
+            passed = rival["trace"][-1]["seconds"]
+            seconds = [times * passed for times in configuration["times"]]
         result: dict[str, Any] = from_child(measured, data_dir=folder, seconds=seconds, **given)
         return result
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
-
-
-def rival_of(configuration: Configuration, records: Iterable[Record]) -> float:
-    """The seconds of the newest stored additive fit of the same rows.
-
-    :raises DataError: if there is none.
-    """
-    same = {name: configuration[name] for name in ("data", "split", "rows", "source", "seed")}
-    found = [
-        record
-        for record in records
-        if same.items() <= dict(record["configuration"]).items()
-        and record["configuration"]["method"].startswith("additive")
-    ]
-    if not found:
-        raise DataError(
-            "there is no stored result of additive on the same rows, whose seconds svgp is given: "
-            "run --methods additive first"
-        )
-    newest = max(found, key=lambda record: str(record.get("finished_at", "")))
-    return float(newest["result"]["trace"][-1]["seconds"])
 
 
 def measured(
@@ -144,8 +125,6 @@ def measured(
 
     if kind == "additive":
         return additive(found, int(size), float(own.Y_scale[0]), seed)
-    if kind == "both":
-        return both(found, int(size), seed)
     X_train, X_test = indicators(found)
     train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
     if kind == "svgp":
@@ -153,11 +132,7 @@ def measured(
         return race.svgp(
             train, held_out, int(size), lengthscale, list(seconds), seed, kernel="Matern52"
         )
-    if kind == "gpr":
-        return table_models.exact(train, held_out)
-    started = time.perf_counter()
-    model, fit = table_models.by_data(train, int(size), START_DEGREE)
-    return collapsed(model, fit, held_out, time.perf_counter() - started)
+    return table_models.exact(train, held_out)
 
 
 def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:
@@ -169,65 +144,15 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
         (split.X_train, split.Y_train), num_inducing, categorical=data.categorical, seed=seed
     )
     passed = time.perf_counter() - started
-    result = collapsed(fit.model, fit, (split.X_test, split.Y_test), passed)
-    point = result["trace"][0]
-    point["rmse"] /= unit
-    point["nll"] -= float(np.log(unit))
-    return {**result, "pairs": [[pair.name, pair.gain] for pair in fit.pairs]}
-
-
-def both(data: Data, num_inducing: int, seed: int) -> dict[str, Any]:
-    """A sum of effects, and harmonics that the data chose, in one model; all their variances are
-    trained together."""
-    import interdomain as idm
-
-    own = normalise(data.split)
-    parts = zip((data.split.X_train, data.split.X_test), indicators(data), strict=True)
-    X_train, X_test = (np.concatenate(columns, axis=1) for columns in parts)
-    train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
-    count = data.split.X_train.shape[1]
-    zonal_dims = list(range(count, X_train.shape[1]))
-    started = time.perf_counter()
-    table = idm.tables.Additive.from_data(
-        data.split.X_train,
-        categorical=data.categorical,
-        separate_lengthscales=True,
-        active_dims=range(count),
-    )
-    first = idm.tables.fit_additive(train, num_inducing // 2, kernel=table, seed=seed)
-    zonal = idm.kernels.SphericalMatern52(
-        weight_variances=np.ones(len(zonal_dims)), active_dims=zonal_dims
-    )
-    few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, len(zonal_dims), START_DEGREE)
-    harmonics = idm.models.StructuredSGPR(
-        train, idm.kernels.FiniteRank(zonal, few), few, noise_variance=0.1
-    )
-    chosen = idm.training.fit_sgpr(harmonics, num_inducing=num_inducing // 2, seed=seed)
-    features = [first.model.inducing_variable, harmonics.inducing_variable]
-    model = idm.models.StructuredSGPR(
-        train,
-        first.model.kernel + harmonics.kernel,
-        idm.inducing_variables.SumInducingVariables(features),
-        likelihood=harmonics.likelihood,
-    )
-    fit = idm.training.fit_sgpr(model, seed=seed)  # no scales are left to train on a subset
-    fit = dataclasses.replace(
-        fit, subset_seconds=fit.subset_seconds + first.subset_seconds + chosen.subset_seconds
-    )
-    passed = time.perf_counter() - started
-    return collapsed(model, fit, held_out, passed)
-
-
-def collapsed(model: Any, fit: Any, held_out: race.Rows, seconds: float) -> dict[str, Any]:
-    result = getattr(fit, "result", fit)  # of `fit_additive`, or of `fit_sgpr`
+    errors = race.evaluated(fit.model, (split.X_test, split.Y_test))
+    errors = {"rmse": errors["rmse"] / unit, "nll": errors["nll"] - float(np.log(unit))}
     return {
-        "trace": [{"seconds": seconds, **race.evaluated(model, held_out)}],
-        "num_inducing": int(model.inducing_variable.num_inducing),
+        "trace": [{"seconds": passed, **errors}],
+        "num_inducing": int(fit.model.inducing_variable.num_inducing),
         "subset_seconds": fit.subset_seconds,
         "pass_seconds": fit.pass_seconds,
-        "steps": result.steps,
-        "bound": result.elbo,
-        "rows": model.num_data,
+        "rows": fit.model.num_data,
+        "pairs": [[pair.name, pair.gain] for pair in fit.pairs],
     }
 
 

@@ -10,8 +10,7 @@ have up to 7 hold 9 harmonics, and no more units than that can be independent.
 
 Every parameter is trained by L-BFGS (interdomain.fit). Recorded are the ELBO, the
 iterations and their throughput and, for the first seed, the predictions and the terms of their
-variance. step_times times elbo + gradient of all models, taking turns. The picture, snelson.png, is
-drawn from the records.
+variance. The picture, snelson.png, is drawn from the records.
 
 Unlike the paper's, the sum of Kuf ends at the same degree as that of Kuu: a valid prior.
 """
@@ -30,14 +29,12 @@ import numpy as np
 
 from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
 from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.tables import markdown, mean_and_deviation, ranges, spread
-from benchmarks._lib.timing import alternate, summarise
+from benchmarks._lib.runner import Benchmark, Configuration, indices
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 
 KERNELS = ("matern52", "arc_cosine")
 ACTIVATIONS = ("relu", "softplus")
 VARIANTS = {"L8": (7, 0), "L16": (15, 0), "L8_K8": (7, 8)}  # max_degree, orthogonal points
-STEP_TIMES = "step_times"
 NUM_UNITS = 8
 COLOURS = {"L8": "C0", "L16": "C1", "L8_K8": "C2"}
 KERNEL_NAMES = {"matern52": "Matern-5/2", "arc_cosine": "arc-cosine"}
@@ -49,32 +46,15 @@ class Snelson(Benchmark):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
-        parser.add_argument("--kernels", type=names(KERNELS, "kernels"), default=None)
-        parser.add_argument("--activations", type=names(ACTIVATIONS, "activations"), default=None)
-        parser.add_argument(
-            "--variants", type=names((*VARIANTS, STEP_TIMES), "variants"), default=None
-        )
-        parser.add_argument("--max-iterations", type=int, default=None, help="default 200")
         parser.add_argument("--seeds", type=indices, default=None, help="default 0-4")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        source = source_of(arguments.data_dir)
-        variants = arguments.variants or ([*VARIANTS] if short else [*VARIANTS, STEP_TIMES])
-        # First: with the models of many trainings in memory, the collector is slow.
-        if STEP_TIMES in variants:
-            yield {
-                "variant": STEP_TIMES,
-                "num_units": NUM_UNITS,
-                "rounds": 15,
-                "seed": 0,
-                "source": source,
-            }
         combinations = itertools.product(
             arguments.seeds or ([0] if short else range(5)),
-            arguments.kernels or (KERNELS[:1] if short else KERNELS),
-            arguments.activations or (ACTIVATIONS[:1] if short else ACTIVATIONS),
-            (variant for variant in variants if variant != STEP_TIMES),
+            KERNELS[:1] if short else KERNELS,
+            ACTIVATIONS[:1] if short else ACTIVATIONS,
+            VARIANTS,
         )
         for seed, kernel, activation, variant in combinations:
             yield {
@@ -82,15 +62,13 @@ class Snelson(Benchmark):
                 "activation": activation,
                 "variant": variant,
                 "num_units": NUM_UNITS,
-                "max_iterations": arguments.max_iterations or (30 if short else 200),
+                "max_iterations": 30 if short else 200,
                 "seed": seed,
-                "source": source,
+                "source": source_of(arguments.data_dir),
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         X, Y, X_test = standardised(arguments.data_dir)
-        if configuration["variant"] == STEP_TIMES:
-            return time_steps(configuration, X, Y)
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
         if configuration["seed"] == 0:
@@ -102,7 +80,7 @@ class Snelson(Benchmark):
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         X, Y, X_test = standardised(arguments.data_dir)
-        draw(folder, _trained(records), (X, Y), X_test[::3])
+        draw(folder, records, (X, Y), X_test[::3])
 
 
 def standardised(data_dir: Path | None) -> tuple[Array, Array, Array]:
@@ -187,35 +165,12 @@ def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
     }
 
 
-def time_steps(configuration: Configuration, X: Array, Y: Array) -> dict[str, Any]:
-    """Seconds of elbo + gradient of all models, which take turns."""
-    import tensorflow as tf
-
-    from benchmarks._lib.graphs import elbo_and_gradient
-
-    data = tf.constant(X), tf.constant(Y)
-    sides = {}
-    for kernel in KERNELS:
-        for activation in ACTIVATIONS:
-            for variant in VARIANTS:
-                chosen = {"kernel": kernel, "activation": activation, "variant": variant}
-                model = build_model({**configuration, **chosen}, X)
-                sides["/".join(chosen.values())] = elbo_and_gradient(model, data)
-    samples = alternate(sides, rounds=configuration["rounds"], description="rounds")
-    return {"seconds": {name: summarise(values) for name, values in samples.items()}}
-
-
 def table_of(records: Sequence[Record]) -> str:
     """One row per combination and variant: means over the seeds."""
-    step_times: dict[str, Any] = {}
-    for record in records:
-        if record["configuration"]["variant"] == STEP_TIMES:
-            step_times = record["result"]["seconds"]
     rows = []
     for key, found in _grouped(records).items():
         results = [record["result"] for record in found]
         unfinished = sum(not result["converged"] for result in results)
-        milliseconds = step_times.get("/".join(key[:3]))
         rows.append(
             (
                 KERNEL_NAMES[key[0]],
@@ -226,13 +181,12 @@ def table_of(records: Sequence[Record]) -> str:
                 f"{np.mean([result['iterations'] for result in results]):.0f}",
                 f"{unfinished} of {len(found)} at {key[3]}",
                 f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
-                _milliseconds(milliseconds),
                 ranges(record["configuration"]["seed"] for record in found),
             )
         )
     headers = (
         *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
-        *("iterations", "not converged", "iterations / s", "elbo + gradient, ms", "seeds"),
+        *("iterations", "not converged", "iterations / s", "seeds"),
     )
     return (
         "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
@@ -311,14 +265,10 @@ def _draw_throughput(axis: Any, variant: str, results: Sequence[Any]) -> None:
     axis.set_xlabel("iterations per second", fontsize=7)
 
 
-def _trained(records: Sequence[Record]) -> list[Record]:
-    return [r for r in records if r["configuration"]["variant"] != STEP_TIMES]
-
-
 def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], list[Record]]:
     """The trainings by kernel, activation, variant, iterations and source, in a fixed order."""
     groups: dict[tuple[str, str, str, int, str], list[Record]] = {}
-    for record in _trained(records):
+    for record in records:
         run = record["configuration"]
         key = (run["kernel"], run["activation"], run["variant"], run["max_iterations"])
         groups.setdefault((*key, run["source"]), []).append(record)
@@ -330,12 +280,6 @@ def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], 
             key=lambda k: (*(names.index(n) for names, n in zip(order, k[:3], strict=True)), k[3:]),
         )
     }
-
-
-def _milliseconds(seconds: Mapping[str, float] | None) -> str:
-    if seconds is None:
-        return ""
-    return spread({name: 1e3 * value for name, value in seconds.items()})
 
 
 if __name__ == "__main__":

@@ -44,14 +44,6 @@ def chosen_harmonics(
     return idm.kernels.FiniteRank(kernel, chosen), chosen, fit
 
 
-def by_data(data: Rows, num_inducing: int, start_degree: int) -> tuple[Any, Any]:
-    """Harmonics that the data choose; the model, and what `fit_sgpr` did."""
-    import interdomain as idm
-
-    model, _ = low(data, start_degree)
-    return model, idm.training.fit_sgpr(model, num_inducing=num_inducing)
-
-
 def exact(data: Rows, held_out: Rows) -> dict[str, Any]:
     """An exact GP with a Matern-5/2 that has a lengthscale for each column, by L-BFGS."""
     import gpflow

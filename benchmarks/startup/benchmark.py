@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.results import Record, configuration_key
+from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks.startup import cases
 from benchmarks.startup.cases import CASES
 
 BEFORE, NOW = "before", "now"
+FITS = ("second", "third")
 SIZES = {
     "num_data": 10_000,
     "batch_size": 1_000,
@@ -86,135 +87,64 @@ class Startup(Benchmark):
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """One row for each case and label, "before" first; then which targets are met."""
-    groups: dict[str, list[Record]] = {}
-    for record in sorted(records, key=_position):
-        groups.setdefault(_key(record["configuration"]), []).append(record)
-    rows, verdicts = [], Verdicts()
-    for group in groups.values():
-        run = group[0]["configuration"]
-        before = groups.get(_key({**run, "code": BEFORE}))
-        seconds_before = None if before is None else _median(before, _first)
-        first, second = _median(group, _first), _median(group, _second)
-        target = _first_target(run["case"], seconds_before)
-        if run["code"] == BEFORE and run["case"] not in FIRST_TARGETS:
-            target = None  # half of itself
-        if target is not None:
-            verdicts.add(run, "first step", target, first)
-        verdicts.add(run, "second fit", SECOND_TARGET, second)
+    """One row for each case and label, "before" first; what the imports take."""
+    groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
+    for record in records:
+        run = record["configuration"]
+        key = (list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"])
+        groups.setdefault(key, []).append(record["result"])
+    rows = []
+    for (number, _, code), results in sorted(groups.items()):
+        case = list(CASES)[number]
+        before = groups.get((number, False, BEFORE))
+        target = FIRST_TARGETS.get(case)
+        if target is None and before and code != BEFORE:
+            target = FIRST_TARGET_OF_OTHERS * _median(before, "first", "seconds")
+        first, second = (_median(results, fit, "seconds") for fit in ("first", "second"))
         rows.append(
             (
-                run["case"],
-                run["code"],
-                len(group),
-                _spread(group, _gpflow),
-                _spread(group, _interdomain),
-                _spread(group, _first),
-                _spread(group, lambda result: result["first"]["cpu_seconds"]),
+                *(case, code, len(results), _spread(results, "first", "seconds")),
+                _spread(results, "first", "cpu_seconds"),
                 "" if target is None else _verdict(first, target),
-                "" if seconds_before is None else f"{seconds_before:.3g}",
-                _spread(group, _second),
-                _spread(group, lambda result: result["second"]["cpu_seconds"]),
+                _spread(results, "second", "seconds"),
+                _spread(results, "second", "cpu_seconds"),
                 _verdict(second, SECOND_TARGET),
-                _second_and_third(group, "graphs", "{:.0f}".format),
-                _second_and_third(group, "growth_bytes", megabytes),
+                ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS),
+                ", ".join(megabytes(_median(results, fit, "growth_bytes")) for fit in FITS),
             )
         )
     headers = (
-        *("case", "code", "rounds", "import gpflow", "+ interdomain", "first step s", "CPU s"),
-        *("target", "before", "second fit s", "CPU s", "target", "graphs", "MB"),
+        *("case", "code", "rounds", "first step s", "CPU s", "target"),
+        *("second fit s", "CPU s", "target", "graphs", "MB"),
     )
+    lines = []
+    for code in dict.fromkeys(code for _, _, code in groups):
+        of_code = [result for key, group in groups.items() if key[2] == code for result in group]
+        imports = [
+            {name: times["seconds"] for name, times in result["imports"].items()}
+            for result in of_code
+        ]
+        gpflow = statistics.median(one["tensorflow"] + one["gpflow"] for one in imports)
+        added = statistics.median(one["interdomain"] for one in imports)
+        lines.append(
+            f"Imports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; interdomain adds "
+            f"{added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
+        )
     return (
         "Fresh processes: median [least, most] over rounds. First step: from the end of the "
         "imports; graphs and MB: of the second and the third fit.\n\n"
         + markdown(headers, rows)
-        + "".join(f"\n\n{line}" for line in [*_imports(records), *verdicts.lines()])
+        + "".join(f"\n\n{line}" for line in lines)
     )
 
 
-class Verdicts:
-    """The cases that meet a target and those that do not, for each label and kind of target."""
-
-    def __init__(self) -> None:
-        self._cases: dict[tuple[str, str], dict[bool, list[str]]] = {}
-
-    def add(self, run: Configuration, kind: str, target: float, seconds: float) -> None:
-        cases = self._cases.setdefault((run["code"], kind), {True: [], False: []})
-        cases[seconds <= target].append(f"{run['case']} ({target:.3g} s)")
-
-    def lines(self) -> list[str]:
-        return [
-            f"Targets of the {kind}, {code}: met by {', '.join(cases[True]) or 'none'}; "
-            f"NOT met by {', '.join(cases[False]) or 'none'}"
-            for (code, kind), cases in self._cases.items()
-        ]
+def _median(results: Sequence[Any], fit: str, measure: str) -> float:
+    return float(statistics.median(result[fit][measure] for result in results))
 
 
-def _first_target(case: str, seconds_before: float | None) -> float | None:
-    if case in FIRST_TARGETS or seconds_before is None:
-        return FIRST_TARGETS.get(case)
-    return FIRST_TARGET_OF_OTHERS * seconds_before
-
-
-def _imports(records: Sequence[Record]) -> list[str]:
-    """For each label: the seconds of the imports over all processes, and the load before them."""
-    lines = []
-    for code in dict.fromkeys(record["configuration"]["code"] for record in records):
-        group = [record for record in records if record["configuration"]["code"] == code]
-        added = _median(group, _interdomain)
-        line = (
-            f"Imports, {code}, {len(group)} processes: gpflow {_spread(group, _gpflow)} s; "
-            f"interdomain adds {_spread(group, _interdomain)} s "
-            f"({_verdict(added, IMPORT_TARGET)})"
-        )
-        loads = [load for record in group if (load := record.get("load_before")) is not None]
-        if loads:
-            line += f"; load before them {min(loads):g} to {max(loads):g}"
-        lines.append(line)
-    return lines
-
-
-def _gpflow(result: dict[str, Any]) -> float:
-    """The seconds of importing GPflow, with TensorFlow, which it needs."""
-    return float(sum(result["imports"][name]["seconds"] for name in ("tensorflow", "gpflow")))
-
-
-def _interdomain(result: dict[str, Any]) -> float:
-    return float(result["imports"]["interdomain"]["seconds"])
-
-
-def _first(result: dict[str, Any]) -> float:
-    return float(result["first"]["seconds"])
-
-
-def _second(result: dict[str, Any]) -> float:
-    return float(result["second"]["seconds"])
-
-
-def _second_and_third(
-    group: Sequence[Record], key: str, written: Callable[[float | None], str]
-) -> str:
-    fits = ("second", "third")
-    return ", ".join(written(_median(group, lambda result, f=fit: result[f][key])) for fit in fits)
-
-
-def _median(group: Sequence[Record], value: Callable[[dict[str, Any]], float]) -> float:
-    return statistics.median(value(record["result"]) for record in group)
-
-
-def _spread(group: Sequence[Record], value: Callable[[dict[str, Any]], float]) -> str:
-    values = [value(record["result"]) for record in group]
+def _spread(results: Sequence[Any], fit: str, measure: str) -> str:
+    values = [result[fit][measure] for result in results]
     return spread({"median": statistics.median(values), "lower": min(values), "upper": max(values)})
-
-
-def _key(run: Configuration) -> str:
-    """The key that all rounds of the same case share."""
-    return configuration_key({**run, "round": None})
-
-
-def _position(record: Record) -> tuple[int, bool, str]:
-    run = record["configuration"]
-    return list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"]
 
 
 def _verdict(seconds: float, target: float) -> str:

@@ -1,0 +1,271 @@
+"""Banana classification with a harmonizable mixture: inducing points against Fourier features
+(Shen, Heinonen and Kaski 2019, section 5.2, Figure 2 and section 6.2 of the supplement).
+
+400 training rows of two inputs, 4,900 test rows, Bernoulli likelihood, P = 4 components of two
+frequencies. The kernel is learned by a full variational GP (gpflow's VGP); sparse models have that
+kernel:
+full                the VGP;
+points              SVGP with 6, 8, 12, 18 and 24 inducing points, at first by k-means;
+fourier             AdditiveSVGP with 2, 4, 6 and 8 frequencies for each component: q is mean-field;
+fourier_joint       SVGP with the same features and a joint q.
+200 natural gradient steps for q alone are followed by 700 rounds of a natural gradient step for q
+and an Adam step for the points or frequencies.
+
+Compared are models of equal numbers of variational parameters: M + M (M + 1) / 2 for each block of
+M variables, a frequency having two, or one if it is zero.
+
+The picture, banana_hmk.png, is drawn from the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import Record, ResultFile, newest_result, significant
+from benchmarks._lib.runner import Benchmark, Configuration, result_folder
+from benchmarks._lib.tables import markdown
+
+SIZES = {
+    "points": (6, 8, 12, 18, 24),
+    "fourier": (2, 4, 6, 8),
+    "fourier_joint": (2, 4, 6, 8),
+}
+DRAWN = {**SIZES, "points": (6, 12, 18, 24)}
+GRID = 60  # predictions are stored on a grid of GRID x GRID inputs
+MARGIN = 0.5  # around the training inputs
+
+
+class BananaHmk(Benchmark):
+    __doc__ = __doc__
+    name = "banana_hmk"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        full = {
+            "model": "full",
+            "num_components": 4,
+            "num_frequencies": 2,
+            "full_steps": 5 if short else 200,
+            "learning_rate": 0.01,
+            "natural_gradient": 0.1,
+            "source": source_of(arguments.data_dir),
+        }
+        yield full
+        sparse = {"q_steps": 5 if short else 200, "rounds": 5 if short else 700}
+        for model, sizes in SIZES.items():
+            for size in sizes[: 1 if short else None]:
+                more = {"model": model, "size": size, "kernel": "fixed", "seed": 0}
+                yield {**full, **sparse, **more}
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        data = banana(arguments.data_dir)
+        if configuration["model"] == "full":
+            return train_full(configuration, data)
+        stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
+        shared = ("num_components", "num_frequencies", "full_steps", "source")
+        wanted = {name: configuration[name] for name in shared}
+        full = newest_result(stored, {**wanted, "model": "full"})
+        if full is None:
+            raise DataError("there is no record of the full model, which the kernel comes from")
+        return train_sparse(configuration, data, full["kernel_parameters"])
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw(folder, records, banana(arguments.data_dir))
+
+
+def banana(data_dir: Path | None) -> dict[str, Array]:
+    """X, Y, X_test and Y_test; labels are 0 and 1."""
+    arrays = load_arrays("banana", data_dir)
+    names = ("X", "Y", "X_test", "Y_test")
+    return {name: np.asarray(arrays[name], dtype=np.float64) for name in names}
+
+
+def initial_kernel(configuration: Configuration, data: Mapping[str, Array]) -> Any:
+    """The mixture that `from_data` finds in the training rows."""
+    import interdomain as idm
+
+    return idm.kernels.HarmonizableMixture.from_data(
+        data["X"],
+        2.0 * data["Y"] - 1.0,
+        configuration["num_components"],
+        configuration["num_frequencies"],
+    )
+
+
+def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[str, Any]:
+    """The VGP, and the parameters of its kernel."""
+    import gpflow
+
+    import interdomain as idm
+
+    kernel = initial_kernel(configuration, data)
+    likelihood = gpflow.likelihoods.Bernoulli()
+    model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
+    outcome = idm.fit(
+        model,
+        steps=configuration["full_steps"],
+        optimizer=configuration["learning_rate"],
+        natural_gradient=configuration["natural_gradient"],
+    )
+    return {
+        "elbo": outcome.elbo,
+        "train_seconds": round(outcome.seconds, 1),
+        "kernel_parameters": {
+            path: significant(parameter.numpy())
+            for path, parameter in gpflow.utilities.parameter_dict(kernel).items()
+        },
+        **judged(model, data),
+    }
+
+
+def train_sparse(
+    configuration: Configuration, data: Mapping[str, Array], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A sparse model with the kernel of the full one."""
+    import gpflow
+    from gpflow.keras import tf_keras
+
+    import interdomain as idm
+    from benchmarks._lib.regression import inducing_points
+
+    kernel = initial_kernel(configuration, data)
+    values = {name: np.array(value) for name, value in parameters.items()}
+    gpflow.utilities.multiple_assign(kernel, values)
+    gpflow.set_trainable(kernel, False)
+    name, size = configuration["model"], configuration["size"]
+    if name == "points":
+        Z = inducing_points(data["X"], size, configuration["seed"])
+        places = gpflow.inducing_variables.InducingPoints(Z)
+    else:
+        places = idm.inducing_variables.HarmonizableFourierFeatures.for_kernel(kernel, size)
+    kind = idm.models.AdditiveSVGP if name == "fourier" else gpflow.models.SVGP
+    likelihood = gpflow.likelihoods.Bernoulli()
+    model = kind(kernel, likelihood, places, num_data=len(data["X"]))
+    rows, alone = (data["X"], data["Y"]), configuration["q_steps"]
+    # One compiled step serves both phases: in the first one Adam's steps have length zero.
+    rate = tf_keras.optimizers.schedules.PiecewiseConstantDecay(
+        [alone - 1], [0.0, configuration["learning_rate"]]
+    )
+    outcome = idm.fit(
+        model,
+        rows,
+        steps=alone + configuration["rounds"],
+        optimizer=tf_keras.optimizers.Adam(rate),
+        natural_gradient=configuration["natural_gradient"],
+    )
+    pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
+    blocks = [int(mean.shape[0]) for mean, _ in pairs]
+    return {
+        "elbo": float(model.elbo(rows)),
+        "num_variational": sum(M + M * (M + 1) // 2 for M in blocks),
+        "train_seconds": round(outcome.seconds, 1),
+        **({"points": significant(places.Z.numpy())} if name == "points" else {}),
+        **judged(model, data),
+    }
+
+
+def grid_axes(X: Array) -> list[Array]:
+    """The two axes of the grid of stored predictions."""
+    return [np.linspace(column.min() - MARGIN, column.max() + MARGIN, GRID) for column in X.T]
+
+
+def judged(model: Any, data: Mapping[str, Array]) -> dict[str, Any]:
+    """Errors of training and test rows, the centres, and the probabilities on the grid, in steps of
+    1/255, compressed, as text."""
+    predict = Predictor(model, 2)
+    test = class_errors(model, data["X_test"], data["Y_test"], predict)
+    train = class_errors(model, data["X"], data["Y"], predict)
+    axes = grid_axes(data["X"])
+    inputs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    mean, variance = predict(inputs)
+    probabilities = np.asarray(model.likelihood.predict_mean_and_var(inputs, mean, variance)[0])
+    steps = np.round(255 * probabilities).astype(np.uint8).tobytes()
+    return {
+        "test_error": 1.0 - test["accuracy"],
+        "test_nlpd": test["nll"],
+        "train_accuracy": train["accuracy"],
+        "train_nlpd": train["nll"],
+        "centres": [significant(part.centre.numpy()) for part in model.kernel.kernels],
+        "probabilities": base64.b64encode(zlib.compress(steps, 9)).decode(),
+    }
+
+
+def probabilities_of(result: Mapping[str, Any]) -> Array:
+    """What `judged` has packed, [GRID, GRID]."""
+    steps = zlib.decompress(base64.b64decode(result["probabilities"]))
+    return np.frombuffer(steps, dtype=np.uint8).reshape(GRID, GRID) / 255.0
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """One row for each size of each model, by the number of variational parameters."""
+    rows = []
+    for record in sorted(records, key=lambda one: one["result"].get("num_variational", 0)):
+        run, result = record["configuration"], record["result"]
+        rows.append(
+            (
+                *(run["model"], run.get("size"), result.get("num_variational")),
+                f"{100 * result['test_error']:.2f}",
+                f"{result['test_nlpd']:.3f}",
+                f"{100 * result['train_accuracy']:.1f}",
+                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
+            )
+        )
+    headers = (
+        *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
+        *("training accuracy, %", "ELBO", "seconds"),
+    )
+    return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
+        headers, rows
+    )
+
+
+def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> None:
+    """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
+    from matplotlib.figure import Figure
+
+    by_size = {
+        (record["configuration"]["model"], record["configuration"].get("size")): record["result"]
+        for record in records
+    }
+    figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+    first, second = grid_axes(data["X"])
+    for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
+        for axis, size in zip(row, sizes, strict=True):
+            axis.set_axis_off()
+            result = by_size.get((model, size))
+            if result is None:
+                continue
+            for label, colour in ((0.0, "C0"), (1.0, "C1")):
+                rows = data["X"][data["Y"][:, 0] == label]
+                axis.plot(*rows.T, ".", color=colour, ms=2.5, alpha=0.5)
+            full = probabilities_of(by_size["full", None])
+            axis.contour(first, second, full.T, [0.5], colors="grey", linestyles="dashed")
+            axis.contour(first, second, probabilities_of(result).T, [0.5], colors="k")
+            if "points" in result:
+                axis.plot(*np.array(result["points"]).T, "ko", mfc="none", ms=5)
+            axis.plot(*np.array(result["centres"]).T, "r^", ms=6)
+            axis.set_xlim(first[0], first[-1])
+            axis.set_ylim(second[0], second[-1])
+            numbers, error = result["num_variational"], 100 * result["test_error"]
+            axis.set_title(f"{model} {size}: {numbers} numbers, {error:.1f}%", fontsize=8)
+    figure.savefig(folder / "banana_hmk.png", dpi=65)
+
+
+if __name__ == "__main__":
+    sys.exit(BananaHmk().main())

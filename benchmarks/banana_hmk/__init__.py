@@ -1,1 +1,0 @@
-"""Banana with a harmonizable mixture: inducing points against Fourier features."""
