@@ -35,7 +35,7 @@ from benchmarks.terrain import Terrain
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
 from benchmarks.uci_vish import UciVish
-from benchmarks.vff_additive.benchmark import VffAdditive
+from benchmarks.vff_additive import VffAdditive
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import image_patches, terrain
+from benchmarks import image_patches, terrain, vff_additive
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.child import function_named, target_of
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import Benchmark
-from benchmarks.vff_additive import models
 
 
 def short_run(benchmark: Benchmark, folder: Path, *options: str) -> list[Any]:
@@ -145,7 +144,7 @@ def test_what_a_margin_costs() -> None:
     X = np.array([[0.0], [1.0]])
     kernel = gpflow.kernels.Sum([gpflow.kernels.Matern32(1.0, lengthscale)])
     for margin, lost in ((1.0, 0.15), (2.0, 0.015), (2.5, 0.004)):
-        features = models.fourier_features(X, 100, margin * lengthscale)
+        features = vff_additive.fourier_features(X, 100, margin * lengthscale)
         columns = gpflow.covariances.Kuf(features, kernel, X)
         prior = gpflow.covariances.Kuu(features, kernel)
         explained = np.sum(columns * np.linalg.solve(prior, columns), axis=0)

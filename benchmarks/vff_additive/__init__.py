@@ -1,1 +1,0 @@
-"""Additive variational Fourier features beside VISH."""

@@ -1,8 +1,0 @@
-"""The command `python -m benchmarks.vff_additive`."""
-
-import sys
-
-from benchmarks.vff_additive.benchmark import VffAdditive
-
-if __name__ == "__main__":
-    sys.exit(VffAdditive().main())
