@@ -18,11 +18,6 @@ from interdomain.families.sphere.mathematics.heat_kernel import (
     log_heat_constant,
     longest_time,
 )
-from interdomain.families.sphere.mathematics.laplace_beltrami import (
-    LaplaceBeltramiSpectrum,
-    MaternSpectrum,
-    SquaredExponentialSpectrum,
-)
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
@@ -33,16 +28,17 @@ from tests.sphere.references import (
     relative_error,
     squared_exponential_eigenvalues,
 )
+from tests.sphere.spectra import Stationary
 
 SMOOTHNESS = [0.5, 1.5, 2.5]
 
 
-def matern(dimension: int, nu: float, lengthscale: float) -> MaternSpectrum:
-    return MaternSpectrum(dimension, tf.constant(lengthscale, tf.float64), nu)
+def matern(dimension: int, nu: float, lengthscale: float) -> Stationary:
+    return Stationary(dimension, tf.constant(lengthscale, tf.float64), nu)
 
 
-def squared_exponential(dimension: int, lengthscale: float) -> SquaredExponentialSpectrum:
-    return SquaredExponentialSpectrum(dimension, tf.constant(lengthscale, tf.float64))
+def squared_exponential(dimension: int, lengthscale: float) -> Stationary:
+    return Stationary(dimension, tf.constant(lengthscale, tf.float64))
 
 
 LENGTHSCALES = (0.02, 0.3, 1.0, 1e3)
@@ -171,7 +167,7 @@ def test_matern_on_the_sphere() -> None:
         scale = tf.constant(lengthscale, tf.float64)
         with tf.GradientTape() as tape:
             tape.watch((t, scale))
-            actual = MaternSpectrum(3, scale, nu).shape_function(t)
+            actual = Stationary(3, scale, nu).shape_function(t)
         to_t, to_scale = tape.gradient(actual, (t, scale), output_gradients=tf.constant(upstream))
         case = f"{nu}, {lengthscale}"
         np.testing.assert_allclose(actual, values, rtol=0, atol=1e-9, err_msg=case)
@@ -180,7 +176,7 @@ def test_matern_on_the_sphere() -> None:
         change = np.sum(upstream * changes) / lengthscale
         bound = 1e-7 * max(np.abs(changes).max(), 1e-6) / lengthscale
         np.testing.assert_allclose(to_scale, change, rtol=0, atol=bound, err_msg=case)
-        at_one = MaternSpectrum(3, scale, nu).shape_function(tf.ones([1], tf.float64))
+        at_one = Stationary(3, scale, nu).shape_function(tf.ones([1], tf.float64))
         np.testing.assert_allclose(at_one, 1, rtol=0, atol=1e-12, err_msg=case)
 
 
@@ -191,7 +187,7 @@ def test_squared_exponential_is_its_series(dimension: int) -> None:
     degrees = tuple(range(60))
 
     def value(t: Any, lengthscale: Any) -> tf.Tensor:
-        spectrum = SquaredExponentialSpectrum(dimension, tf.convert_to_tensor(lengthscale))
+        spectrum = Stationary(dimension, tf.convert_to_tensor(lengthscale))
         return spectrum.shape_function(tf.convert_to_tensor(t))
 
     for lengthscale in np.array([0.18, 0.41, 1.0]):
@@ -217,9 +213,9 @@ def test_squared_exponential_is_its_series(dimension: int) -> None:
 
 # Gradients.
 
-SPECTRA: list[tuple[str, Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum]]] = [
-    ("SE", SquaredExponentialSpectrum),
-    *((f"Matern {nu}", lambda d, scale, nu=nu: MaternSpectrum(d, scale, nu)) for nu in SMOOTHNESS),
+SPECTRA: list[tuple[str, Callable[[int, tf.Tensor], Stationary]]] = [
+    ("SE", Stationary),
+    *((f"Matern {nu}", lambda d, scale, nu=nu: Stationary(d, scale, nu)) for nu in SMOOTHNESS),
 ]
 each_spectrum = pytest.mark.parametrize(
     "build", [build for _, build in SPECTRA], ids=[name for name, _ in SPECTRA]
@@ -228,7 +224,7 @@ each_spectrum = pytest.mark.parametrize(
 
 @each_spectrum
 def test_gradients_of_eigenvalues(
-    build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum],
+    build: Callable[[int, tf.Tensor], Stationary],
 ) -> None:
     for dimension, lengthscale in ((3, 0.02), (3, 0.52), (9, 0.61)):
         scale = tf.constant(lengthscale, tf.float64)
@@ -245,7 +241,7 @@ def test_gradients_of_eigenvalues(
 @each_spectrum
 @pytest.mark.parametrize("least_tabulated", [1, 10**9], ids=["table", "sums"])
 def test_gradients_are_finite_at_both_ends(
-    build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum],
+    build: Callable[[int, tf.Tensor], Stationary],
     least_tabulated: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

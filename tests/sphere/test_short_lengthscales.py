@@ -12,12 +12,8 @@ import tensorflow as tf
 from mpmath import mp
 
 from interdomain.families.sphere.mathematics import laplace_beltrami
-from interdomain.families.sphere.mathematics.laplace_beltrami import (
-    LaplaceBeltramiSpectrum,
-    MaternSpectrum,
-    SquaredExponentialSpectrum,
-)
 from tests.sphere.matern_references import PoissonMatern
+from tests.sphere.spectra import Stationary
 from tests.sphere.test_laplace_beltrami import ANGLES, SMOOTHNESS, long_series
 
 LENGTHSCALES = (1e-4, 1e-3, 0.01, 0.03)
@@ -25,11 +21,11 @@ DIMENSIONS = {0.5: 20, 1.5: 2, 2.5: 4}
 KINDS = [*DIMENSIONS.items(), (None, 9)]
 
 
-def spectrum(nu: float | None, dimension: int, lengthscale: tf.Tensor) -> LaplaceBeltramiSpectrum:
+def spectrum(nu: float | None, dimension: int, lengthscale: tf.Tensor) -> Stationary:
     """Squared exponential if nu is None."""
     if nu is None:
-        return SquaredExponentialSpectrum(dimension, lengthscale)
-    return MaternSpectrum(dimension, lengthscale, nu)
+        return Stationary(dimension, lengthscale)
+    return Stationary(dimension, lengthscale, nu)
 
 
 def found(
@@ -41,7 +37,7 @@ def found(
     scale = tf.constant(lengthscale, t.dtype)
     with tf.GradientTape() as tape:
         tape.watch((t, scale))
-        value = MaternSpectrum(dimension, scale, nu).shape_function(t)
+        value = Stationary(dimension, scale, nu).shape_function(t)
         first = value[0]
     slope, change = tape.gradient(first, (t, scale))
     return np.array([first, slope[0], lengthscale * change], float)

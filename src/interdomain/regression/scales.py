@@ -86,7 +86,7 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
         if isinstance(part, ZonalKernel):
             part.lift.validate("data: X", X[:, seen])
             part.lift.warn("data: X", X[:, seen])
-            lengths = part.lift.lengths(part)
+            lengths = part.lengths()
         else:
             lengths = part.lengthscales.numpy()
         if lengths is None:  # on the sphere itself no scale is wrong

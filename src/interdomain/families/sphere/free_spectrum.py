@@ -128,11 +128,15 @@ class FreeSpectrum(ZonalKernelOfDimension):
             )
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
         counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
+        inputs: dict[str, Any] = {"inputs": kernel.inputs}
+        if kernel.inputs == "euclidean":
+            inputs["weight_variances"] = kernel.weight_variances
+            inputs["bias_variance"] = kernel.bias_variance
         free = cls(
             _ratios_of(values, degrees),
             degrees=degrees,
             variance=kernel.variance.numpy() * float(np.sum(counts * values)),
-            **kernel.lift.parameters(kernel),
+            **inputs,
             radial_power=kernel.radial_power,
             active_dims=kernel.active_dims,
             name=name,

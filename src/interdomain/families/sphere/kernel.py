@@ -12,9 +12,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import choice
+from ..._arguments import Array, choice
 from ..._tracing import unconverted
-from ...core.columns import select_columns
+from ...core.columns import of_columns, select_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
@@ -78,9 +78,24 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         remedy = "pass one number"
         self.variance = positive_parameter("variance", variance, remedy=remedy)
         self.inputs = choice("inputs", inputs, tuple(LIFTS))
-        self.lift.make_parameters(self, weight_variances, bias_variance)
-        if self.ard:
-            self._validate_ard_active_dims(self.weight_variances)
+        if inputs == "euclidean":
+            weight_variances = 1.0 if weight_variances is None else weight_variances
+            bias_variance = 1.0 if bias_variance is None else bias_variance
+            remedy = "scale the columns with weight_variances=[...]"
+            self.bias_variance = positive_parameter("bias_variance", bias_variance, remedy=remedy)
+            remedy = "pass a number, or one for each column"
+            self.weight_variances = positive_parameter(
+                "weight_variances", weight_variances, remedy=remedy, per_column=True
+            )
+            if self.ard:
+                self._validate_ard_active_dims(self.weight_variances)
+        elif weight_variances is not None or bias_variance is not None:
+            name = "bias_variance" if weight_variances is None else "weight_variances"
+            raise ValueError(
+                f"{name} must not be given with inputs={inputs!r}, which are on the sphere as they "
+                f"are, found one; leave {name} out and pass a lengthscale, or pass "
+                "inputs='euclidean'."
+            )
 
     weight_variances: gpflow.Parameter
     """The weight variances of the columns, ``[]`` or ``[D]``; only with ``inputs="euclidean"``."""
@@ -151,16 +166,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         shares = tf.constant(multiplicities, eigenvalues.dtype) * eigenvalues
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
-    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}; the same for every d unless a subclass overrides this method."""
-        return self.shape_function(t)
-
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
-        t = cosines(unit, unit2)
-        if type(self).shape_in_dimension is ZonalKernel.shape_in_dimension:
-            return self.shape_function(t)
-        return self.shape_in_dimension(t, sphere_dimension(unit))
+        return self.shape_function(cosines(unit, unit2))
 
     @check_shapes(
         "X: [batch..., N, D]",
@@ -174,7 +182,23 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         :raises ValueError: If the number of columns is not that of ``weight_variances``, or not two
             with ``inputs="degrees"``.
         """
-        return self.lift.to_sphere(self, X)
+        if self.inputs != "euclidean":
+            unit = self.lift.unit_vectors(tf.convert_to_tensor(X))
+            return tf.ones_like(unit[..., :1]), unit
+        num_weights = self.weight_variances.shape[0] if self.ard else None
+        remedy = "pass X with those columns, or weight_variances as a scalar or one per column"
+        X = of_columns(X, num_weights, ", one for each entry of weight_variances", remedy)
+        bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
+        lifted = tf.concat([X * tf.sqrt(self.weight_variances), bias], axis=-1)
+        radius = tf.sqrt(tf.reduce_sum(tf.square(lifted), axis=-1, keepdims=True))
+        return radius, lifted / radius
+
+    def lengths(self) -> Array | None:
+        """How far apart inputs are for the kernel, in each column: what makes the weighted column
+        as large as the bias. None for inputs on the sphere, of which no scale is wrong."""
+        if self.inputs != "euclidean":
+            return None
+        return np.asarray(tf.sqrt(self.bias_variance / self.weight_variances), float)
 
     def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """The active columns on the sphere, checked where they are a user's numbers: a tensor may
@@ -243,6 +267,9 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         """kappa on S^{d-1}."""
+
+    def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        return self.shape_in_dimension(cosines(unit, unit2), sphere_dimension(unit))
 
 
 def sphere_dimension(unit: tf.Tensor) -> int:

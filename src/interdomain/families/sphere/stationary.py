@@ -18,11 +18,7 @@ from ..._arguments import number
 from ...core.parameters import positive_parameter
 from .kernel import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 from .mathematics.heat_kernel import haversines
-from .mathematics.laplace_beltrami import (
-    LaplaceBeltramiSpectrum,
-    MaternSpectrum,
-    SquaredExponentialSpectrum,
-)
+from .mathematics.laplace_beltrami import stationary_eigenvalues, stationary_kernel
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -55,38 +51,44 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
+        """Shorter on spheres of higher dimension."""
         if self.ard:
-            return self.lift.default_lengthscale(self.weight_variances.shape[0])
-        if isinstance(self.active_dims, np.ndarray):
-            return self.lift.default_lengthscale(len(self.active_dims))
-        return self.lift.default_lengthscale(None)
+            size = self.weight_variances.shape[0]
+        elif isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees":
+            size = len(self.active_dims)
+        else:
+            return 0.5
+        return float(np.sqrt(2 / (self.lift.dimension(size, "active_dims") - 1)))
 
 
 class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc.ABCMeta):
-    """A stationary kernel defined by its eigenvalues, which depend on the dimension.
+    """A stationary kernel defined by its eigenvalues, which depend on the dimension:
+    ``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
 
     The eigenvalues are those of Dutordoir et al. 2020 (section 3.2 and appendix B.4), divided by
     their sum over all harmonics, so that kappa(1) = 1 and truncation plays no part in the prior.
     See :mod:`.laplace_beltrami` for how kappa itself is summed and how exactly.
     """
 
-    @abc.abstractmethod
-    def spectrum(self, dimension: int) -> LaplaceBeltramiSpectrum:
-        """The spectrum on S^{d-1} at the present lengthscale."""
+    nu: float
+    """Smoothness, a half-integer or infinite: samples have derivatives of every order below nu."""
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        return self.spectrum(dimension).shape_function(t)
+        return self._at_haversines((1 - t) / 2, dimension)
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        return self.spectrum(dimension).eigenvalues(degrees)
+        lengthscale = tf.convert_to_tensor(self.lengthscale)
+        return stationary_eigenvalues(degrees, dimension, lengthscale, self.nu)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """In float64, and of angles that keep their digits: a kernel with a short lengthscale turns
         rounding errors of angles into a matrix that is not positive semi-definite."""
-        return self.spectrum(sphere_dimension(unit)).at_haversines(
-            _haversines_of_pairs(unit, unit2)
-        )
+        return self._at_haversines(_haversines_of_pairs(unit, unit2), sphere_dimension(unit))
+
+    def _at_haversines(self, halves: tf.Tensor, dimension: int) -> tf.Tensor:
+        lengthscale = tf.convert_to_tensor(self.lengthscale)
+        return stationary_kernel(halves, dimension, lengthscale, self.nu)
 
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
@@ -97,29 +99,19 @@ def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
     return haversines(*vectors)
 
 
-class SphericalMatern(LaplaceBeltrami, metaclass=abc.ABCMeta):
-    """``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``."""
-
-    nu: float
-    """Smoothness: samples have derivatives of every order below nu."""
-
-    def spectrum(self, dimension: int) -> MaternSpectrum:
-        return MaternSpectrum(dimension, tf.convert_to_tensor(self.lengthscale), self.nu)
-
-
-class SphericalMatern12(SphericalMatern):
+class SphericalMatern12(LaplaceBeltrami):
     """The Matern-1/2 kernel on the sphere: continuous, rough samples."""
 
     nu = 0.5
 
 
-class SphericalMatern32(SphericalMatern):
+class SphericalMatern32(LaplaceBeltrami):
     """The Matern-3/2 kernel on the sphere: samples with one derivative."""
 
     nu = 1.5
 
 
-class SphericalMatern52(SphericalMatern):
+class SphericalMatern52(LaplaceBeltrami):
     """The Matern-5/2 kernel on the sphere: samples with two derivatives."""
 
     nu = 2.5
@@ -131,8 +123,7 @@ class SphericalSquaredExponential(LaplaceBeltrami):
     Its eigenvalues are ``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``.
     """
 
-    def spectrum(self, dimension: int) -> SquaredExponentialSpectrum:
-        return SquaredExponentialSpectrum(dimension, tf.convert_to_tensor(self.lengthscale))
+    nu = np.inf
 
 
 class ChordalSquaredExponential(SphericalStationary):

@@ -29,19 +29,17 @@ rounding moves a small angle by 1e-16 divided by the angle.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from scipy.special import gammainccinv, gammaln, loggamma
 
-from ...._arguments import Array, number
+from ...._arguments import Array
 from ...._tracing import compiled
 from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
-from .dimensions import validate_dimension
 from .heat_kernel import (
     heat_at_angles,
     heat_at_haversines,
@@ -61,6 +59,67 @@ _FADED = 40.0
 """Where ``exp(-q time)`` counts as zero."""
 
 
+def stationary_kernel(
+    haversines: tf.Tensor, dimension: int, lengthscale: tf.Tensor, nu: float
+) -> tf.Tensor:
+    """A stationary kernel on S^{d-1} as a function of ``sin(angle / 2)^2 = (1 - t) / 2``, in the
+    dtype of the lengthscale.
+
+    :param haversines: Of any shape. An inner product t resolves small angles only as well as its
+        dtype tells their cosine from one: to 1e-8 in float64, and to 3e-4 in float32.
+    :param dimension: Dimension d of the space around the sphere.
+    :param lengthscale: In radians on the unit sphere, a scalar. It may have any positive value:
+        below 1e-10 the kernel is white noise and above 1e10 a constant, and does not change any
+        more.
+    :param nu: Smoothness: the kernel has a term ``(1 - t)^nu``. A half-integer for Matern kernels,
+        infinite for the squared exponential.
+    """
+    size = haversines.shape.num_elements()
+    is_summed = size is not None and size < _LEAST_TABULATED
+    function = _compiled(dimension, nu, is_summed, (haversines.dtype, lengthscale.dtype))
+    values = function(tf.cast(lengthscale, tf.float64), tf.reshape(haversines, [-1]))
+    return tf.reshape(values, tf.shape(haversines))
+
+
+def stationary_eigenvalues(
+    degrees: Sequence[int], dimension: int, lengthscale: tf.Tensor, nu: float
+) -> tf.Tensor:
+    """lambda_l of :func:`stationary_kernel` for each degree: ``exp(-lengthscale^2 l (l + d - 2) /
+    2)`` if nu is infinite, else ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``,
+    divided by the sum of N(d, l) times these over all degrees."""
+    scale = _clipped(lengthscale)
+    log_normaliser = _mixture(dimension, scale, nu, is_tabulated=True).log_normaliser
+    log_density = _log_density(np.asarray(degrees, float), dimension, scale, nu)
+    return tf.cast(tf.exp(log_density - log_normaliser), lengthscale.dtype)
+
+
+def _clipped(lengthscale: tf.Tensor) -> tf.Tensor:
+    return tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    dimension: int, nu: float, is_summed: bool, dtypes: tuple[tf.DType, tf.DType]
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """From a lengthscale and haversines ``[n]`` to the kernel: a graph of some hundred operations
+    that a model needs several times, and that is made once.
+
+    :param dtypes: Of the haversines, and of the result.
+    """
+
+    def evaluate(lengthscale: tf.Tensor, haversines: tf.Tensor) -> tf.Tensor:
+        mixture = _mixture(dimension, _clipped(lengthscale), nu, is_tabulated=not is_summed)
+        if is_summed:
+            haversines = tf.cast(haversines, tf.float64)
+            return tf.cast(_sum(mixture, haversines, dimension, nu), dtypes[1])
+        return _interpolate(mixture, haversines, dimension, nu, dtypes[1])
+
+    signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtypes[0])]
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    function = compiled(evaluate, input_signature=signature)
+    return function
+
+
 class HeatMixture(NamedTuple):
     """A kernel as a sum of heat kernels at short times, and a series of harmonics."""
 
@@ -77,6 +136,73 @@ class HeatMixture(NamedTuple):
     """How many of these count."""
     reach: tf.Tensor
     """The kernel is zero beyond this angle."""
+    log_normaliser: tf.Tensor
+    """The logarithm of the sum of N(d, l) S over all degrees, S being one at l = 0."""
+
+
+def _sum(mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float) -> tf.Tensor:
+    """The kernel, in float64, at each angle."""
+    if nu < 1:
+        # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
+        haversines = tf.where(haversines > 0, haversines, tf.zeros_like(haversines))
+    heat = heat_at_haversines(haversines, mixture.times, dimension)
+    t, weights = 1 - 2 * haversines, mixture.weights
+    long = zonal_series(t, weights, dimension, num_levels=mixture.num_levels)
+    return tf.linalg.matvec(heat, mixture.amplitudes) + long
+
+
+def _interpolate(
+    mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float, dtype: tf.DType
+) -> tf.Tensor:
+    """The kernel from a table of it."""
+    times, amplitudes, onset, weights, num_levels, reach, _ = mixture
+    reach = tf.stop_gradient(reach)
+    angles = reach * tf.constant(NODES)
+    # The first derivative that diverges at t = 1 goes like ``limit / angle`` there.
+    limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - nu))
+    derivatives, squares, t = [], tf.square(angles), tf.cos(angles)
+    for order in range(3):
+        heat = heat_at_angles(squares, times, dimension + 2 * order)
+        long = zonal_series(t, weights, dimension + 2 * order, num_levels=num_levels - order)
+        derivatives.append(tf.linalg.matvec(heat, amplitudes) + long)
+        weights = derivative_weights(weights, dimension + 2 * order)
+        amplitudes /= 2 * times
+    values, first, second = derivatives
+    sine = tf.sin(angles)
+    slopes, second = -sine * first, -sine * second
+    root = nu < 1
+    if root:
+        s, c = np.sqrt(2) * tf.sin(angles / 2), tf.cos(angles / 2) / np.sqrt(2)
+        first, second = s * first, s * second + c * first
+        # At t = 1; the slope by a cubic polynomial through the three nodes.
+        slopes = _with_first(-limit, slopes)
+        first = _with_first(limit / np.sqrt(2), first)
+        rise = 2 * first[1] - 2.5 * first[0] + 0.5 * first[2]
+        second = _with_first(rise / angles[1] - 2 * second[1], second)
+    elif nu < 2:
+        second = _with_first(-limit, second)
+    function, derivative = AtNodes(values, slopes), AtNodes(first, second)
+    return tabulated(haversines, function, derivative, root=root, reach=reach, dtype=dtype)
+
+
+def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    return tf.concat([value[None], values[1:]], axis=0)
+
+
+def _log_density(degrees: Array, dimension: int, lengthscale: tf.Tensor, nu: float) -> tf.Tensor:
+    """log S up to a constant; zero at l = 0."""
+    eigenvalues = degrees * (degrees + dimension - 2)
+    if np.isinf(nu):
+        return -0.5 * tf.square(lengthscale) * eigenvalues
+    bend = eigenvalues * (tf.square(lengthscale) / (2 * nu))
+    return -(nu + (dimension - 1) / 2) * tf.math.log1p(bend)
+
+
+def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
+    """The kernel in heat kernels, for a table or for any t."""
+    if np.isinf(nu):
+        return _squared_exponential(dimension, lengthscale)
+    return _matern(dimension, lengthscale, nu, is_tabulated)
 
 
 def _levels_needed(dimension: int) -> int:
@@ -85,336 +211,97 @@ def _levels_needed(dimension: int) -> int:
     return int(np.ceil(np.sqrt(last)))
 
 
-class _LogRule(NamedTuple):
-    """The trapezoidal rule in the logarithm of time, for times from the longest to zero."""
-
-    step: float
-    fractions: Array
-    """The times, divided by the longest."""
-
-    @classmethod
-    def accurate(cls, exponent: float, is_tabulated: bool) -> _LogRule:
-        """For eigenvalues ``(q + x^2)^-exponent``, to 1e-12 of each.
-
-        The times end where a Gaussian has fallen to zero before the smallest angle: 1e-10, and in
-        a table the first interval, at least 1e-4 of the widest Gaussian.
-        """
-        step, error = 0.32, 1.0
-        while error > 1e-12:
-            step *= 0.95
-            error = np.exp(loggamma(exponent + 2j * np.pi / step).real - gammaln(exponent))
-        return cls(step, np.exp(-np.arange(0, 23 if is_tabulated else 48, step)))
-
-    def weights(self, power: float) -> Array:
-        """Of times to this power, divided by time. The last weight is for all shorter times, too,
-        at which what is integrated does not change any more."""
-        weights: Array = self.step * self.fractions**power
-        weights[-1] /= -np.expm1(-self.step * power)
-        return weights
-
-
-def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    return tf.concat([value[None], values[1:]], axis=0)
+def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
+    """One heat kernel, or, at a long time, its series."""
+    alpha, time, longest = (
+        (dimension - 2) / 2,
+        0.5 * tf.square(lengthscale),
+        longest_time(dimension),
+    )
+    is_short = time < longest
+    short_time = tf.minimum(time, longest)[None]
+    at_one = heat_at_one(short_time, dimension)
+    log_short = tf.math.log(at_one) + short_time * alpha**2 + log_heat_constant(dimension)
+    log_short -= (alpha + 0.5) * tf.math.log(short_time)
+    levels = _levels_needed(dimension)
+    log_shares = np.log(level_multiplicities(dimension, levels))
+    log_shares += _log_density(np.arange(float(levels)), dimension, lengthscale, np.inf)
+    log_normaliser = tf.where(is_short, log_short[0], tf.reduce_logsumexp(log_shares))
+    weights = tf.exp(log_shares - log_normaliser)
+    remaining = tf.cumsum(weights, reverse=True)
+    num_levels = tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
+    return HeatMixture(
+        times=short_time,
+        amplitudes=tf.where(is_short, 1 / at_one, 0),
+        onset=tf.zeros([], tf.float64),
+        weights=weights,
+        num_levels=tf.where(is_short, 0, num_levels),
+        reach=tf.where(is_short, tf.minimum(10 * lengthscale, np.pi), np.pi),
+        log_normaliser=log_normaliser,
+    )
 
 
-def _scalar(lengthscale: Any) -> tf.Tensor:
-    if not tf.is_tensor(lengthscale):
-        return tf.constant(number("lengthscale", lengthscale, above=0), tf.float64)
-    value = tf.convert_to_tensor(lengthscale)
-    if value.shape.rank not in (None, 0) or not value.dtype.is_floating:
-        raise ValueError(
-            f"lengthscale must be a number, found a tensor of shape {value.shape} and type "
-            f"{value.dtype.name}; pass one float."
-        )
-    return value
+def _matern(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
+    alpha, s = (dimension - 2) / 2, nu + (dimension - 1) / 2
+    lowest = 2 * nu / tf.square(lengthscale)  # q + x^2, at l = 0
+    curvature = lowest - alpha**2  # q
+    bounded = tf.stop_gradient(tf.maximum(curvature, 1.0))
+    longest = tf.minimum(_FADED / bounded, longest_time(dimension))
+    # The factor of the short times, the eigenvalue of degree zero being one and times being divided
+    # by the longest. Either part can be tiny, and the other huge.
+    constant = s * np.log(2 * nu) + log_heat_constant(dimension) - gammaln(s)
+    log_odds = nu * tf.math.log(longest) + constant - 2 * s * tf.math.log(lengthscale)
+    for_short, for_long = tf.sigmoid(log_odds), tf.sigmoid(-log_odds)
 
+    def short(step: float, fractions: Array) -> tf.Tensor:
+        return _rule_weights(step, fractions, nu) * tf.exp(-curvature * longest * fractions)
 
-class LaplaceBeltramiSpectrum(ABC):
-    """The eigenvalues of a stationary kernel on S^{d-1}, and the kernel they sum to.
+    # N(d, l) S, less what belongs to the short times.
+    step, fractions = _log_rule(s, is_tabulated=True)
+    levels = _levels_needed(dimension)
+    l = np.arange(levels)[:, None]
+    rates = longest * (lowest + l * (l + dimension - 2.0))
+    log_rates = tf.math.log(rates)
+    log_weights = np.log(_rule_weights(step, fractions, s)) - gammaln(s)
+    shares = tf.exp(log_weights + s * log_rates - rates * fractions)
+    log_sizes = np.log(level_multiplicities(dimension, levels))
+    values = tf.exp(log_sizes + s * (log_rates[0] - log_rates[:, 0]))
+    long = values * (1 - tf.reduce_sum(shares, axis=1))
 
-    :param dimension: Dimension d of the space around the sphere.
-    :param lengthscale: In radians on the unit sphere: a number, or a scalar tensor whose dtype the
-        results will have. It may have any positive value: below 1e-10 the kernel is white noise and
-        above 1e10 a constant, and does not change any more.
-    :raises ValueError: If there is no such sphere, or the lengthscale is not a scalar or is a
-        number that is not positive. The values of tensors are not checked.
-    """
-
-    def __init__(self, dimension: int, lengthscale: tf.Tensor) -> None:
-        self.dimension = validate_dimension(dimension)
-        self.alpha = (dimension - 2) / 2
-        self._given = _scalar(lengthscale)
-        self.dtype = self._given.dtype
-
-    # What follows from the lengthscale is computed where it is used: :func:`_compiled` makes a
-    # spectrum of its own.
-    @cached_property
-    def lengthscale(self) -> tf.Tensor:
-        """The lengthscale in float64, clipped to the limits."""
-        return tf.clip_by_value(tf.cast(self._given, tf.float64), *_RANGE)
-
-    smoothness: float = np.inf
-    """nu: the kernel has a term ``(1 - t)^nu``, unless it is infinite."""
-
-    @property
-    def _arguments(self) -> tuple[float, ...]:
-        """What the constructor is given besides dimension and lengthscale."""
-        return ()
-
-    @abstractmethod
-    def _log_density(self, x: tf.Tensor) -> tf.Tensor:
-        """log S up to a constant, at l = x - (d - 2) / 2; zero at l = 0."""
-
-    @cached_property
-    @abstractmethod
-    def _log_normaliser(self) -> tf.Tensor:
-        """The logarithm of the sum of N(d, l) S over all degrees."""
-
-    @abstractmethod
-    def _mixture(self, is_tabulated: bool) -> HeatMixture:
-        """The kernel in heat kernels, for a table or for any t."""
-
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
-        """The kernel as a function of the inner product t of two unit vectors, in the dtype of the
-        lengthscale.
-
-        :param t: Inner products. Small angles are resolved only as well as the dtype of t tells
-            their cosine from one: to 1e-8 in float64, and to 3e-4 in float32.
-            :meth:`at_haversines` has no such limit.
-        """
-        return self.at_haversines((1 - t) / 2)
-
-    def at_haversines(self, haversines: tf.Tensor) -> tf.Tensor:
-        """As :meth:`shape_function`, but as a function of ``sin(angle / 2)^2 = (1 - t) / 2``, which
-        resolves small angles."""
-        size = haversines.shape.num_elements()
-        is_summed = size is not None and size < _LEAST_TABULATED
-        dtypes = (haversines.dtype, self.dtype)
-        function = _compiled(type(self), self.dimension, self._arguments, is_summed, dtypes)
-        values = function(tf.cast(self._given, tf.float64), tf.reshape(haversines, [-1]))
-        return tf.reshape(values, tf.shape(haversines))
-
-    def eigenvalues(self, degrees: Sequence[int]) -> tf.Tensor:
-        """lambda_l for each degree, with sum_l N(d, l) lambda_l = 1 over all degrees."""
-        x = np.asarray(degrees, float) + self.alpha
-        return tf.cast(tf.exp(self._log_density(x) - self._log_normaliser), self.dtype)
-
-    def _sum(self, haversines: tf.Tensor) -> tf.Tensor:
-        """The kernel, in float64, at each angle."""
-        if self.smoothness < 1:
-            # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
-            haversines = tf.where(haversines > 0, haversines, tf.zeros_like(haversines))
-        mixture = self._mixture(is_tabulated=False)
-        heat = heat_at_haversines(haversines, mixture.times, self.dimension)
-        t, weights = 1 - 2 * haversines, mixture.weights
-        long = zonal_series(t, weights, self.dimension, num_levels=mixture.num_levels)
-        return tf.linalg.matvec(heat, mixture.amplitudes) + long
-
-    def _interpolate(self, haversines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-        """The kernel from a table of it."""
-        times, amplitudes, onset, weights, num_levels, reach = self._mixture(is_tabulated=True)
-        reach = tf.stop_gradient(reach)
-        angles = reach * tf.constant(NODES)
-        # The first derivative that diverges at t = 1 goes like ``limit / angle`` there.
-        limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - self.smoothness))
-        derivatives, squares, t = [], tf.square(angles), tf.cos(angles)
-        for order in range(3):
-            dimension = self.dimension + 2 * order
-            heat = heat_at_angles(squares, times, dimension)
-            long = zonal_series(t, weights, dimension, num_levels=num_levels - order)
-            derivatives.append(tf.linalg.matvec(heat, amplitudes) + long)
-            weights = derivative_weights(weights, dimension)
-            amplitudes /= 2 * times
-        values, first, second = derivatives
-        sine = tf.sin(angles)
-        slopes, second = -sine * first, -sine * second
-        root = self.smoothness < 1
-        if root:
-            s, c = np.sqrt(2) * tf.sin(angles / 2), tf.cos(angles / 2) / np.sqrt(2)
-            first, second = s * first, s * second + c * first
-            # At t = 1; the slope by a cubic polynomial through the three nodes.
-            slopes = _with_first(-limit, slopes)
-            first = _with_first(limit / np.sqrt(2), first)
-            rise = 2 * first[1] - 2.5 * first[0] + 0.5 * first[2]
-            second = _with_first(rise / angles[1] - 2 * second[1], second)
-        elif self.smoothness < 2:
-            second = _with_first(-limit, second)
-        function, derivative = AtNodes(values, slopes), AtNodes(first, second)
-        return tabulated(haversines, function, derivative, root=root, reach=reach, dtype=dtype)
+    heat = heat_at_one(longest * fractions, dimension)
+    total = for_short * tf.reduce_sum(heat * short(step, fractions))
+    total += for_long * tf.reduce_sum(long)
+    if not is_tabulated:
+        step, fractions = _log_rule(s, is_tabulated=False)
+    return HeatMixture(
+        times=longest * fractions,
+        amplitudes=for_short / total * short(step, fractions),
+        onset=for_short / total / longest**nu,
+        weights=for_long / total * long,
+        num_levels=tf.where(longest < longest_time(dimension), 0, levels),
+        reach=tf.minimum((_FADED + 8) / tf.sqrt(bounded), np.pi),
+        log_normaliser=tf.math.log(total) + tf.math.softplus(log_odds),
+    )
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    kind: type[LaplaceBeltramiSpectrum],
-    dimension: int,
-    arguments: tuple[float, ...],
-    is_summed: bool,
-    dtypes: tuple[tf.DType, tf.DType],
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """From a lengthscale and haversines ``[n]`` to the kernel: a graph of some hundred operations
-    that a model needs several times, and that is made once.
+def _log_rule(exponent: float, is_tabulated: bool) -> tuple[float, Array]:
+    """The trapezoidal rule in the logarithm of time, for times from the longest to zero: its step,
+    and the times, divided by the longest. For eigenvalues ``(q + x^2)^-exponent``, to 1e-12 each.
 
-    :param dtypes: Of the haversines, and of the result.
+    The times end where a Gaussian has fallen to zero before the smallest angle: 1e-10, and in
+    a table the first interval, at least 1e-4 of the widest Gaussian.
     """
-
-    def evaluate(lengthscale: tf.Tensor, haversines: tf.Tensor) -> tf.Tensor:
-        spectrum = kind(dimension, lengthscale, *arguments)
-        if is_summed:
-            return tf.cast(spectrum._sum(tf.cast(haversines, tf.float64)), dtypes[1])
-        return spectrum._interpolate(haversines, dtypes[1])
-
-    signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtypes[0])]
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    function = compiled(evaluate, input_signature=signature)
-    return function
+    step, error = 0.32, 1.0
+    while error > 1e-12:
+        step *= 0.95
+        error = np.exp(loggamma(exponent + 2j * np.pi / step).real - gammaln(exponent))
+    return step, np.exp(-np.arange(0, 23 if is_tabulated else 48, step))
 
 
-class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
-    """Eigenvalues proportional to ``exp(-lengthscale^2 l (l + d - 2) / 2)``."""
-
-    def _log_density(self, x: tf.Tensor) -> tf.Tensor:
-        return -self._time * (tf.square(x) - self.alpha**2)
-
-    @property
-    def _time(self) -> tf.Tensor:
-        return 0.5 * tf.square(self.lengthscale)
-
-    @cached_property
-    def _is_short(self) -> tf.Tensor:
-        return self._time < longest_time(self.dimension)
-
-    @cached_property
-    def _short_time(self) -> tf.Tensor:
-        return tf.minimum(self._time, longest_time(self.dimension))[None]
-
-    @cached_property
-    def _short_value(self) -> tf.Tensor:
-        return heat_at_one(self._short_time, self.dimension)
-
-    @cached_property
-    def _log_shares(self) -> tf.Tensor:
-        levels = _levels_needed(self.dimension)
-        log_sizes = np.log(level_multiplicities(self.dimension, levels))
-        return log_sizes + self._log_density(np.arange(levels) + self.alpha)
-
-    @cached_property
-    def _log_normaliser(self) -> tf.Tensor:
-        short = tf.math.log(self._short_value) + self._short_time * self.alpha**2
-        short -= (self.alpha + 0.5) * tf.math.log(self._short_time)
-        short += log_heat_constant(self.dimension)
-        return tf.where(self._is_short, short[0], tf.reduce_logsumexp(self._log_shares))
-
-    def _mixture(self, is_tabulated: bool) -> HeatMixture:
-        amplitudes = tf.where(self._is_short, 1 / self._short_value, 0)
-        weights = tf.exp(self._log_shares - self._log_normaliser)
-        remaining = tf.cumsum(weights, reverse=True)
-        num_levels = tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
-        num_levels = tf.where(self._is_short, 0, num_levels)
-        reach = tf.where(self._is_short, tf.minimum(10 * self.lengthscale, np.pi), np.pi)
-        onset = tf.zeros([], tf.float64)
-        return HeatMixture(self._short_time, amplitudes, onset, weights, num_levels, reach)
-
-
-class MaternSpectrum(LaplaceBeltramiSpectrum):
-    """Eigenvalues proportional to ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
-
-    :param nu: Smoothness, a half-integer.
-    :raises ValueError: As :class:`LaplaceBeltramiSpectrum`; also for another ``nu``.
-    """
-
-    def __init__(self, dimension: int, lengthscale: tf.Tensor, nu: float) -> None:
-        super().__init__(dimension, lengthscale)
-        if number("nu", nu, above=0) % 1 != 0.5:
-            raise ValueError(f"nu must be a half-integer, found {nu}; pass 0.5, 1.5 or 2.5.")
-        self.smoothness = nu
-        self.exponent = nu + self.alpha + 0.5  # s
-
-    @cached_property
-    def _lowest(self) -> tf.Tensor:
-        """q + x^2, at l = 0."""
-        return 2 * self.smoothness / tf.square(self.lengthscale)
-
-    @cached_property
-    def curvature(self) -> tf.Tensor:
-        """q."""
-        return self._lowest - self.alpha**2
-
-    @cached_property
-    def _bounded(self) -> tf.Tensor:
-        return tf.stop_gradient(tf.maximum(self.curvature, 1.0))
-
-    @cached_property
-    def _longest(self) -> tf.Tensor:
-        return tf.minimum(_FADED / self._bounded, longest_time(self.dimension))
-
-    @cached_property
-    def _reach(self) -> tf.Tensor:
-        return tf.minimum((_FADED + 8) / tf.sqrt(self._bounded), np.pi)
-
-    @property
-    def _arguments(self) -> tuple[float, ...]:
-        return (self.smoothness,)
-
-    def _log_density(self, x: tf.Tensor) -> tf.Tensor:
-        squares = tf.square(self.lengthscale) / (2 * self.smoothness)
-        return -self.exponent * tf.math.log1p((tf.square(x) - self.alpha**2) * squares)
-
-    @cached_property
-    def _log_odds(self) -> tf.Tensor:
-        """The logarithm of the factor of :func:`heat_at_angles`, the eigenvalue of degree zero
-        being one and times being divided by the longest."""
-        s = self.exponent
-        constant = s * np.log(2 * self.smoothness) + log_heat_constant(self.dimension) - gammaln(s)
-        log_odds = self.smoothness * tf.math.log(self._longest) + constant
-        return log_odds - 2 * s * tf.math.log(self.lengthscale)
-
-    def _short(self, rule: _LogRule) -> tf.Tensor:
-        """The amplitudes, before that factor."""
-        decay = tf.exp(-self.curvature * self._longest * rule.fractions)
-        return rule.weights(self.smoothness) * decay
-
-    @cached_property
-    def _long(self) -> tf.Tensor:
-        """N(d, l) S, less what belongs to the short times."""
-        levels, s = _levels_needed(self.dimension), self.exponent
-        l = np.arange(levels)[:, None]
-        rates = self._longest * (self._lowest + l * (l + self.dimension - 2.0))
-        log_rates, log_weights = tf.math.log(rates), np.log(self._rule.weights(s)) - gammaln(s)
-        shares = tf.exp(log_weights + s * log_rates - rates * self._rule.fractions)
-        log_sizes = np.log(level_multiplicities(self.dimension, levels))
-        values = tf.exp(log_sizes + s * (log_rates[0] - log_rates[:, 0]))
-        return values * (1 - tf.reduce_sum(shares, axis=1))
-
-    @cached_property
-    def _rule(self) -> _LogRule:
-        return _LogRule.accurate(self.exponent, is_tabulated=True)
-
-    @cached_property
-    def _total(self) -> tf.Tensor:
-        """Both parts at t = 1, weighted by their odds."""
-        heat = heat_at_one(self._longest * self._rule.fractions, self.dimension)
-        short, long = tf.reduce_sum(heat * self._short(self._rule)), tf.reduce_sum(self._long)
-        for_short, for_long = tf.unstack(self._shares)
-        return for_short * short + for_long * long
-
-    @cached_property
-    def _shares(self) -> tf.Tensor:
-        """Of the two parts, ``[2]``. Either can be tiny, and its part huge."""
-        return tf.sigmoid(tf.stack([self._log_odds, -self._log_odds]))
-
-    @cached_property
-    def _log_normaliser(self) -> tf.Tensor:
-        return tf.math.log(self._total) + tf.math.softplus(self._log_odds)
-
-    def _mixture(self, is_tabulated: bool) -> HeatMixture:
-        rule = _LogRule.accurate(self.exponent, is_tabulated)
-        for_short, for_long = tf.unstack(self._shares / self._total)
-        is_all = self._longest < longest_time(self.dimension)
-        return HeatMixture(
-            times=self._longest * rule.fractions,
-            amplitudes=for_short * self._short(rule),
-            onset=for_short / self._longest**self.smoothness,
-            weights=for_long * self._long,
-            num_levels=tf.where(is_all, 0, _levels_needed(self.dimension)),
-            reach=self._reach,
-        )
+def _rule_weights(step: float, fractions: Array, power: float) -> Array:
+    """Of times to this power, divided by time. The last weight is for all shorter times, too, at
+    which what is integrated does not change any more."""
+    weights: Array = step * fractions**power
+    weights[-1] /= -np.expm1(-step * power)
+    return weights
