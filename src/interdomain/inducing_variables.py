@@ -11,7 +11,6 @@ from .families.harmonic.orbit_points import OrbitInducingPoints
 from .families.harmonic.points import HarmonicInducingPoints
 from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
 from .families.images.patches import InducingPatches
-from .families.sphere import pairs  # noqa: F401 - registers covariances of two sets
 from .families.sphere.activation_features import ActivationFeatures
 from .families.sphere.harmonics import SphericalHarmonics
 from .families.waves.box_features import BoxFourierFeatures

@@ -88,7 +88,6 @@ def test_gradients_and_compiled() -> None:
             "found 10 to 95.5 there, 1 of 2 beyond; pass latitude and longitude",
         ),
         ([[np.nan, 3.0]], "latitude_longitude must be finite, found 1 entries"),
-        ([["a", "b"]], "latitude_longitude must be an array"),
     ],
 )
 def test_errors(X: list[list[float]], message: str) -> None:

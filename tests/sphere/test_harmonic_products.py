@@ -127,10 +127,11 @@ def test_errors() -> None:
         num_harmonics(1, 3)
     with pytest.raises(ValueError, match="degree must be an integer of 0 or more, found -1"):
         num_harmonics(3, -1)
-    with pytest.raises(ValueError, match=r"degrees must be integers of 0 or more, found \(0, 1.5"):
+    with pytest.raises(ValueError, match="degrees must be integers"):
         validate_degrees([0, 1.5])
-    with pytest.raises(ValueError, match="degrees must be increasing, without repeats, found"):
-        validate_degrees([2, 1])
+    for wrong in ([2, 1], [-1, 2]):
+        with pytest.raises(ValueError, match="degrees must be increasing, 0 or more and without"):
+            validate_degrees(wrong)
 
 
 def test_the_references_agree_with_mpmath() -> None:

@@ -10,13 +10,12 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from .._arguments import Array, instance
+from .._arguments import Array, instance, integer
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.activations import Activation, resolve_activation
 from ..families.sphere.mathematics.dimensions import (
     num_harmonics,
     validate_dimension,
-    validate_max_degree,
 )
 from ..plotting.axes import new_axes
 
@@ -151,7 +150,7 @@ def spectrum(
         columns, and for latitude and longitude it is 3.
     :param max_degree: The highest degree of the features.
     :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
-        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer from 0 to 23,000 or so.
+        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
     """
     activation = resolve_activation(activation)
     _validate(kernel, dimension, max_degree)
@@ -205,7 +204,7 @@ def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
             f"dimension must be the number of input columns plus one: found {dimension}, but the "
             f"kernel has weight_variances for {columns} columns; pass {columns + 1}."
         )
-    validate_max_degree(max_degree, allow_large=False)
+    integer("max_degree", max_degree, at_least=0)
 
 
 def _log_norm_terms(

@@ -2,3 +2,7 @@
 
 What is computed without GPflow is in ``mathematics``.
 """
+
+from . import pairs  # registers covariances between two sets of features
+
+__all__ = ["pairs"]

@@ -9,14 +9,14 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, check_num_inducing, check_size, filled_matrix, instance, integer
+from ..._arguments import Array, filled_matrix, instance, integer
 from ...core.clustering import k_means
 from ...core.family import with_jitter
 from ...linalg import Full, StructuredOperator
 from .growth import lifted_rows
 from .kernel import ZonalKernel
 from .mathematics.activations import Activation, resolve_activation
-from .mathematics.dimensions import num_harmonics, validate_dimension, validate_max_degree
+from .mathematics.dimensions import num_harmonics, validate_dimension
 from .mathematics.zonal_series import zonal_series
 from .on_sphere import OnSphere, inverse_eigenvalues
 
@@ -62,7 +62,6 @@ class ActivationFeatures(OnSphere):
         ``Softplus(sharpness=3.0)``; or any function of a tensor, whose coefficients are found by
         quadrature, to 1e-15 if it has no kinks but at zero.
     :param max_degree: The highest degree of the sums.
-    :param allow_large: Whether to allow a ``max_degree`` whose coefficients need more than 4 GiB.
     :ivar dimension: The dimension d of the space around the sphere.
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
@@ -76,12 +75,11 @@ class ActivationFeatures(OnSphere):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
         self.activation = resolve_activation(activation)
-        self.max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        self.max_degree = integer("max_degree", max_degree, at_least=0)
         if isinstance(Z, (gpflow.Parameter, tf.Variable)):
             _unit_rows(Z.numpy())
             self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
@@ -100,7 +98,6 @@ class ActivationFeatures(OnSphere):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
-        allow_large: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
@@ -111,7 +108,6 @@ class ActivationFeatures(OnSphere):
         :param X: Inputs ``[N, D]``.
         :param num_inducing: The number M of units.
         :param seed: Seed of k-means.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
             constructor.
         """
@@ -122,7 +118,7 @@ class ActivationFeatures(OnSphere):
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
         unit, _ = lifted_rows(kernel, X)
         Z = k_means(unit, num_inducing, seed=seed)
-        return cls(Z, activation, max_degree, allow_large=allow_large, name=name)
+        return cls(Z, activation, max_degree, name=name)
 
     @classmethod
     def random(
@@ -132,7 +128,6 @@ class ActivationFeatures(OnSphere):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
-        allow_large: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
@@ -142,17 +137,12 @@ class ActivationFeatures(OnSphere):
             of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
         :param num_inducing: The number M of units.
         :param seed: Seed of the directions.
-        :param allow_large: Whether to allow units, or covariances of them with 1,000 rows, that
-            take more than 4 GiB; and as for the constructor.
         :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
         """
         columns = integer("input_dim", input_dim, at_least=1)
         count = integer("num_inducing", num_inducing, at_least=1)
-        what = f"{count:,} units over {columns:,} columns"
-        check_size("num_inducing, input_dim", what, count * columns, allow_large=allow_large)
-        check_num_inducing("num_inducing", count, "units", allow_large=allow_large)
         directions = np.random.default_rng(seed).normal(size=(count, columns + 1))
-        return cls(directions, activation, max_degree, allow_large=allow_large, name=name)
+        return cls(directions, activation, max_degree, name=name)
 
     @property
     def num_inducing(self) -> int:
@@ -170,8 +160,8 @@ class ActivationFeatures(OnSphere):
         :raises ValueError: If they have fewer harmonics than there are units.
         """
         carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
-        own = self.activation.nonzero_degrees(self.dimension, self.max_degree)
-        degrees = tuple(degree for degree in own if degree in carried)
+        of_unit = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        degrees = tuple(degree for degree in of_unit if degree in carried)
         self._validate_rank(degrees, f"the activation has in common with {type(kernel).__name__}")
         return degrees
 
@@ -238,10 +228,7 @@ class ActivationFeatures(OnSphere):
 
 def _unit_rows(Z: TensorType) -> Array:
     values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
-    try:
-        validate_dimension(values.shape[1])
-    except ValueError as error:
-        raise ValueError(f"Z has {values.shape[1]} columns: {error}") from None
+    validate_dimension(values.shape[1])
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     if np.any(lengths == 0):
         raise ValueError(

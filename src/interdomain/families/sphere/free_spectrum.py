@@ -15,7 +15,7 @@ from gpflow.base import TensorType
 
 from ..._arguments import Array, instance, integer, number, real_array
 from .kernel import ZonalKernel, ZonalKernelOfDimension
-from .mathematics.dimensions import num_harmonics, validate_degrees, validate_max_degree
+from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
 
 ROUNDING = 1e-9
@@ -79,8 +79,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
         self.radial_power = number("radial_power", radial_power, at_least=0)
         self.ratios = _ratios_parameter(ratios)
         size = self.ratios.shape[0] + 1
-        given = range(size) if degrees is None else degrees
-        self.degrees = validate_degrees(given)
+        self.degrees = validate_degrees(range(size) if degrees is None else degrees)
         if len(self.degrees) != size:
             raise ValueError(
                 f"degrees must be {size}, one more than ratios, found {len(self.degrees)}; pass "
@@ -107,19 +106,13 @@ class FreeSpectrum(ZonalKernelOfDimension):
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
         :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
-            decreasing, ``input_dim`` < 1 or not that of the kernel, or fewer than two of the
+            decreasing, ``input_dim`` < 1, or fewer than two of the
             degrees up to ``max_degree`` carry variance.
         """
         instance("kernel", kernel, ZonalKernel, "a ZonalKernel")
         columns = integer("input_dim", input_dim, at_least=1)
         dimension = kernel.lift.dimension(columns, "input_dim")
-        if kernel.ard and kernel.weight_variances.shape[0] != input_dim:
-            needed = kernel.weight_variances.shape[0]
-            raise ValueError(
-                f"input_dim must be {needed}, the number of the kernel's weight_variances, found "
-                f"{input_dim}; pass {needed}."
-            )
-        max_degree = validate_max_degree(max_degree, allow_large=False)
+        max_degree = integer("max_degree", max_degree, at_least=0)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         if len(degrees) < 2:
             raise ValueError(
@@ -161,9 +154,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
         counts = [log(num_harmonics(dimension, degree)) for degree in self.degrees]
         values = tf.exp(logs - tf.reduce_logsumexp(logs + tf.constant(counts, tf.float64)))
         place = {degree: index for index, degree in enumerate(self.degrees)}
-        none = len(place)
         values = tf.concat([values, tf.zeros([1], tf.float64)], axis=0)
-        values = tf.gather(values, [place.get(int(degree), none) for degree in degrees])
+        values = tf.gather(values, [place.get(int(degree), len(place)) for degree in degrees])
         return tf.cast(values, self.variance.dtype)
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
@@ -197,10 +189,10 @@ def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
     """
     ratios = values[1:] / values[:-1] if np.all(values > 0) else np.array([np.nan])
     if not np.all(ratios <= 1 + ROUNDING):
-        found = dict(zip(degrees, values.tolist(), strict=True))
+        listed = dict(zip(degrees, values.tolist(), strict=True))
         raise ValueError(
             "kernel must have positive eigenvalues that decrease with the degree, found "
-            f"{found}; pass another kernel, or a lower max_degree where they are lost in rounding "
+            f"{listed}; pass another kernel, or a lower max_degree where they are lost in rounding "
             "errors."
         )
     dtype: Any = gpflow.default_float()

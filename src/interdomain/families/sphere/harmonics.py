@@ -31,7 +31,6 @@ from .mathematics.dimensions import (
     validate_chains,
     validate_degrees,
     validate_dimension,
-    validate_max_degree,
 )
 from .mathematics.harmonic_products import chosen_harmonics, product_order
 from .mathematics.harmonics import spherical_harmonics
@@ -94,7 +93,7 @@ class SphericalHarmonics(OnSphere):
         d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
         the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB, about 530,000 of them; or a degree above 23,000.
+        than 4 GiB, about 530,000 of them.
     :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
     :ivar has_whole_degrees: Whether there are whole degrees only, made without ``chains``. The
@@ -123,7 +122,7 @@ class SphericalHarmonics(OnSphere):
                 "degrees must be given, or chains, found neither; pass for example "
                 "range(max_degree + 1)."
             )
-        whole = () if degrees is None else validate_degrees(degrees, allow_large=allow_large)
+        whole = () if degrees is None else validate_degrees(degrees)
         counts = {degree: num_harmonics(self.dimension, degree) for degree in whole}
         argument = "dimension, degrees"
         total = sum(counts.values())
@@ -131,10 +130,8 @@ class SphericalHarmonics(OnSphere):
         self._chains: IntArray | None = None
         if chains is not None:
             self._chains = self._joined(whole, validate_chains(chains, self.dimension))
-            degrees_found, sizes = np.unique(degrees_of(self._chains), return_counts=True)
-            highest = int(degrees_found[-1])
-            validate_degrees([highest], allow_large=allow_large)
-            counts = dict(zip(degrees_found.tolist(), sizes.tolist(), strict=True))
+            present, sizes = np.unique(degrees_of(self._chains), return_counts=True)
+            counts = dict(zip(present.tolist(), sizes.tolist(), strict=True))
             total = len(self._chains)
             check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
         self.degrees, self.multiplicities = tuple(counts), tuple(counts.values())
@@ -178,7 +175,7 @@ class SphericalHarmonics(OnSphere):
         _check_zonal(kernel)
         columns = integer("input_dim", input_dim, at_least=1)
         dimension = kernel.lift.dimension(columns, "input_dim")
-        max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        max_degree = integer("max_degree", max_degree, at_least=0)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         try:
             harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
@@ -196,7 +193,6 @@ class SphericalHarmonics(OnSphere):
         num_inducing: int,
         *,
         max_degree: int | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> SphericalHarmonics:
         """Make the harmonics with the most prior variance over the data.
@@ -217,7 +213,6 @@ class SphericalHarmonics(OnSphere):
             than 1e-12 of the prior variance over the rows, there are no more up to ``max_degree``,
             or (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
             the kernel, ``num_inducing`` < 1, ``max_degree`` < 0, or the kernel has no degree up to
             it; or as the constructor.
@@ -225,9 +220,9 @@ class SphericalHarmonics(OnSphere):
         _check_zonal(kernel)
         rows = sampled_rows(filled_matrix("X", X, "a matrix [N, D]"))
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-        check_num_inducing("num_inducing", num_inducing, "harmonics", allow_large=allow_large)
+        check_num_inducing("num_inducing", num_inducing, "harmonics", allow_large=False)
         if max_degree is not None:
-            max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+            max_degree = integer("max_degree", max_degree, at_least=0)
         unit, weights = lifted_rows(kernel, rows)
         order = columns_by_scale(unit, weights)
         unit = unit[:, [*order, len(order)]]
@@ -241,7 +236,6 @@ class SphericalHarmonics(OnSphere):
             unit.shape[1],
             chains=chains[product_order(chains)],
             column_order=order,
-            allow_large=allow_large,
             name=name,
         )
 

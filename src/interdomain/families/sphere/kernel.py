@@ -166,6 +166,10 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         shares = tf.constant(multiplicities, eigenvalues.dtype) * eigenvalues
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        """kappa on S^{d-1}; the same for every d unless it depends on the dimension."""
+        return self.shape_function(t)
+
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
         return self.shape_function(cosines(unit, unit2))
@@ -176,9 +180,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         "return[1]: [batch..., N, E]",
     )
     def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """Lift inputs, already sliced to ``active_dims``, to radii and unit vectors.
+        """Radii ``[..., N, 1]`` and unit vectors ``[..., N, d]`` of inputs that are already sliced
+        to ``active_dims``.
 
-        :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, d]``.
         :raises ValueError: If the number of columns is not that of ``weight_variances``, or not two
             with ``inputs="degrees"``.
         """
@@ -263,10 +267,6 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
                 "depends on it, found None; pass dimension=D + 1, for D input columns."
             )
         return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
-
-    @abc.abstractmethod
-    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}."""
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         return self.shape_in_dimension(cosines(unit, unit2), sphere_dimension(unit))

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._arguments import IntArray, as_integer, check_size, different_rows, integer, items, short
-
-MAX_FACTORS = 100_000
-"""The largest number of factors of a binomial coefficient that is computed in reasonable time."""
+from ...._arguments import IntArray, as_integer, as_integers, different_rows, integer, short
 
 
 def num_harmonics(dimension: int, degree: int) -> int:
@@ -19,14 +16,9 @@ def num_harmonics(dimension: int, degree: int) -> int:
 
     :param dimension: Dimension d >= 2 of the space around the sphere.
     :param degree: Degree l >= 0.
-    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0, or both are above 100,000.
+    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0.
     """
     dimension, degree = validate_dimension(dimension), integer("degree", degree, at_least=0)
-    if min(dimension, degree) > MAX_FACTORS:
-        raise ValueError(
-            f"degree: the number of harmonics of degree {degree} in dimension {dimension} has too "
-            f"many digits to be computed; one of the two must be at most {MAX_FACTORS:,}."
-        )
     below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
     return comb(dimension + degree - 1, degree) - below
 
@@ -43,45 +35,19 @@ def validate_dimension(dimension: int) -> int:
     return found
 
 
-def validate_max_degree(max_degree: int, *, allow_large: bool) -> int:
-    """Check a highest degree.
-
-    :raises ValueError: Unless it is an integer of 0 or more, and small enough for a quadrature of
-        the coefficients of all degrees up to it, which needs a matrix of as many rows and columns.
-    """
-    found = integer("max_degree", max_degree, at_least=0)
-    what = f"the quadrature for {found + 1:,} degrees"
-    check_size("max_degree", what, float(found + 1) ** 2, allow_large=allow_large)
-    return found
-
-
-def validate_degrees(degrees: Sequence[int], *, allow_large: bool = False) -> tuple[int, ...]:
+def validate_degrees(degrees: Sequence[int]) -> tuple[int, ...]:
     """The degrees as a tuple of ints.
 
-    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0; or
-        as :func:`validate_max_degree`.
+    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0.
     """
     remedy = "pass for example range(max_degree + 1)"
-    if isinstance(degrees, range) and len(degrees):
-        validate_max_degree(max(degrees[0], degrees[-1]), allow_large=allow_large)
-    given = items("degrees", degrees, "a list of integers")
-    values = [_whole(value) for value in given]
-    found = tuple(value for value in values if value is not None and value >= 0)
-    if not values or len(found) < len(values):
+    values = as_integers("degrees", degrees, remedy)
+    if values[0] < 0 or any(b <= a for a, b in zip(values, values[1:], strict=False)):
         raise ValueError(
-            f"degrees must be integers of 0 or more, found {short(tuple(given))}; {remedy}."
+            f"degrees must be increasing, 0 or more and without repeats, found {short(values)}; "
+            f"{remedy}."
         )
-    if any(b <= a for a, b in zip(found, found[1:], strict=False)):
-        raise ValueError(f"degrees must be increasing, without repeats, found {found}; {remedy}.")
-    validate_max_degree(found[-1], allow_large=allow_large)
-    return found
-
-
-def _whole(value: object) -> int | None:
-    """An integer, also where it is written as a float."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return int(value)
-    return as_integer(value)
+    return values
 
 
 # Labels of spherical harmonics: chains of degrees. A harmonic of the basis of

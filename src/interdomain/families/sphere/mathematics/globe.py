@@ -8,9 +8,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ...._arguments import Array, numeric, warn
-
-FORM = "an array [..., 2] of latitude and longitude in degrees"
+from ...._arguments import Array, warn
 
 
 @check_shapes(
@@ -115,7 +113,6 @@ def warn_of_radians(name: str, X: Array) -> None:
 
 
 def _as_floats(X: Any) -> tf.Tensor:
-    if not tf.is_tensor(X) and not isinstance(X, tf.Variable):
-        X = numeric("latitude_longitude", X, FORM)
-    X = tf.convert_to_tensor(X)
+    known = tf.is_tensor(X) or isinstance(X, tf.Variable)
+    X = tf.convert_to_tensor(X if known else np.asarray(X))
     return X if X.dtype.is_floating else tf.cast(X, tf.float64)

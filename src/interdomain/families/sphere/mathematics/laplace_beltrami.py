@@ -87,14 +87,10 @@ def stationary_eigenvalues(
     """lambda_l of :func:`stationary_kernel` for each degree: ``exp(-lengthscale^2 l (l + d - 2) /
     2)`` if nu is infinite, else ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``,
     divided by the sum of N(d, l) times these over all degrees."""
-    scale = _clipped(lengthscale)
+    scale = tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
     log_normaliser = _mixture(dimension, scale, nu, is_tabulated=True).log_normaliser
     log_density = _log_density(np.asarray(degrees, float), dimension, scale, nu)
     return tf.cast(tf.exp(log_density - log_normaliser), lengthscale.dtype)
-
-
-def _clipped(lengthscale: tf.Tensor) -> tf.Tensor:
-    return tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
 
 
 @lru_cache(maxsize=64)
@@ -108,7 +104,8 @@ def _compiled(
     """
 
     def evaluate(lengthscale: tf.Tensor, haversines: tf.Tensor) -> tf.Tensor:
-        mixture = _mixture(dimension, _clipped(lengthscale), nu, is_tabulated=not is_summed)
+        lengthscale = tf.clip_by_value(lengthscale, *_RANGE)
+        mixture = _mixture(dimension, lengthscale, nu, is_tabulated=not is_summed)
         if is_summed:
             haversines = tf.cast(haversines, tf.float64)
             return tf.cast(_sum(mixture, haversines, dimension, nu), dtypes[1])
@@ -198,13 +195,6 @@ def _log_density(degrees: Array, dimension: int, lengthscale: tf.Tensor, nu: flo
     return -(nu + (dimension - 1) / 2) * tf.math.log1p(bend)
 
 
-def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
-    """The kernel in heat kernels, for a table or for any t."""
-    if np.isinf(nu):
-        return _squared_exponential(dimension, lengthscale)
-    return _matern(dimension, lengthscale, nu, is_tabulated)
-
-
 def _levels_needed(dimension: int) -> int:
     """How many harmonics a heat kernel needs after :func:`longest_time`."""
     last = gammainccinv((dimension - 1) / 2, 1e-17) / longest_time(dimension)  # l^2
@@ -241,7 +231,10 @@ def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
     )
 
 
-def _matern(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
+def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
+    """The kernel in heat kernels, for a table or for any t; below, of Matern kernels."""
+    if np.isinf(nu):
+        return _squared_exponential(dimension, lengthscale)
     alpha, s = (dimension - 2) / 2, nu + (dimension - 1) / 2
     lowest = 2 * nu / tf.square(lengthscale)  # q + x^2, at l = 0
     curvature = lowest - alpha**2  # q
