@@ -187,7 +187,7 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
     seconds, peak = time.perf_counter() - start, peak_of_process()
     statistics, batches = model.statistics, len(X) / model.batch_size
     features = batches * features_seconds(model, X[: model.batch_size])
-    products = statistics.seconds["sums"] - features
+    products = outcome.pass_seconds - features
     floor = batches * product_seconds(len(statistics.sums["gram"]), model.batch_size)
     predicting = time.perf_counter()
     errors = errors_of(model, X_test, Y_test)
@@ -197,7 +197,6 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         "num_inducing": int(model.inducing_variable.num_inducing),
         "subset_seconds": outcome.subset_seconds,
         "pass_seconds": outcome.pass_seconds,
-        "read_seconds": statistics.seconds["read"],
         "features_seconds": features,
         "products_seconds": products,
         "floor_seconds": floor,

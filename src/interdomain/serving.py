@@ -23,7 +23,7 @@ from ._tracing import Traced, compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .families.scaled_parts import validate_rows
-from .regression.rows import InvalidRowsError, named
+from .regression.rows import not_finite
 
 __all__ = ["predict_in_batches", "save"]
 
@@ -69,9 +69,9 @@ def predict_in_batches(
         all inducing variables (or the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
-    :raises InvalidRowsError: For rows with NaN or infinite numbers; those of a batch are listed.
-    :raises ValueError: For X with another number of columns than the model's, for rows that cannot
-        be inputs of the kernel, and for arguments that are wrong or do not go together.
+    :raises ValueError: For rows with NaN or infinite numbers, those of a batch are listed; for X with another
+        number of columns than the model's, for rows that cannot be inputs of the kernel, and for
+        arguments that are wrong or do not go together.
     """
     choice("method", method, _METHODS)
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
@@ -143,12 +143,7 @@ def _check_batch(
         wrong = wrong | np.any(missing, axis=1)
     if np.any(wrong):
         rows = first + np.flatnonzero(wrong)
-        raise InvalidRowsError(
-            f"{len(rows)} rows have NaN or infinite numbers: {named(rows)} (counted from zero); "
-            "mend them, or leave them out.",
-            rows,
-            argument="X",
-        )
+        raise ValueError(f"X: {not_finite(rows)}; mend them, or leave them out.")
     if kernel is not None:
         validate_rows("X", kernel, X)
     if Y and likelihood is not None:

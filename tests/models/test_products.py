@@ -20,7 +20,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized, SphericalMatern52
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
-from interdomain.regression import InvalidRowsError
 from interdomain.regression.scales import warn_of_data
 from interdomain.tables import Additive, AdditiveFeatures
 from tests.conformance.helpers import assert_close, assert_same_objective
@@ -89,9 +88,11 @@ def svgp(kernel: Kernel, features: Any) -> gpflow.models.SVGP:
 
 def test_rows_outside_of_a_factor() -> None:
     beyond = np.concatenate([X, [[5.0, 5.0, 1.4]]]), np.concatenate([Y, [[0.0]]])
-    message = r"1 of 61 rows of X is outside of the interval .* of PeriodicFourier.*: column 2 goes"
+    message = (
+        r"1 of 61 rows of .*X is outside of the interval .* of PeriodicFourier.*: column 2 goes"
+    )
     model = StructuredSGPR(beyond, *of_finite_rank(), progress=False)
-    with pytest.raises(InvalidRowsError, match=message):
+    with pytest.raises(ValueError, match=message):
         model.elbo()
     with pytest.raises(ValueError, match=rf"^data: {message}.*the prior repeats"):
         warn_of_data(svgp(*of_finite_rank()), *beyond)

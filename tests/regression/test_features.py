@@ -97,7 +97,7 @@ def test_parameters_of_the_features(name: str) -> None:
     # The diagonal is the sum over terms of factors and what rows bring.
     _, terms = features.stack(POINTS, np.zeros((4, 1)))
     diagonal = features.diagonal_factors().numpy() @ terms.numpy()
-    if np.any(features.charged):
+    if np.any(features.incomplete):
         np.testing.assert_allclose(diagonal, kernel(POINTS, full_cov=False), rtol=1e-12)
     else:  # nothing is left out, so that nothing is summed
         assert terms.shape == (0, 4) and name == "harmonics of a kernel of finite rank"

@@ -154,7 +154,7 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     large = compiled()
     assert "Cholesky" not in operations(large)
     assert_close(large(), expected)
-    monkeypatch.setattr("interdomain.regression.provider.MOST_NUMBERS", 1)
+    monkeypatch.setattr("interdomain.regression.current_sums.MOST_NUMBERS", 1)
     with pytest.raises(ValueError, match="with at most 1 numbers of features"):
         compiled()()
 
@@ -226,28 +226,6 @@ def test_other_parameters_in_the_place_of_the_old() -> None:
     assert_close([model.training_loss()], [sgpr.training_loss()])
 
 
-def test_rows_come_and_go() -> None:
-    X, Y = make_rows()
-    _, model = make_pair(harmonics(), (X[:30], Y[:30]), batch_size=20)
-    compiled = tf.function(
-        lambda: tf.gradients(model.training_loss(), model.trainable_variables), autograph=False
-    )
-    compiled()
-    model.extend((X[30:], Y[30:]))
-    model.remove((X[:5], Y[:5]))
-    assert model.num_data == 36
-    sgpr = gpflow.models.SGPR((X[5:], Y[5:]), model.kernel, model.inducing_variable)
-    sgpr.likelihood = model.likelihood
-    variables = model.trainable_variables
-    for _ in range(2):
-        assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
-        model.kernel.weight_variances.assign([0.9, 0.7])  # new sums, of all parts
-    with pytest.raises(tf.errors.OpError, match="compile it again"):
-        compiled()
-    with pytest.raises(ValueError, match="to take away"):
-        model.remove((np.tile(X, [2, 1]), np.tile(Y, [2, 1])))
-
-
 def test_a_model_of_statistics_alone() -> None:
     data = make_rows(2)
     kernel, iv = harmonics()
@@ -265,13 +243,6 @@ def test_a_model_of_statistics_alone() -> None:
     gpflow.set_trainable(kernel.bias_variance, True)
     kernel.bias_variance.assign(1.0)
     with pytest.raises(ValueError, match=r"on kernel.bias_variance, trainable.*set_trainable"):
-        model.training_loss()
-    # Rows that come later are not all rows: new sums are not taken of these alone.
-    gpflow.set_trainable(kernel.bias_variance, False)
-    model.extend((data[0][:5], data[1][:5]))
-    assert model.num_data == NUM_ROWS + 5
-    kernel.bias_variance.assign(3.0)
-    with pytest.raises(ValueError, match="kernel.bias_variance is 1 in one and 3"):
         model.training_loss()
 
 

@@ -154,9 +154,8 @@ def test_rows_in_a_file(tmp_path: Path) -> None:
 def test_rows_that_are_not_finite() -> None:
     X = rows(11)
     X[3, 1], X[8, 0], X[9, 0] = np.nan, np.inf, np.nan
-    with pytest.raises(idm.regression.InvalidRowsError, match="X: 1 rows have NaN.*: 3 ") as error:
+    with pytest.raises(ValueError, match="X: 1 rows have NaN.*: 3 "):
         predict_in_batches(points_svgp(), X, batch_size=4)
-    assert list(error.value.rows) == [3]
 
 
 def test_rows_that_are_no_inputs_of_the_kernel() -> None:

@@ -86,7 +86,7 @@ def step(model: DualSVGP, share: float = 1.0) -> float:
 )
 def test_the_bound_and_predictions_are_those_of_svgp_with_the_same_q(name: str, parts: Any) -> None:
     model = model_of(name, parts)
-    model.narrow(0.1)
+    model.shrink_q(0.1)
     step(model, 0.3)
     svgp = model.to_svgp()
     assert float(model.elbo()) == pytest.approx(float(svgp.elbo((X, TARGETS[name][1]))), rel=1e-9)
@@ -100,7 +100,7 @@ def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any) ->
     outputs = TARGETS[name][1].shape[1]
     constant = gpflow.mean_functions.Constant(np.full(outputs, 0.2))
     model = model_of(name, parts, mean_function=constant)
-    model.narrow(0.01)
+    model.shrink_q(0.01)
     for _ in range(1 if name == "two outputs" else 16):
         step(model)
     svgp = model.to_svgp()
@@ -142,7 +142,7 @@ def test_the_batch_size_and_the_kind_of_data_do_not_matter() -> None:
 def test_a_pass_is_not_repeated_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of()
     first = model.pass_over_data()
-    monkeypatch.setattr(model._provider, "sums_of", None)
+    monkeypatch.setattr(model, "_sums_over_rows", None)
     assert model.pass_over_data() is first
     model.kernel.variance.assign(2.0)
     with pytest.raises(TypeError):
@@ -195,7 +195,7 @@ def test_the_bound_is_a_tensor_whatever_is_trained() -> None:
 
 def test_a_narrow_q_is_the_prior_with_a_part_of_its_covariance() -> None:
     model = model_of("two outputs")
-    model.narrow(0.2)
+    model.shrink_q(0.2)
     svgp = model.to_svgp()
     np.testing.assert_array_equal(svgp.q_mu, 0.0)
     for root in svgp.q_sqrt.numpy():

@@ -67,17 +67,6 @@ def test_second_fit_compiles_nothing(data, traces, make_noisy_line) -> None:
         assert len(traces) == first, (arguments, traces[first:])
 
 
-def test_rows_added_after_a_fit_are_trained_on(data) -> None:
-    """The compiled bound of the first fit is of other rows."""
-    X, Y = data
-    model, whole = regression((X[:25], Y[:25])), regression(data)
-    fit(model, steps=2, progress=False)
-    model.extend((X[25:], Y[25:]))
-    gpflow.utilities.multiple_assign(whole, gpflow.utilities.read_values(model))
-    expected = float(whole.elbo())
-    assert fit(model, steps=1, progress=False).elbos[0] >= expected - 1e-6 * abs(expected)
-
-
 class Shift(gpflow.mean_functions.MeanFunction):
     """With an array that can be changed in place."""
 

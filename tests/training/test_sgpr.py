@@ -99,28 +99,15 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         np.testing.assert_array_equal(values(resumed)[path], value)
 
 
-def test_subsets_of_several_parts_are_drawn_from_all_their_rows() -> None:
-    """In proportion to their sizes: 40 rows and 4,000."""
-    X, Y = make_data(4_040)
-    model = make_model((X[:40], np.ones((40, 1))))
-    model.extend((X[40:], np.zeros((4_000, 1))))
-    drawn = [model._provider.subset(100, seed)[1] for seed in range(20)]
-    assert all(len(rows) == 100 for rows in drawn)
-    assert 5 <= sum(int(np.sum(rows)) for rows in drawn) <= 40  # 20 are expected
-    with pytest.raises(ValueError, match="without removed ones"):
-        model.remove((X[:5], Y[:5]))
-        model.subset_model(10)
-
-
 def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
     X, Y = make_data()
     Y = np.arange(NUM_ROWS, dtype=float)[:, None]
     X[7] = np.nan
     model = make_model((X, Y))
-    drawn = model.subset_model(100, seed=3)._provider.subset(1000, 0)[1][:, 0]
+    drawn = model.subset_model(100, seed=3).draw(1000)[1][:, 0]
     assert len(set(drawn)) == len(drawn) == 100
     assert drawn.min() < 40 and drawn.max() > 360
-    others = model.subset_model(100, seed=4)._provider.subset(1000, 0)[1][:, 0]
+    others = model.subset_model(100, seed=4).draw(1000)[1][:, 0]
     assert set(others) != set(drawn)
     everything = model.subset_model(10_000)
     assert everything.num_data == NUM_ROWS - 1
@@ -133,10 +120,10 @@ def test_subsets_of_other_features_and_another_kernel() -> None:
     subset = model.subset_model(40, seed=3, inducing_variable=few)
     assert subset.inducing_variable is few and subset.kernel is model.kernel
     assert subset.likelihood is model.likelihood and subset.mean_function is model.mean_function
-    assert model._provider._features is None  # the many were not even traced
+    assert model._built_features is None  # the many were not even traced
     # The same rows, of whatever features.
     same = model.subset_model(40, seed=3)
-    for ours, theirs in zip(*(of._provider.subset(100, 0) for of in (subset, same)), strict=True):
+    for ours, theirs in zip(*(of.draw(100) for of in (subset, same)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     other = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
     other.weight_variances = model.kernel.weight_variances

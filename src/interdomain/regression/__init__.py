@@ -4,7 +4,6 @@ They serve :class:`interdomain.models.StructuredSGPR` and
 :class:`interdomain.models.DualSVGP`.
 """
 
-from .rows import InvalidRowsError, Rows
 from .sums import SufficientStatistics
 
-__all__ = ["InvalidRowsError", "Rows", "SufficientStatistics"]
+__all__ = ["SufficientStatistics"]

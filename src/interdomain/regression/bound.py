@@ -40,7 +40,7 @@ class DataSums(NamedTuple):
     :ivar psi: ``Kuf (Y - m)``, ``[M, P]``.
     :ivar squared_error: ``|Y - m|^2``, over all rows and outputs.
     :ivar prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
-    :ivar charged: Which features are of these blocks, ``[M]``.
+    :ivar incomplete: Which features are of these blocks, ``[M]``.
     :ivar num_rows: N.
     """
 
@@ -49,7 +49,7 @@ class DataSums(NamedTuple):
     psi: tf.Tensor
     squared_error: tf.Tensor
     prior_variance: tf.Tensor
-    charged: BoolArray
+    incomplete: BoolArray
     num_rows: tf.Tensor
 
 
@@ -57,7 +57,7 @@ def data_sums(
     sums: Mapping[str, tf.Tensor],
     weights: tf.Tensor,
     prior_variance: tf.Tensor,
-    charged: BoolArray,
+    incomplete: BoolArray,
     *,
     gram_gradient: bool,
 ) -> DataSums:
@@ -74,7 +74,7 @@ def data_sums(
         psi=tf.matmul(sums["products"], combination),
         squared_error=tf.reduce_sum(combination * tf.matmul(sums["targets"], combination)),
         prior_variance=prior_variance,
-        charged=charged,
+        incomplete=incomplete,
         num_rows=sums["targets"][-1, -1],  # of the ones
     )
 
@@ -131,19 +131,19 @@ def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf
         gram_gradient=collapsed.gram_gradient,
     )
     num_outputs = collapsed.columns.shape[1]
-    explained = explained_variance(collapsed, sums.charged)
+    explained = explained_variance(collapsed, sums.incomplete)
     unexplained = (sums.prior_variance - explained) / noise_variance
     log_noise = tf.math.log(2 * np.pi * noise_variance)
     fit = sums.squared_error / noise_variance - explained_fit
     return -(num_outputs * (sums.num_rows * log_noise + log_determinant + unexplained) + fit) / 2
 
 
-def explained_variance(collapsed: Collapsed, charged: BoolArray) -> tf.Tensor:
-    """``tr D G D`` of the features that are charged for what their kernel has beyond them."""
-    if not np.any(charged):
+def explained_variance(collapsed: Collapsed, incomplete: BoolArray) -> tf.Tensor:
+    """``tr D G D`` of the features whose kernel has something beyond them."""
+    if not np.any(incomplete):
         return tf.zeros([], tf.float64)
-    variances = tf.linalg.diag_part(collapsed.gram)[: len(charged)] * tf.square(collapsed.scale)
-    return tf.reduce_sum(tf.where(charged, variances, 0.0))
+    variances = tf.linalg.diag_part(collapsed.gram)[: len(incomplete)] * tf.square(collapsed.scale)
+    return tf.reduce_sum(tf.where(incomplete, variances, 0.0))
 
 
 def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

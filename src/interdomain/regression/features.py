@@ -47,7 +47,8 @@ class Features:
     :ivar num_outputs: The number P of columns of Y, or of latent GPs.
     :ivar num_stacked: The number of features and targets, ``M + P + H``.
     :ivar num_terms: The number T of terms of the diagonal; it may be zero.
-    :ivar charged: Which features the terms are compared with, ``[M]``: those of all other blocks.
+    :ivar incomplete: Which features are of blocks that leave out something of their kernel,
+        ``[M]``: the terms are compared with these.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Features:
         self.num_columns, self.num_outputs = num_columns, num_outputs
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
-        self._terms, self.charged = charged_terms(inducing_variable, kernel)
+        self._terms, self.incomplete = terms_of_incomplete(inducing_variable, kernel)
         self._parts: Mapping[str, tf.Module] = {
             "kernel": kernel,
             "inducing_variable": inducing_variable,
@@ -96,11 +97,11 @@ class Features:
 
     def _sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
         targets = tf.cast(self._targets(X, Y), tf.float64)
-        found = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
+        sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
         size = self.num_inducing
         return {
-            "gram": tf.ensure_shape(found.gram, [size, size]),
-            "products": tf.ensure_shape(found.products, [size, None]),
+            "gram": tf.ensure_shape(sums.gram, [size, size]),
+            "products": tf.ensure_shape(sums.products, [size, None]),
             "targets": tf.matmul(targets, targets, transpose_a=True),
             "diagonal": tf.reduce_sum(tf.cast(self._terms_of(X), tf.float64), axis=1),
         }
@@ -128,7 +129,7 @@ class Features:
         factors = [factor() for _, factor in self._terms]
         return tf.stack(factors) if factors else tf.zeros([0], gpflow.default_float())
 
-    def check(self, X: Array, rows: str = "rows of X") -> None:
+    def check(self, X: Array, rows: str = "rows of a batch of X") -> None:
         """:raises ValueError: If rows are outside of :attr:`boxes`."""
         count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
         if count:
@@ -160,10 +161,10 @@ class Features:
         parts["inducing_variable"] = self.inducing_variable
         if self.mean.residual:
             parts["mean_function"] = self.mean_function
-        found: dict[str, Any] = {}
+        described: dict[str, Any] = dict(sizes)
         for name, module in parts.items():
-            _describe(name, module, found, set())
-        return {**sizes, **found}
+            _describe(name, module, described, set())
+        return described
 
     def checksum(self) -> int:
         """A number that is the same for the same :meth:`description`."""
@@ -228,7 +229,7 @@ class MeanColumns:
         return tf.zeros([1, size], gpflow.default_float())
 
 
-def charged_terms(
+def terms_of_incomplete(
     inducing_variable: InducingVariables, kernel: Kernel
 ) -> tuple[list[DiagonalTerm], BoolArray]:
     """The terms of the diagonal of a kernel that enter the bound, and which features belong to
@@ -239,49 +240,53 @@ def charged_terms(
     """
     is_sum = type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum:
-        whole = is_complete(inducing_variable, kernel)
-        terms = [] if whole else diagonal_terms(kernel)
-        return terms, np.full(int(inducing_variable.num_inducing), not whole)
-    terms, charged = [], []
+        complete = is_complete(inducing_variable, kernel)
+        terms = [] if complete else diagonal_terms(kernel)
+        return terms, np.full(int(inducing_variable.num_inducing), not complete)
+    terms, incomplete = [], []
     pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
     for block, summand in pairs:
         if block is None:
             terms += diagonal_terms(summand)
             continue
-        of_block, is_charged = charged_terms(block, summand)
+        of_block, mask = terms_of_incomplete(block, summand)
         terms += of_block
-        charged.append(is_charged)
-    return terms, np.concatenate(charged)
+        incomplete.append(mask)
+    return terms, np.concatenate(incomplete)
 
 
-def _describe(name: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
+def _describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
     """Add the classes and the settings of a module, and of what it consists of, by path.
 
     Parameters are left out: of those that matter the values are compared.
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
         return
+    parts: dict[str, Any] | None = None
     if isinstance(value, tf.Module):
         seen.add(id(value))
-        found[name] = type(value).__name__
-        for key, own in vars(value).items():
-            kept = isinstance(getattr(type(value), key, None), functools.cached_property)
-            bookkeeping = key.startswith(("_self_", "_tf_", "_obj_reference")) or key == "_name"
-            if not (kept or bookkeeping):
-                _describe(f"{name}.{key.lstrip('_')}", own, found, seen)
+        described[path] = type(value).__name__
+        parts = {
+            f".{key.lstrip('_')}": part
+            for key, part in vars(value).items()
+            if not isinstance(getattr(type(value), key, None), functools.cached_property)
+            and not key.startswith(("_self_", "_tf_", "_obj_reference"))
+            and key != "_name"
+        }
     elif isinstance(value, Mapping):
-        for key, own in value.items():
-            _describe(f"{name}.{key}", own, found, seen)
+        parts = {f".{key}": part for key, part in value.items()}
     elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
-        for number, own in enumerate(value):
-            _describe(f"{name}[{number}]", own, found, seen)
+        parts = {f"[{number}]": part for number, part in enumerate(value)}
+    if parts is not None:
+        for key, part in parts.items():
+            _describe(path + key, part, described, seen)
     elif isinstance(value, (bool, int, float, str)) or value is None:
-        found[name] = value
+        described[path] = value
     elif isinstance(value, (np.ndarray, np.generic, list, tuple, tf.Tensor)):
         array = np.asarray(value)
         listed = array.size <= _LISTED and array.dtype.kind in "biuf"
         checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
-        found[name] = array.tolist() if listed else [list(array.shape), checksum]
+        described[path] = array.tolist() if listed else [list(array.shape), checksum]
     else:
-        own_name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
-        found[name] = str(value) if isinstance(value, slice) else own_name
+        name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
+        described[path] = str(value) if isinstance(value, slice) else name

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gpflow
@@ -27,13 +28,13 @@ from ..core.inputs import check_inputs, validate_inducing_variable, validate_mea
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
 from .features import Features
-from .provider import RowsProvider
-from .scales import Parts, warn_of_data
-from .sums import SufficientStatistics
+from .rows import Rows
+from .scales import warn_of_scales
+from .sums import SufficientStatistics, total_over
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
-    """A sparse model whose whitened q is computed from sums over rows that a provider reads.
+    """A sparse model whose whitened q is computed from sums over rows.
 
     A subclass implements :meth:`_whitened_q`.
 
@@ -69,22 +70,33 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, why)
         validate_mean_function(mean_function)
-        self._warn_of = _WarnOnce()
-        provider = RowsProvider(
-            data,
-            num_latents,
-            callback=self._warn_of,
+        self._rows_of: Callable[..., Rows] = functools.partial(
+            Rows,
             num_inducing=int(inducing_variable.num_inducing),
             missing=takes_missing(likelihood),
             **rows,
         )
-        number = provider.num_latents
+        source: Rows | None = None
+        if not isinstance(data, SufficientStatistics):
+            source = data if isinstance(data, Rows) else self._rows_of(data)
+        self._source = source
+        columns = data.columns if source is None else source.columns
+        number = num_latents(columns[1])
         mean_function = Zero(number) if mean_function is None else mean_function
-        self._warn_of.parts = Parts(kernel, likelihood, mean_function, None)
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
-        self.inducing_variable, self._provider = inducing_variable, provider
-        if not isinstance(data, SufficientStatistics):  # which say themselves what they are of
+        self.inducing_variable, self._columns = inducing_variable, columns
+        self._built_features: Features | None = None
+        if source is not None:  # statistics say themselves what they are of
             check_inputs(self, self.num_columns)
+            if source is not data:  # rows of another model were looked at there
+                X, Y = source.sample
+                valid = source.valid(X, Y)
+                if np.any(valid):
+                    warn_of_scales(self, X[valid], Y[valid])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The model without graphs: a copy makes its own."""
+        return {**self.__dict__, "_built_features": None}
 
     @property
     def needs_recipe(self) -> bool:
@@ -95,7 +107,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     @property
     def num_columns(self) -> int:
         """The number D of columns of X."""
-        return self._provider.columns[0]
+        return self._columns[0]
+
+    @property
+    def num_rows(self) -> int | None:
+        """The number of rows, valid or not; None if only a pass can tell it."""
+        return None if self._source is None else self._source.num_rows
 
     @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
@@ -105,7 +122,13 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def _features(self) -> Features:
-        return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
+        """The features of the model as it is now."""
+        with tf.init_scope():  # their graph is not part of the caller's
+            known, parts = self._built_features, (self.inducing_variable, self.mean_function)
+            if known is None or not known.is_current(self.kernel, *parts):
+                known = Features(self.kernel, *parts, self.num_columns, self.num_latent_gps)
+                self._built_features = known
+            return known
 
     @property
     def features_checksum(self) -> int:
@@ -115,14 +138,33 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     @property
     def batch_size(self) -> int | None:
         """The number of rows that are taken at a time; None if there are only sums of them."""
-        return self._provider.batch_size
+        return None if self._source is None else self._source.batch_size
+
+    @property
+    def _rows_at_hand(self) -> Rows:
+        """:raises ValueError: If the model holds statistics without their rows."""
+        if self._source is None:
+            raise ValueError(
+                "data: the model was built from SufficientStatistics, and its rows are needed; "
+                "build it from the rows."
+            )
+        return self._source
 
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
         """Draw random rows (X, Y), without replacement.
 
-        :raises ValueError: If the model holds statistics without their rows, or rows were removed.
+        :raises ValueError: If the model holds statistics without their rows.
         """
-        return self._provider.subset(size, seed)
+        return self._rows_at_hand.draw(size, seed)
+
+    def _sums_over_rows(
+        self, function: Callable[[Array, Array], Mapping[str, Array]]
+    ) -> dict[str, Array]:
+        """Sums over all rows of named arrays that a function of a batch (X, Y) returns.
+
+        :raises ValueError: If the model holds statistics without their rows.
+        """
+        return total_over(self._rows_at_hand.batches(), function)
 
     @abc.abstractmethod
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -194,45 +236,18 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             num_data=self.num_data,
         )
 
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
-        """What checkpoints hold. A SavedModel would be written, and then fail where it is served:
-        the sums are looked up in this process.
-
-        :raises ValueError: For a SavedModel.
-        """
-        if save_type == "savedmodel":
-            raise ValueError(
-                f"{type(self).__name__} cannot be in a SavedModel: its functions look up sums that "
-                "are in this process. Save model.to_svgp(), or a function of model.posterior(), "
-                "which hold what predictions need."
-            )
-        return super()._trackable_children(save_type, **kwargs)
-
     @property
     @abc.abstractmethod
     def num_data(self) -> int:
         """The number N of rows, without those that were skipped."""
 
 
-class _WarnOnce:
-    """Warns of the first rows that are read, if they are far from standardised."""
-
-    parts: Parts | None = None  # without features: rows outside of an interval are refused
-
-    def __call__(self, X: Array, Y: Array) -> None:
-        parts, self.parts = self.parts, None
-        if parts is not None:
-            warn_of_data(parts, X, Y)
-
-
-# The Gaussian likelihood of a model with q in closed form, from its arguments.
-
-
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
-    """One of one noise variance, which is 1 by default.
+    """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
+    variance, which is 1 by default.
 
-    :raises ValueError: If both are given, the densities are not those of GPflow's Gaussian, for
-        which the optimal q has a closed form, or the noise is something else.
+    :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance,
+        for which the optimal q has a closed form.
     """
     if likelihood is None:
         if noise_variance is None:
@@ -246,24 +261,21 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
             "pass one of the two."
         )
+    what = None
     if densities_of(likelihood) is not Gaussian:
-        own = " with densities of its own" * isinstance(likelihood, Gaussian)
+        what = type(likelihood).__name__
+        what += " with densities of its own" * isinstance(likelihood, Gaussian)
+    else:
+        noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+        if isinstance(noise, Function):
+            what = f"one whose noise is a {type(noise).__name__} of X"
+        elif int(tf.size(noise)) != 1:
+            what = f"one with {int(tf.size(noise))} noise variances"
+    if what is not None:
         raise ValueError(
-            "likelihood must be gpflow.likelihoods.Gaussian or have its densities, for which q has "
-            f"a closed form, found {type(likelihood).__name__}{own}; pass it to "
+            "likelihood must be gpflow.likelihoods.Gaussian of one noise variance or have its "
+            f"densities, for which q has a closed form, found {what}; pass it to "
             "interdomain.models.DualSVGP, which fit_collapsed trains and whose to_svgp() "
             "minibatches go on with, or to gpflow.models.SVGP."
-        )
-    noise = likelihood.scale if likelihood.variance is None else likelihood.variance
-    other = None
-    if isinstance(noise, Function):
-        other = f"a {type(noise).__name__} of X"
-    elif int(tf.size(noise)) != 1:
-        other = f"{int(tf.size(noise))} variances, one for each column of Y"
-    if other is not None:
-        raise ValueError(
-            f"likelihood: its noise is {other}, and the sums over the data hold for one noise "
-            "variance; pass Gaussian(variance), or use interdomain.models.DualSVGP or "
-            "gpflow.models.SVGP."
         )
     return likelihood

@@ -7,7 +7,7 @@ said of columns does not hold for pixels, which kernels on patches see.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -43,43 +43,32 @@ _PRIOR_ROWS = 20
 _NAMED = 5
 
 
-class Parts(NamedTuple):
-    """What the warnings look at of a model; None for what it does not have."""
-
-    kernel: Any
-    likelihood: Any
-    mean_function: Any
-    inducing_variable: Any
-
-    @classmethod
-    def of(cls, model: Any) -> Parts:
-        """Of a model; of a deep one those of the layer that the data are inputs of."""
-        seen = getattr(model, "layer_of_inputs", model)
-        return cls(*(getattr(seen, name, None) for name in cls._fields))
-
-
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     """One warning for each cause: columns of X, those of Y, and the interval of Fourier features.
 
-    :param model: A model, or :class:`Parts` of one.
+    :param model: A model; of a deep one, the layer that the data are inputs of is looked at.
     :param X: ``[N, D]``, columns that the model takes: all rows, or those of one batch.
     :param Y: ``[N, P]``.
     :raises ValueError: For rows beyond the box of features that repeat there, or that are not on
         the sphere of a kernel's inputs.
     """
-    parts = model if isinstance(model, Parts) else Parts.of(model)
-    if not isinstance(parts.kernel, Kernel) or np.ndim(X) != 2 or not len(X):
-        return
+    model = getattr(model, "layer_of_inputs", model)
+    if isinstance(getattr(model, "kernel", None), Kernel) and np.ndim(X) == 2 and len(X):
+        warn_of_scales(model, X, Y)
+        _warn_of_domain(model, np.asarray(X))
+
+
+def warn_of_scales(model: Any, X: Array, Y: Array) -> None:
+    """The part of :func:`warn_of_data` that is about columns, for a model with a kernel."""
     X = np.asarray(X)
     step = -(-len(X) // _MAX_ROWS)
-    _warn_of_columns(parts.kernel, X[::step])
-    _warn_of_domain(parts, X)
-    if densities_of(parts.likelihood) is Gaussian and np.ndim(Y) == 2:
-        _warn_of_targets(parts, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
+    _warn_of_columns(model.kernel, X[::step])
+    if densities_of(getattr(model, "likelihood", None)) is Gaussian and np.ndim(Y) == 2:
+        _warn_of_targets(model, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
 
 
 def _warn_of_columns(kernel: Kernel, X: Array) -> None:
-    found: dict[int, str] = {}
+    complaints: dict[int, str] = {}
     columns = np.arange(X.shape[1])
     for part in scaled_parts(kernel):
         seen = columns[part.active_dims]
@@ -96,10 +85,10 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
             wrong = _wrong(X[:, column], float(length), isinstance(part, ZonalKernel))
             if wrong:
                 name = type(part).__name__
-                found.setdefault(column, f"column {column} {wrong} ({name})")
-    if found:
-        first = "; ".join([found[column] for column in sorted(found)][:_NAMED])
-        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+                complaints.setdefault(column, f"column {column} {wrong} ({name})")
+    if complaints:
+        first = "; ".join([complaints[column] for column in sorted(complaints)][:_NAMED])
+        more = f"; and {len(complaints) - _NAMED} more" * (len(complaints) > _NAMED)
         warn(
             f"data: columns of X are far from standardised: {first}{more}. Pass "
             "(X - X.mean(axis=0)) / X.std(axis=0), or a kernel with lengthscales (or "
@@ -122,12 +111,12 @@ def _wrong(column: Array, length: float, has_centre: bool) -> str | None:
     return None
 
 
-def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
+def _warn_of_targets(model: Any, X: Array, Y: Array) -> None:
     X = X.astype(gpflow.default_float())
-    prior = parts.kernel(X, full_cov=False).numpy()
-    noise = parts.likelihood.conditional_variance(X, np.zeros([len(X), Y.shape[1]], X.dtype))
+    prior = model.kernel(X, full_cov=False).numpy()
+    noise = model.likelihood.conditional_variance(X, np.zeros([len(X), Y.shape[1]], X.dtype))
     deviation = float(np.sqrt(np.mean(prior) + np.mean(noise)))
-    centre = float(np.mean(np.asarray(parts.mean_function(X))))
+    centre = float(np.mean(np.asarray(model.mean_function(X))))
     mean, extent = float(np.mean(Y)), float(np.max(np.ptp(Y, axis=0)))
     least, most = min(deviation, 1.0), max(deviation, 1.0)
     off = abs(mean - centre) > OFFSET * most
@@ -140,19 +129,21 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
         )
 
 
-def _warn_of_domain(parts: Parts, X: Array) -> None:
-    found = [box for pair in blocks_of(parts) for box in boxes(*pair, X.shape[1])]
-    outside = int(np.count_nonzero(outside_of_any(found, X)))
+def _warn_of_domain(model: Any, X: Array) -> None:
+    domains = [box for pair in blocks_of(model) for box in boxes(*pair, X.shape[1])]
+    outside = int(np.count_nonzero(outside_of_any(domains, X)))
     if outside:
-        what, remedy = complaint(found, X, outside, len(X))
-        if np.any(outside_of_any([box for box in found if box.repeats], X)):
+        what, remedy = complaint(domains, X, outside, len(X))
+        if np.any(outside_of_any([box for box in domains if box.repeats], X)):
             raise ValueError(f"data: {what}, beyond which the prior repeats; {remedy}.")
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
 
 
-def blocks_of(parts: Parts) -> list[Block]:
+def blocks_of(model: Any) -> list[Block]:
     """The blocks of all latent GPs; none of a model that is made in another way."""
-    kernel, inducing_variable = parts.kernel, parts.inducing_variable
+    model = getattr(model, "layer_of_inputs", model)
+    kernel = getattr(model, "kernel", None)
+    inducing_variable = getattr(model, "inducing_variable", None)
     if not isinstance(kernel, Kernel) or not isinstance(inducing_variable, InducingVariables):
         return []
     known = (SharedIndependent, SeparateIndependent, LinearCoregionalization)

@@ -16,7 +16,6 @@ from gpflow.models.util import InducingPointsLike
 from .._arguments import Array
 from .._tracing import unconverted
 from ..core.finite_rank import Kuu_operator
-from . import SufficientStatistics
 from .bound import (
     Collapsed,
     DataSums,
@@ -26,8 +25,10 @@ from .bound import (
     explained_variance,
     optimal_q,
 )
+from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian
+from .sums import SufficientStatistics, statistics_of
 
 
 class StructuredSGPR(RowsModel):
@@ -91,13 +92,12 @@ class StructuredSGPR(RowsModel):
         closed form for these, and :class:`DualSVGP` takes them.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
-    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
-        :class:`~interdomain.regression.InvalidRowsError` that lists them, or "skip" them
-        (``statistics.num_skipped`` counts them). Rows outside of the interval of Fourier features
-        raise it in either case.
+    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an error, or
+        "skip" them (``statistics.num_skipped`` counts them). Rows outside of the interval of
+        Fourier features raise an error in either case.
     :param progress: Show a progress bar in passes that take more than a second.
-    :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
-        read: for columns of X or Y far from standardised, as :func:`interdomain.fit`.
+    :warns UserWarning: For columns of X or Y far from standardised, as :func:`interdomain.fit`, in
+        some of the rows.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
         are fewer or more than in the first one, not finite, or outside of the interval of Fourier
         features.
@@ -126,6 +126,8 @@ class StructuredSGPR(RowsModel):
             num_latents=int,
             **rows,
         )
+        statistics = data if isinstance(data, SufficientStatistics) else None
+        self._sums = CurrentSums(self._source, statistics)
 
     @property
     def statistics(self) -> SufficientStatistics:
@@ -133,13 +135,13 @@ class StructuredSGPR(RowsModel):
 
         If these have changed, this takes a pass over the data.
         """
-        return self._provider.statistics(self._features)
+        return self._sums.statistics(self._features)
 
     @property
     def needs_recipe(self) -> bool:
         """Whether :func:`interdomain.training.fit_sgpr` has to train the model: parameters of the
         features are trainable, and the rows are not in memory, where gradients need them."""
-        return self._provider.lacks_gradients(self._features)
+        return self._sums.lack_gradients(self._features)
 
     @property
     def num_data(self) -> int:
@@ -147,36 +149,25 @@ class StructuredSGPR(RowsModel):
         return self.statistics.num_rows
 
     def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the features, and which rows. The
-        sums are taken again here, before a step that looks them up is used again."""
-        if self._provider.has_statistics and not self._features.trainable():
+        """What a compiled bound has built in besides attributes: the features. The sums are taken
+        again here, before a step that looks them up is used again."""
+        if self._sums.are_taken and not self._features.trainable():
             _ = self.statistics
-        return self._features, self._provider.version
+        return self._features
 
     def accumulate(self, data: Any) -> SufficientStatistics:
-        """Compute the statistics of other rows, for the same features. The model does not change.
+        """Compute the statistics of other rows, for the same features. The model does not change;
+        one of more rows, or of fewer, is built from sums and differences of statistics.
 
         :param data: As for the constructor, with the same columns.
         """
-        return self._provider.accumulate(self._features, data)
-
-    def extend(self, data: Any) -> None:
-        """Add rows to the model, reading only these.
-
-        Functions that were compiled before must be compiled again; they say so when called.
-
-        :param data: As for the constructor, with the same columns.
-        """
-        self._provider.change(self._features, data, 1)
-
-    def remove(self, data: Any) -> None:
-        """Remove rows from the model, reading only these.
-
-        :param data: Rows that are among the model's, with the same columns.
-        :raises ValueError: If they are more than the model has, or what would be left could not be
-            sums over rows. Otherwise, rows that the model never had are not detected.
-        """
-        self._provider.change(self._features, data, -1)
+        rows = self._rows_of(data)
+        if rows.columns != self._columns:
+            raise ValueError(
+                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
+                "pass rows of the same kind."
+            )
+        return statistics_of(rows, self._features)
 
     def subset_model(
         self,
@@ -200,10 +191,10 @@ class StructuredSGPR(RowsModel):
         :param kernel: A kernel for the subset, if not that of this model: one that shares
             parameters with it, such as one of finite rank. Parameters that it does not share are
             trained for the subset alone.
-        :raises ValueError: If the model holds statistics without their rows, rows were removed, or
-            some that were drawn are outside the interval of Fourier features.
+        :raises ValueError: If the model holds statistics without their rows, or some that were
+            drawn are outside the interval of Fourier features.
         """
-        rows = self._provider.subset(size, seed)
+        rows = self.draw(size, seed=seed)
         return self.model_of(rows, inducing_variable=inducing_variable, kernel=kernel)
 
     def model_of(
@@ -214,20 +205,16 @@ class StructuredSGPR(RowsModel):
         kernel: Kernel | None = None,
     ) -> StructuredSGPR:
         """As :meth:`subset_model`, for rows (X, Y) that were drawn already; they are not copied."""
-        own = inducing_variable is None and kernel is None
         model = StructuredSGPR(
-            rows,
+            self._rows_of(rows, batch_size=None, progress=False),
             self.kernel if kernel is None else kernel,
             self.inducing_variable if inducing_variable is None else inducing_variable,
             mean_function=self.mean_function,
             likelihood=self.likelihood,
-            progress=False,
         )
-        if own:
-            model._provider.share(self._features)
+        if inducing_variable is None and kernel is None:
+            model._built_features = self._features
         model._features.check(rows[0], "rows of X, drawn at random,")
-        self._warn_of(*rows)
-        model._warn_of.parts = None
         return model
 
     def residuals(self) -> Residuals:
@@ -245,7 +232,7 @@ class StructuredSGPR(RowsModel):
             return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
 
         return Residuals(
-            self._provider.sums_of,
+            self._sums_over_rows,
             slopes_of,
             self._features,
             tf.cast(collapsed.root.solve(mean, adjoint=True), dtype),
@@ -269,13 +256,13 @@ class StructuredSGPR(RowsModel):
 
     def _collapsed(self) -> tuple[DataSums, Collapsed]:
         features = self._features
-        sums = self._provider.sums(features)
+        sums = self._sums.tensors(features)
         factors = tf.cast(features.diagonal_factors(), tf.float64)
         of_data = data_sums(
             sums,
             tf.cast(features.mean.weights(), tf.float64),
             tf.reduce_sum(factors * sums["diagonal"]),
-            features.charged,
+            features.incomplete,
             gram_gradient=bool(features.trainable()),
         )
         kuu = Kuu_operator(
@@ -287,7 +274,7 @@ class StructuredSGPR(RowsModel):
         """The mean over the rows of ``K(x, x)`` less what the features explain of it, of blocks
         that leave something out of their kernel."""
         sums, collapsed = self._collapsed()
-        left = sums.prior_variance - explained_variance(collapsed, sums.charged)
+        left = sums.prior_variance - explained_variance(collapsed, sums.incomplete)
         return float(left / sums.num_rows)
 
     def _noise_variance(self) -> tf.Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ class SufficientStatistics:
     """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
 
     They are made by ``StructuredSGPR.statistics`` and ``StructuredSGPR.accumulate``.
-    Statistics of different rows can be added, and rows can be removed::
+    Statistics of different rows can be added, and those of some of the rows taken away::
 
         model.statistics + model.accumulate((X_tuesday, Y_tuesday))
         SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
@@ -45,9 +44,6 @@ class SufficientStatistics:
         "diagonal" of the terms of ``K(x_n, x_n)``.
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
-    :ivar seconds: The seconds that the passes took, by part: "read" and "sums".
-    :ivar largest: The largest sums of squares that there have been, before rows were taken away,
-        ``[M + P + H]``: rounding is relative to these. None for the present ones.
     """
 
     num_rows: int
@@ -55,8 +51,6 @@ class SufficientStatistics:
     sums: Mapping[str, Array]
     description: Mapping[str, Any]
     parameters: Mapping[str, Array]
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    largest: Array | None = None
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -72,22 +66,16 @@ class SufficientStatistics:
         return total
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
-        """The statistics without the rows of ``other``, which must be among these rows.
+        """The statistics without the rows of ``other``, which must be among these rows: of others
+        nothing is known but their number.
 
-        :raises ValueError: If they are of different features, if ``other`` has more rows, or if the
-            difference cannot be a sum over rows: some rows of ``other`` are not among these.
+        :raises ValueError: If they are of different features, or ``other`` has more rows.
         """
-        remedy = "pass the statistics of rows that are among these."
-        if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
-            raise ValueError(
-                f"other: found {other.num_rows} rows to take away from {self.num_rows}; {remedy}"
-            )
         rest: SufficientStatistics = self._combined(other, -1)
-        if not _could_be_left(rest.sums, np.asarray(rest.largest)):
+        if rest.num_rows < 0:
             raise ValueError(
-                f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
-                "without them, sums of squares over the rows that are left would be negative; "
-                f"{remedy}"
+                f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
+                "statistics of rows that are among these."
             )
         return rest
 
@@ -100,18 +88,11 @@ class SufficientStatistics:
                 f"other: the statistics are of different features: {difference}; compute both with "
                 "the same features, and the same values of the parameters that these depend on."
             )
-        known = [part.largest for part in (self, other) if part.largest is not None]
-        known += [_squares(part.sums) for part in (self, other)]
         return replace(
             self,
-            largest=np.max(known, axis=0),
             num_rows=self.num_rows + sign * other.num_rows,
             num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
-            sums={name: one + sign * other.sums[name] for name, one in self.sums.items()},
-            seconds={
-                part: self.seconds.get(part, 0.0) + other.seconds.get(part, 0.0)
-                for part in {**self.seconds, **other.seconds}
-            },
+            sums={name: array + sign * other.sums[name] for name, array in self.sums.items()},
         )
 
     def difference(
@@ -119,7 +100,7 @@ class SufficientStatistics:
     ) -> str | None:
         """What differs first between these features and others, in words; None if nothing does."""
         for name in {**self.description, **description}:
-            was, now = (found.get(name, "not there") for found in (self.description, description))
+            was, now = (part.get(name, "not there") for part in (self.description, description))
             if was != now:
                 return f"{name} is {short(was)} in one and {short(now)} in the other"
         return differing_parameter(self.parameters, parameters)
@@ -136,11 +117,8 @@ class SufficientStatistics:
             "sums": list(self.sums),
             "description": dict(self.description),
             "parameters": list(self.parameters),
-            "seconds": dict(self.seconds),
         }
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
-        if self.largest is not None:
-            values["largest"] = self.largest
         target = Path(path)
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
@@ -175,8 +153,6 @@ class SufficientStatistics:
                 parameters={
                     key: arrays[f"parameter_{k}"] for k, key in enumerate(header["parameters"])
                 },
-                seconds=header["seconds"],
-                largest=arrays.get("largest"),
             )
         except FileNotFoundError:
             raise
@@ -199,80 +175,65 @@ class SufficientStatistics:
         return self
 
 
+def total_over(
+    batches: Iterable[tuple[Array, Array]], function: Callable[[Array, Array], Mapping[str, Any]]
+) -> dict[str, Array]:
+    """The sums over batches of the named arrays, or tensors, that a function of a batch returns."""
+    total: dict[str, Array] = {}
+    for X, Y in batches:
+        for name, part in function(X, Y).items():
+            array = np.asarray(part)
+            if name in total:
+                total[name] += array
+            else:
+                total[name] = array.copy()
+    return total
+
+
 def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
     It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
     they would keep every batch.
 
-    :raises InvalidRowsError: See :meth:`Rows.batches`.
-    :raises ValueError: If a feature of a row is not finite.
+    :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
+        if a feature of a row is not finite.
     """
-    total: dict[str, Array] = {}
-    seconds = {"read": 0.0, "sums": 0.0}
     num_rows, dtype = 0, gpflow.default_float()
+
+    def of_batch(X: Array, Y: Array) -> Mapping[str, tf.Tensor]:
+        nonlocal num_rows
+        features.check(X)
+        num_rows += len(X)
+        return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype))
+
     with tf.init_scope():
-        start = time.perf_counter()
-        for X, Y in rows.batches(features.boxes):
-            read = time.perf_counter()
-            seconds["read"] += read - start
-            for name, tensor in features.sums(tf.constant(X, dtype), tf.constant(Y, dtype)).items():
-                array = np.asarray(tensor)
-                # Every number enters a square on the diagonal of a matrix.
-                squares = np.diagonal(array) if name in ("gram", "targets") else array
-                if not np.all(np.isfinite(squares)):
-                    raise ValueError(
-                        f"kernel: the features of finite rows, among rows {num_rows} to "
-                        f"{num_rows + len(X) - 1}, are NaN, infinite, or too large for squares; "
-                        "check the kernel's parameters and the scale of X."
-                    )
-                if name in total:
-                    total[name] += array
-                else:
-                    total[name] = array.copy()
-            num_rows += len(X)
-            start = time.perf_counter()
-            seconds["sums"] += start - read
+        total = total_over(rows.batches(), of_batch)
+        if not all(np.all(np.isfinite(array)) for array in total.values()):
+            raise ValueError(
+                "kernel: the features of finite rows are NaN, infinite, or too large for squares; "
+                "check the kernel's parameters and the scale of X."
+            )
         parameters = features.values()
     return SufficientStatistics(
-        num_rows, rows.num_skipped, total, features.description(), parameters, seconds
+        num_rows, rows.num_skipped, total, features.description(), parameters
     )
 
 
-def differing_parameter(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
+def differing_parameter(some: Mapping[str, Array], others: Mapping[str, Array]) -> str | None:
     """A description of the first parameter that differs; None if all are the same.
 
     Differences as small as the rounding of a transform and its inverse are ignored.
     """
     tolerance = 64 * float(np.finfo(gpflow.default_float()).eps)
-    for name in sorted({*one, *other}):
-        if name not in one or name not in other:
+    for name in sorted({*some, *others}):
+        if name not in some or name not in others:
             return f"{name} is among the parameters of one only"
-        a, b = np.asarray(one[name]), np.asarray(other[name])
+        a, b = np.asarray(some[name]), np.asarray(others[name])
         if a.shape != b.shape:
             return f"{name} has shape {a.shape} in one and {b.shape} in the other"
         if not np.allclose(a, b, rtol=tolerance, atol=0.0):
             where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(a - b)), a.shape))
-            found = f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other"
-            return f"{found} at {list(where)}" if where else found
+            text = f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other"
+            return f"{text} at {list(where)}" if where else text
     return None
-
-
-def _squares(sums: Mapping[str, Array]) -> Array:
-    """The sums of squares of features and targets, ``[M + P + H]``."""
-    return np.concatenate([np.diagonal(sums["gram"]), np.diagonal(sums["targets"])])
-
-
-def _could_be_left(sums: Mapping[str, Array], squares: Array) -> bool:
-    """Whether these could be sums over rows: whether those of products of features and targets,
-    ``[M + P + H, M + P + H]``, are positive semi-definite but for rounding.
-
-    A True is no proof: the result may be positive semi-definite by chance.
-
-    :param squares: The sums of squares that rounding is relative to.
-    """
-    rest = np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
-    scale = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-    scaled = rest / np.outer(scale, scale)
-    tolerance = 64 * len(rest) * float(np.finfo(gpflow.default_float()).eps)
-    return bool(np.all(np.isfinite(rest)) and np.linalg.eigvalsh(scaled)[0] >= -tolerance)

@@ -61,13 +61,13 @@ class Prior(NamedTuple):
     :ivar root: R.
     :ivar weights: Of the columns of the mean function, ``[H, L]``.
     :ivar factors: Of the terms of the prior variance, ``[T]``.
-    :ivar charged: Which features are compared with it, ``[M]``.
+    :ivar incomplete: Which features are compared with it, ``[M]``.
     """
 
     root: Root
     weights: tf.Tensor
     factors: tf.Tensor
-    charged: BoolArray
+    incomplete: BoolArray
 
 
 def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = False) -> Collapsed:
@@ -75,7 +75,7 @@ def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = Fal
 
     :param gram_gradient: Whether the sums over sites depend on anything that is trained.
     """
-    size = len(prior.charged)
+    size = len(prior.incomplete)
     gram = sites.precisions[number]
     shifts = sites.shifts[:size, number : number + 1]
     of_mean = tf.matmul(gram[:size, size:], prior.weights[:, number : number + 1])
@@ -88,7 +88,7 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
     :param gram_gradient: As of :func:`latent`.
     """
     total = tf.zeros([], tf.float64)
-    size = len(prior.charged)
+    size = len(prior.incomplete)
     one = tf.ones([], tf.float64)
     for number in range(prior.weights.shape[1]):
         collapsed = latent(prior, sites, number, gram_gradient=gram_gradient)
@@ -100,7 +100,7 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
             gram_gradient=collapsed.gram_gradient,
         )
         prior_variance = tf.reduce_sum(prior.factors * sites.variances[:, number])
-        unexplained = prior_variance - explained_variance(collapsed, prior.charged)
+        unexplained = prior_variance - explained_variance(collapsed, prior.incomplete)
         weights = prior.weights[:, number]
         of_mean = tf.linalg.matvec(sites.precisions[number][size:, size:], weights)
         linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))
@@ -111,10 +111,9 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
 def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean ``[M, L]`` and roots ``[L, M, M]``, lower triangular, of q(v), in float64."""
     one = tf.ones([], tf.float64)
-    found = [
-        optimal_q(latent(prior, sites, number), one) for number in range(prior.weights.shape[1])
-    ]
-    return tf.concat([mean for mean, _ in found], axis=1), tf.stack([root for _, root in found])
+    latents = [latent(prior, sites, number) for number in range(prior.weights.shape[1])]
+    means, roots = zip(*(optimal_q(collapsed, one) for collapsed in latents), strict=True)
+    return tf.concat(means, axis=1), tf.stack(roots)
 
 
 def kl_divergence(mean: tf.Tensor, root: tf.Tensor) -> tf.Tensor:

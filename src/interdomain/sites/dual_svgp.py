@@ -136,7 +136,7 @@ class DualSVGP(RowsModel):
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
-        self._last: tuple[list[Any], PassResult | None] = [], None
+        self._last: tuple[Features | None, list[Array], PassResult | None] = None, [], None
 
     @property
     def num_data(self) -> int:
@@ -168,13 +168,13 @@ class DualSVGP(RowsModel):
         for variable, value in zip(self.site_variables(), sites, strict=True):
             variable.assign(value)
 
-    def narrow(self, variance: float) -> None:
-        """Start from a narrow q: the prior with its covariance multiplied by ``variance``.
+    def shrink_q(self, variance: float) -> None:
+        """Start from a q that is the prior with its covariance multiplied by ``variance``.
 
         At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
         """
         none = self.sites
-        size = len(self._features.charged)
+        size = len(self._features.incomplete)
         kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
         for of_latent in none.precisions:
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
@@ -201,13 +201,12 @@ class DualSVGP(RowsModel):
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The model without graphs: a copy makes its own."""
-        return {**self.__dict__, "_site_contributions": None}
+        return {**super().__getstate__(), "_site_contributions": None, "_last": (None, [], None)}
 
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
         if known is None or not known.is_current(features, self.likelihood):
-            known = SiteContributions(features, self.likelihood, self._provider.columns[1])
+            known = SiteContributions(features, self.likelihood, self._columns[1])
             self._site_contributions = known
         return known
 
@@ -216,13 +215,12 @@ class DualSVGP(RowsModel):
 
         This takes a pass over the rows if anything has changed since the last one.
         """
-        sites = self.sites  # which makes the features, if there are none yet
-        state = [self._provider.version, *(p.numpy() for p in self.parameters), *sites]
-        known, result = self._last
-        same = len(known) == len(state) and all(map(np.array_equal, known, state))
-        if result is None or not same:
+        state = [*(p.numpy() for p in self.parameters), *self.sites]
+        features, (known_features, known, result) = self._features, self._last
+        same = features is known_features and len(known) == len(state)
+        if result is None or not (same and all(map(np.array_equal, known, state))):
             result = self._pass()
-            self._last = state, result
+            self._last = features, state, result
         return result
 
     def _pass(self) -> PassResult:
@@ -230,12 +228,13 @@ class DualSVGP(RowsModel):
         q = tuple(tf.cast(part, gpflow.default_float()) for part in exact)
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            features.check(X)
             check_targets(self.likelihood, Y)
             return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
 
         try:
             with tf.init_scope():  # gradient tapes of the caller would keep every batch
-                sums = self._provider.sums_of(of_batch, features.boxes)
+                sums = self._sums_over_rows(of_batch)
         except NotFiniteError:
             none, sites = np.zeros(0), self.sites
             return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)
@@ -261,11 +260,6 @@ class DualSVGP(RowsModel):
             return False
         return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
 
-    @property
-    def num_rows(self) -> int | None:
-        """The number of rows, valid or not; None if only a pass can tell it."""
-        return self._provider.num_rows
-
     def model_of(self, rows: tuple[Array, Array], kind: Any = None) -> Any:
         """Make a model of some rows that shares all parameters with this one.
 
@@ -273,18 +267,15 @@ class DualSVGP(RowsModel):
         :param kind: A subclass; None for this class.
         """
         model = (kind or DualSVGP)(
-            rows,
+            self._rows_of(rows, batch_size=None, progress=False),
             self.kernel,
             self.likelihood,
             self.inducing_variable,
             mean_function=self.mean_function,
             num_latent_gps=self.num_latent_gps,
-            progress=False,
         )
-        model._provider.share(self._features)
+        model._built_features = self._features
         model._site_contributions = self._contributions()
-        self._warn_of(*rows)
-        model._warn_of.parts = None
         return model
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
@@ -335,7 +326,7 @@ class DualSVGP(RowsModel):
             root_of(kuu),
             tf.cast(features.mean.weights(), tf.float64),
             tf.cast(features.diagonal_factors(), tf.float64),
-            features.charged,
+            features.incomplete,
         )
 
     def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:

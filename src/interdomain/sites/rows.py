@@ -65,8 +65,8 @@ def derivatives(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([*inputs, *variables])
             value = function()
-        found = tape.gradient(value, [*inputs, *variables], unconnected_gradients=zero)
-        slopes = [tf.reshape(tf.convert_to_tensor(slope), [-1]) for slope in found[size:]]
+        gradients = tape.gradient(value, [*inputs, *variables], unconnected_gradients=zero)
+        slopes = [tf.reshape(tf.convert_to_tensor(slope), [-1]) for slope in gradients[size:]]
         numbers = [number for slope in slopes for number in tf.unstack(slope)]
     curvatures = [
         tf.reshape(tf.convert_to_tensor(part), [-1])
@@ -75,7 +75,7 @@ def derivatives(
     ]
     none = tf.zeros([0], value.dtype)  # a likelihood may have no parameters
     square = tf.reshape(tf.concat([none, *curvatures], axis=0), [len(numbers), len(numbers)])
-    return value, found[:size], tf.concat([none, *slopes], axis=0), square
+    return value, gradients[:size], tf.concat([none, *slopes], axis=0), square
 
 
 class SiteContributions:
@@ -163,7 +163,7 @@ class SiteContributions:
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
         whitened = kuu.root().solve(Kuf)
         factors = features.diagonal_factors()
-        explained = tf.where(features.charged[:, None], tf.square(whitened), 0.0)
+        explained = tf.where(features.incomplete[:, None], tf.square(whitened), 0.0)
         left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
         offset = -tf.linalg.matrix_transpose(offset)
         mean = tf.matmul(whitened, q_mean, transpose_a=True) + offset

@@ -71,7 +71,7 @@ def batches_of(
                 f"batch_size: a Dataset is used as given, found {batch_size}; leave batch_size "
                 "out and pass dataset.batch(batch_size)."
             )
-        check_dataset(data, known=False)
+        check_dataset(data)
         _check_num_data(model, None)
         return DatasetBatches(data, strategy, model)
     X, Y = checked_arrays(data, likelihood)

@@ -166,7 +166,7 @@ class Passes:
             gain, enough = np.inf, self._tolerance
             if not self.elbos:
                 if not any(np.any(part) for part in self._model.sites):
-                    self._model.narrow(_BEGINNING)
+                    self._model.shrink_q(_BEGINNING)
                 gain = self._pass()
             if enough is None:
                 enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._arguments import Array, warn
 from ..core.family import Block, InterDomainInducingVariables
 from ..core.finite_rank import FiniteRank, complaints, is_complete
-from ..regression.scales import Parts, blocks_of
+from ..regression.scales import blocks_of
 from ..regression.structured_sgpr import StructuredSGPR
 
 NOTABLE_COST = 0.05
@@ -26,7 +26,7 @@ def warn_of_fit(model: Any, X: Array | None) -> None:
 
     :param X: Rows that the model was trained on, ``[N, D]``; None if they are not at hand.
     """
-    blocks = blocks_of(Parts.of(model))
+    blocks = blocks_of(model)
     _warn_of_left_variance(model, X, blocks)
     for complaint in dict.fromkeys(text for pair in blocks for text in complaints(*pair)):
         warn(complaint)

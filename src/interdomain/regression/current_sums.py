@@ -1,0 +1,172 @@
+"""The sums over the rows of a model for its present features: taken again when these change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+
+from .._arguments import Array
+from .features import Features
+from .rows import Rows
+from .sums import SufficientStatistics, differing_parameter, statistics_of
+
+MOST_NUMBERS = 2**27
+"""Of the features that a gradient keeps: 1 GiB in float64."""
+
+
+class CurrentSums:
+    """The sums over the rows of a model, as arrays and as tensors with gradients.
+
+    :param rows: The rows; None if they are not at hand.
+    :param statistics: Their statistics; None if they are not known yet.
+    """
+
+    def __init__(self, rows: Rows | None, statistics: SufficientStatistics | None) -> None:
+        self._rows, self._known = rows, statistics
+        self._features: Features | None = None  # those that the statistics are known to be of
+        self._kept: tuple[Features, Array, Array] | None = None  # rows that were read for them
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without graphs: a copy of the model makes its own."""
+        return {**self.__dict__, "_features": None, "_kept": None}
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether the statistics have been taken, or were given."""
+        return self._known is not None
+
+    def statistics(self, features: Features) -> SufficientStatistics:
+        """The statistics of all rows for the present values of the features' parameters.
+
+        :raises ValueError: If the statistics belong to other features and there are no rows.
+        """
+        if self._known is not None:
+            with tf.init_scope():  # values, also while the caller is traced
+                known, values = self._known, features.values()
+                if features is self._features:
+                    difference = differing_parameter(known.parameters, values)
+                else:
+                    difference = known.difference(features.description(), values)
+            if difference is None:
+                self._features = features
+                return known
+            if self._rows is None:
+                raise ValueError(
+                    "data: the model was built from SufficientStatistics, which belong to other "
+                    f"features than its own: {difference}. Give the features' parameters the "
+                    "values the statistics were computed with, or build the model from the rows."
+                )
+        assert self._rows is not None
+        self._known, self._features = statistics_of(self._rows, features), features
+        return self._known
+
+    def tensors(self, features: Features) -> dict[str, tf.Tensor]:
+        """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
+        parameters that are trainable.
+
+        In a compiled function the values of the features' parameters are compared at every call.
+
+        :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
+            memory.
+        """
+        trainable = features.trainable()
+        if trainable and self._rows is None:
+            raise ValueError(
+                f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
+                "was built from SufficientStatistics; freeze these with "
+                "gpflow.set_trainable(parameter, False), or build the model from the rows."
+            )
+        rows = self._rows_in_memory(features) if trainable else None
+        if rows is not None:
+            return _with_gradients(features, *rows)
+        # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
+        known = self.statistics(features).sums
+        if tf.executing_eagerly():
+            sums = {name: tf.constant(array) for name, array in known.items()}
+        else:
+            sums = self._looked_up(features, known)
+        return _without_gradients(sums, trainable) if trainable else sums
+
+    def lack_gradients(self, features: Features) -> bool:
+        """Whether there are rows, but not in memory, where trainable features need them."""
+        has_rows = self._rows is not None and bool(features.trainable())
+        return has_rows and self._rows_in_memory(features) is None
+
+    def _rows_in_memory(self, features: Features) -> tuple[Array, Array] | None:
+        """All valid rows; None if they, or their features, are too many to be kept."""
+        assert self._rows is not None
+        if (self._rows.num_rows or 0) * features.num_stacked > MOST_NUMBERS:
+            return None
+        if self._kept is None or self._kept[0] is not features:
+            with tf.init_scope():
+                rows = self._rows.in_memory()
+            if rows is None:
+                return None
+            features.check(rows[0], "rows of X")
+            self._kept = features, *rows
+        return self._kept[1:]
+
+    def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
+        """The sums of the statistics that there are when the graph is run."""
+        names = list(features.parameters)
+
+        def look_up(*values: Array) -> list[Array]:
+            if self._features is not features:
+                raise RuntimeError(
+                    "the parameters of the model are others than when this function was compiled; "
+                    "compile it again (call fit or training_loss_closure again)."
+                )
+            assert self._known is not None
+            now = dict(zip(names, values, strict=True))
+            difference = differing_parameter(self._known.parameters, now)
+            if difference is not None:
+                raise RuntimeError(
+                    f"the sums over the rows belong to other features: {difference}. Evaluate "
+                    "model.statistics, which takes the sums again, and then call this function."
+                )
+            return list(self._known.sums.values())
+
+        values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
+        sums = tf.numpy_function(look_up, values, [tf.float64] * len(known))
+        return {
+            name: tf.ensure_shape(tensor, array.shape)
+            for (name, array), tensor in zip(known.items(), sums, strict=True)
+        }
+
+
+def _with_gradients(features: Features, X: Array, Y: Array) -> dict[str, tf.Tensor]:
+    """The sums over rows and their gradient in one graph without loops; the features are kept from
+    the former to the latter. They are not finite if a feature is not."""
+    dtype = gpflow.default_float()
+
+    def rows() -> tuple[Array, Array]:
+        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+    # No constants: graphs would hold copies of the rows.
+    inputs, targets = tf.numpy_function(rows, [], [dtype, dtype])
+    return features.sums(tf.ensure_shape(inputs, X.shape), tf.ensure_shape(targets, Y.shape))
+
+
+def _without_gradients(
+    sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any]
+) -> dict[str, tf.Tensor]:
+    """The sums, whose gradient to the parameters of the features is an error."""
+
+    def refuse(*upstream: tf.Tensor) -> None:
+        raise ValueError(
+            f"data: the features depend on {', '.join(trainable)}, trainable, and their gradients "
+            f"need all rows in memory: arrays, with at most {MOST_NUMBERS:,} numbers of features. "
+            "Call interdomain.training.fit_sgpr, which trains these on a subset; or freeze them "
+            "with gpflow.set_trainable(parameter, False); or give all rows to gpflow.models.SVGP, "
+            "in minibatches."
+        )
+
+    @tf.custom_gradient
+    def attached(*_: tf.Tensor) -> Any:
+        return [tf.identity(tensor) for tensor in sums.values()], refuse
+
+    variables = [tf.convert_to_tensor(p) for p in trainable.values()]
+    return dict(zip(sums, attached(*variables), strict=True))
