@@ -41,16 +41,13 @@ SlopesOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tenso
 """The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
 mean ``[n, L]`` and Y."""
 
-_Sums: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor], Mapping[str, tf.Tensor]]
-"""Of the model's features ``[M, n]``, others ``[C, n]``, slopes and precisions of some rows."""
-
 
 class CandidateSums(NamedTuple):
-    """Of K features that the model lacks.
+    """What the rows say of K features that the model lacks.
 
     :ivar products: c, for each latent GP, ``[K, L]``.
     :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
-    :ivar precisions: Of few features, together: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W
+    :ivar precisions: The few features together: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W
         A^T``, ``[L, K, K]``, or one for all latent GPs.
     """
 
@@ -58,24 +55,24 @@ class CandidateSums(NamedTuple):
     squares: Array
     precisions: Array = np.zeros([0, 0, 0])
 
-    def gains(self, charged: BoolArray) -> Array:
+    def gains(self, incomplete: BoolArray) -> Array:
         """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
 
-        :param charged: For each, whether its kernel does not end with the features.
+        :param incomplete: For each, whether its kernel does not end with the features.
         """
-        return _gains(self.products, 1 + self.squares, charged[:, None] * self.squares)
+        return _gains(self.products, 1 + self.squares, incomplete[:, None] * self.squares)
 
     def best(
-        self, owners: IntArray, limit: int, charged: BoolArray, least_gain: float
+        self, owners: IntArray, limit: int, incomplete: BoolArray, least_gain: float
     ) -> list[int]:
         """The atoms that raise the bound most, one after the other, each given those before.
 
         :param owners: For each feature the number of its atom, ``[K]``.
         :param limit: The number of features, at most.
-        :param charged: As of :meth:`gains`.
+        :param incomplete: As for :meth:`gains`.
         :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
-        charge = charged[:, None] * self.squares
+        left_out = incomplete[:, None] * self.squares
         products = self.products.copy()
         precisions = [np.asfortranarray(precision) for precision in self.precisions]
         latents = np.array_split(np.arange(products.shape[1]), len(precisions))
@@ -84,7 +81,7 @@ class CandidateSums(NamedTuple):
         while np.any(possible := waiting & (sizes <= limit)):
             # An atom of several features counts as if these were orthogonal.
             diagonals = np.stack([np.diagonal(precision) for precision in precisions], axis=1)
-            gains = np.bincount(owners, _gains(products, np.maximum(diagonals, 1.0), charge))
+            gains = np.bincount(owners, _gains(products, np.maximum(diagonals, 1.0), left_out))
             means = np.where(possible, gains / sizes, -np.inf)
             atom = int(np.argmax(means))
             if means[atom] <= least_gain:
@@ -93,43 +90,38 @@ class CandidateSums(NamedTuple):
             waiting[atom] = False
             limit -= int(sizes[atom])
             for feature in np.flatnonzero(owners == atom):
-                for precision, own in zip(precisions, latents, strict=True):
+                for precision, columns in zip(precisions, latents, strict=True):
                     # It is 1 or more; of a feature that is nearly one of the others, but for
                     # rounding.
                     root = np.sqrt(max(precision[feature, feature], 1.0))
-                    column, fit = precision[:, feature] / root, products[feature, own] / root
-                    products[:, own] -= np.outer(column, fit)
+                    column, fit = precision[:, feature] / root, products[feature, columns] / root
+                    products[:, columns] -= np.outer(column, fit)
                     dger(-1.0, column, column, a=precision, overwrite_a=1)
                     precision[feature, feature] = 1.0  # it is in: nothing is left to divide by
         return chosen
 
 
-def _gains(products: Array, precisions: Array, charge: Array) -> Array:
-    gains: Array = np.sum(np.square(products) / precisions - np.log(precisions) + charge, axis=1)
+def _gains(products: Array, precisions: Array, left_out: Array) -> Array:
+    gains: Array = np.sum(np.square(products) / precisions - np.log(precisions) + left_out, axis=1)
     return gains / 2
 
 
-class Residuals:
+class Residuals(NamedTuple):
     """What a collapsed model leaves of the sites of its rows, in passes over these.
 
-    :param sums_of: Over the rows.
-    :param slopes_of: The sites of rows.
-    :param features: Of the model, whose mean is ``m(X) + Kfu weights``.
-    :param weights: ``[M, L]``.
-    :param halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
+    :ivar sums_of: The sums over the rows.
+    :ivar slopes_of: The sites of rows.
+    :ivar features: The features of the model, whose mean is ``m(X) + Kfu weights``.
+    :ivar weights: ``[M, L]``.
+    :ivar halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
         one for all latent GPs.
     """
 
-    def __init__(
-        self,
-        sums_of: SumsOf,
-        slopes_of: SlopesOf,
-        features: Features,
-        weights: tf.Tensor,
-        halves: Array,
-    ) -> None:
-        self._sums_of, self._slopes_of = sums_of, slopes_of
-        self._features, self._weights, self._halves = features, weights, halves
+    sums_of: SumsOf
+    slopes_of: SlopesOf
+    features: Features
+    weights: tf.Tensor
+    halves: Array
 
     def screen(self, block: Block) -> CandidateSums:
         """Any number of features; nothing of the size of their products with each other is kept.
@@ -137,54 +129,43 @@ class Residuals:
         :param block: Features with a diagonal Kuu, and the kernel they belong to, whose columns are
             those of X.
         """
-
-        def sums_of(
-            own: tf.Tensor, others: tf.Tensor, slopes: tf.Tensor, precisions: tf.Tensor
-        ) -> dict[str, tf.Tensor]:
-            squares = tf.matmul(tf.square(others), precisions)
-            return {"products": tf.matmul(others, slopes), "squares": squares}
-
-        sums, scales = self._over_rows(block, sums_of)
-        products = sums["products"] * scales[:, None]
-        return CandidateSums(products, sums["squares"] * scales[:, None] ** 2)
+        sums, scales = self._over_rows(block, together=False)
+        return CandidateSums(sums["products"] * scales, sums["squares"] * scales**2)
 
     def compare(self, block: Block) -> CandidateSums:
         """Few features, with all they have in common with each other and the model's.
 
-        :param block: As of :meth:`screen`.
+        :param block: As for :meth:`screen`.
         """
-
-        def sums_of(
-            own: tf.Tensor, others: tf.Tensor, slopes: tf.Tensor, precisions: tf.Tensor
-        ) -> dict[str, tf.Tensor]:
-            weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
-            return {
-                "products": tf.matmul(others, slopes),
-                "grams": tf.matmul(weighted, others, transpose_b=True),
-                "crosses": tf.matmul(weighted, own, transpose_b=True),
-            }
-
-        sums, scales = self._over_rows(block, sums_of)
-        precisions = sums["grams"] * np.outer(scales, scales)
+        sums, scales = self._over_rows(block, together=True)
+        precisions = sums["grams"] * (scales * scales.T)
         squares = np.diagonal(precisions, axis1=1, axis2=2).T.copy()
-        known = scales[:, None] * (sums["crosses"] @ self._halves)
+        known = scales * (sums["crosses"] @ self.halves)
         precisions -= known @ known.transpose(0, 2, 1)
         precisions[:, np.arange(len(scales)), np.arange(len(scales))] += 1.0
-        return CandidateSums(sums["products"] * scales[:, None], squares, precisions)
+        return CandidateSums(sums["products"] * scales, squares, precisions)
 
-    def _over_rows(self, block: Block, sums_of: _Sums) -> tuple[dict[str, Array], Array]:
+    def _over_rows(self, block: Block, *, together: bool) -> tuple[dict[str, Array], Array]:
         """The sums, and by what features are multiplied to have a variance of one in the prior,
-        ``[C]``."""
-        inducing_variable, kernel = block
-        model, dtype = self._features, gpflow.default_float()
-        variances = Kuu_operator(inducing_variable, kernel).diag_part()
+        ``[K, 1]``."""
+        model, dtype = self.features, gpflow.default_float()
+        variances = Kuu_operator(*block).diag_part()
         num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
         def of_rows(X: tf.Tensor, Y: tf.Tensor) -> Mapping[str, tf.Tensor]:
-            own = Kuf_in_domain(model.inducing_variable, model.kernel, X)
-            mean = model.mean_function(X) + tf.matmul(own, self._weights, transpose_a=True)
-            sites = self._slopes_of(mean, Y)
-            return sums_of(own, Kuf_in_domain(inducing_variable, kernel, X), *sites)
+            known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
+            mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
+            slopes, precisions = self.slopes_of(mean, Y)
+            others = Kuf_in_domain(*block, X)
+            products = tf.matmul(others, slopes)
+            if not together:
+                return {"products": products, "squares": tf.matmul(tf.square(others), precisions)}
+            weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
+            return {
+                "products": products,
+                "grams": tf.matmul(weighted, others, transpose_b=True),
+                "crosses": tf.matmul(weighted, known, transpose_b=True),
+            }
 
         # Not compiled: these features are seen in a few batches, and never again.
         def of_batch(X: Array, Y: Array) -> Mapping[str, Array]:
@@ -192,9 +173,10 @@ class Residuals:
             for start in range(0, len(X), num_rows):
                 rows = slice(start, start + num_rows)
                 with operation_by_operation():
-                    found = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
-                for name, value in found.items():
+                    sums = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
+                for name, value in sums.items():
                     total[name] = total.get(name, 0.0) + value.numpy().astype(np.float64)
             return total
 
-        return self._sums_of(of_batch), 1 / np.sqrt(variances.numpy().astype(np.float64))
+        scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
+        return self.sums_of(of_batch), scales[:, None]
