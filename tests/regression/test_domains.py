@@ -12,7 +12,6 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 
-import interdomain as idm
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.models import StructuredSGPR
 from interdomain.regression import SufficientStatistics
@@ -165,11 +164,3 @@ def test_float32() -> None:
             np.testing.assert_allclose(model.elbo(), expected, rtol=1e-4)
         with pytest.raises(ValueError, match="rows of a batch of X is outside"):
             make_model(one(Matern32), (BEYOND.astype(np.float32), Y)).elbo()
-
-
-def test_an_svgp_takes_such_rows_and_warns() -> None:
-    kernel, features = one(Matern32)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features, num_data=NUM_ROWS)
-    with pytest.warns(UserWarning, match=r"3 of 60 rows of X are outside.*say little; build"):
-        result = idm.fit(model, (BEYOND, Y), steps=1, progress=False)
-    assert np.isfinite(result.elbo)

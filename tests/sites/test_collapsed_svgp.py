@@ -219,19 +219,10 @@ class Cautious(Bernoulli):
         return tf.math.log(0.1 + 0.8 * right)
 
 
-class Nowhere(Bernoulli):
-    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
-        return np.nan * F
-
-
 def test_a_subclass_with_a_density_of_its_own_is_asked_for_it() -> None:
-    """Rows are not counted where it is not finite."""
     kernel, features = finite_rank()
     likelihood = Cautious(invlink=tf.sigmoid)
     model = DualSVGP((X, LABELS), kernel, likelihood, features, progress=False)
     mean, variance = model.predict_f(X)
     expected = tf.reduce_sum(likelihood.variational_expectations(X, mean, variance, LABELS))
     np.testing.assert_allclose(model.elbo(), expected, rtol=1e-10)  # q is the prior
-    model = DualSVGP((X, LABELS), kernel, Nowhere(), features, progress=False)
-    with pytest.raises(ValueError, match="model: the first pass over the rows found numbers"):
-        _ = model.num_data

@@ -24,7 +24,6 @@ from scipy import stats
 
 import interdomain as idm
 import interdomain.deep
-from interdomain._targets import targets_type
 from interdomain.training.data import batches_of, check_columns
 
 N, VARIANCE = 24, 1.5
@@ -175,28 +174,6 @@ def svgp(likelihood: Any, latents: int) -> Any:
     return gpflow.models.SVGP(likelihood=likelihood, num_latent_gps=latents, num_data=N, **parts())
 
 
-def additive(likelihood: Any, latents: int) -> Any:
-    blocks = [InducingPoints(Z.copy()), InducingPoints(Z[1:].copy())]
-    return idm.models.AdditiveSVGP(
-        kernel(0.5) + kernel(0.5),
-        likelihood,
-        idm.inducing_variables.SumInducingVariables(blocks),
-        num_latent_gps=latents,
-        num_data=N,
-    )
-
-
-def orthogonal(likelihood: Any, latents: int) -> Any:
-    other = InducingPoints(Z[:2] + 0.1)
-    return idm.models.OrthogonalSVGP(
-        likelihood=likelihood,
-        orthogonal_inducing_variable=other,
-        num_latent_gps=latents,
-        num_data=N,
-        **parts(),
-    )
-
-
 def deep(likelihood: Any, latents: int) -> Any:
     q = idm.models.JointQ(num_latent_gps=latents, **parts())
     layer = idm.deep.Layer(parts()["kernel"], q, N)
@@ -224,15 +201,6 @@ def anew(bound: Callable[[Case, Any], float]) -> Callable[[Case], Callable[[Any]
     return lambda case: lambda data: bound(case, data)
 
 
-def of_internal_data(case: Case, data: Any) -> float:
-    """Of a model that holds its data, in the types that GPflow needs them in."""
-    Y = tf.cast(data[1], targets_type(case.make()))
-    model = gpflow.models.VGP((X, Y), kernel(), case.make(), num_latent_gps=case.latents)
-    batches = batches_of(model, None, batch_size=None, seed=0)
-    check_columns(model, batches.columns)
-    return float(model.elbo())
-
-
 def structured(case: Case, data: Any) -> float:
     """The bound of the prior, and what it differs by from GPflow's where q is optimal."""
     model = idm.models.StructuredSGPR(data, likelihood=case.make(), progress=False, **parts())
@@ -253,10 +221,7 @@ def listed(case: Case, data: Any) -> float:
 
 MODELS: Mapping[str, Callable[[Case], Callable[[Any], float]]] = {
     "SVGP": of_batches(svgp),
-    "AdditiveSVGP": of_batches(additive),
-    "OrthogonalSVGP": of_batches(orthogonal),
     "DeepGP": of_batches(deep),
-    "VGP": anew(of_internal_data),
     "StructuredSGPR": anew(structured),
     "candidates": anew(listed),
 }
@@ -300,8 +265,6 @@ def meaning(name: str, model: str, kind: str, Y: Any | None) -> Any | None:
     matter of this library, or in another test."""
     if model == "StructuredSGPR" and name != "Gaussian":
         return None
-    if model == "VGP" and kind not in ("float", "one-hot", "NaN", "out of range"):
-        return "skip"  # its constructor is GPflow's
     if model == "candidates" and kind == "NaN":
         return "skip"  # rows that are left out
     if model == "candidates" and kind == "flat" and name != "SwitchedLikelihood":

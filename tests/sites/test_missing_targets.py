@@ -12,9 +12,7 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
-from interdomain.models import DualSVGP, StructuredSGPR
-from interdomain.recommending import Entrant
-from interdomain.recommending.prepared import prepare
+from interdomain.models import StructuredSGPR
 from interdomain.training.data import failing_likelihood
 from tests.models.small import (
     MISSING,
@@ -104,28 +102,6 @@ def test_nan_and_infinity_are_refused() -> None:
             idm.fit(svgp(likelihood, 2), (X, targets), progress=False)
     with pytest.raises(ValueError, match=way):
         StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo()
-
-
-def test_a_table_keeps_rows_whose_targets_are_missing() -> None:
-    rows = np.linspace(-1, 1, 60)[:, None]
-    Y = np.hstack([np.sin(rows), np.cos(rows)])
-    Y[::3, 0] = np.nan
-    np.testing.assert_array_equal(prepare(rows, Y, LeavesOutNaN()).Y, Y)
-    with pytest.raises(ValueError, match="Y must be finite"):
-        prepare(rows, Y)
-    entrants = {
-        "those": Entrant(
-            lambda data: DualSVGP(data, kernel(), LeavesOutNaN(), points(), progress=False),
-            {"max_passes": 2, "steps": 0},
-        ),
-        "others": Entrant(lambda data: StructuredSGPR(data, kernel(), points(), progress=False)),
-    }
-    entries = idm.race(entrants, (rows, Y), 1, progress=False).entries
-    assert entries["those"].error is None and np.isfinite(entries["those"].trace[-1].rmse)
-    assert "NaN or infinite numbers" in str(entries["others"].error)
-
-
-# Likelihoods that fail alone are named; what a race says of targets that are no values.
 
 
 class WithoutEdges(gpflow.likelihoods.Ordinal):
