@@ -112,11 +112,8 @@ def check_targets(likelihood: Likelihood, Y: Array) -> None:
         )
 
 
-def columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int | None:
-    """The number of columns of Y beside so many latent GPs; None if any number may be meant.
-
-    :param num_latents: None if it is not known.
-    """
+def _columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int | None:
+    """The number of columns of Y beside so many latent GPs; None if any number may be meant."""
     if likelihood.observation_dim is not None:
         return int(likelihood.observation_dim)
     if densities_of(likelihood) is None:
@@ -124,8 +121,8 @@ def columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int |
     if isinstance(likelihood, (MultiClass, Softmax)):
         return 1
     if isinstance(likelihood, SwitchedLikelihood):
-        own = {columns_of_targets(member, num_latents) for member in likelihood.likelihoods}
-        return None if num_latents is None or None in own else num_latents + 1
+        members = {_columns_of_targets(member, num_latents) for member in likelihood.likelihoods}
+        return None if num_latents is None or None in members else num_latents + 1
     return num_latents if isinstance(likelihood, ScalarLikelihood) else None
 
 
@@ -133,59 +130,61 @@ def check_number_of_targets(
     likelihood: Likelihood, num_latents: int | None, num_columns: int
 ) -> None:
     """
-    :param num_latents: None if it is not known.
-    :param num_columns: Of Y.
+    :param num_latents: The number of latent GPs; None if it is not known.
+    :param num_columns: The number of columns of Y.
     :raises ValueError: If the likelihood has another number of functions, or takes another number
         of columns with them.
     """
-    kind, own = type(likelihood).__name__, likelihood.latent_dim
-    if own is not None and num_latents not in (None, own):
+    kind, size = type(likelihood).__name__, likelihood.latent_dim
+    if size is not None and num_latents not in (None, size):
         raise ValueError(
-            f"num_latent_gps must be {own} for {kind}, found {num_latents}; build the model with "
+            f"num_latent_gps must be {size} for {kind}, found {num_latents}; build the model with "
             "that, or pass another likelihood."
         )
-    expected = columns_of_targets(likelihood, num_latents)
+    expected = _columns_of_targets(likelihood, num_latents)
     if expected in (None, num_columns):
         return
-    remedy = f"pass Y with {expected}, or build the model with another num_latent_gps"
+    remedy = f"pass Y with {expected}, another likelihood, or a model with another num_latent_gps"
     if isinstance(likelihood, (MultiClass, Softmax)):
         remedy = "pass the numbers of the classes, which are np.argmax(Y, axis=1)[:, None] of rows "
         remedy += "with a one"
     elif isinstance(likelihood, SwitchedLikelihood):
         remedy += "; the last column has the number of each row's likelihood"
-    elif likelihood.observation_dim is not None:
-        remedy = f"pass Y with {expected}, or another likelihood"
     raise ValueError(
         f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
         f"{expected}; {remedy}."
     )
 
 
-def number_of_latents(likelihood: Likelihood, num_columns: int, given: int | None = None) -> int:
+def number_of_latents(
+    likelihood: Likelihood, num_columns: int, num_latent_gps: int | None = None
+) -> int:
     """The number of latent GPs of a model.
 
-    :param num_columns: Of Y.
-    :param given: What the user says, which is taken wherever the likelihood takes it.
+    :param num_columns: The number of columns of Y.
+    :param num_latent_gps: What the user says, which is taken wherever the likelihood takes it.
     :raises ValueError: If the likelihood has another number, or takes no such Y with it.
     """
-    if given is not None:
-        given = integer("num_latent_gps", given, at_least=1)
-    found = given or likelihood.latent_dim
-    if found is None:  # as GPflow has it: the column that chooses a likelihood needs none
-        found = max(1, num_columns - isinstance(likelihood, SwitchedLikelihood))
-    check_number_of_targets(likelihood, found, num_columns)
-    return int(found)
+    if num_latent_gps is not None:
+        integer("num_latent_gps", num_latent_gps, at_least=1)
+    number = num_latent_gps or likelihood.latent_dim
+    if number is None:  # as GPflow has it: the column that chooses a likelihood needs none
+        number = max(1, num_columns - isinstance(likelihood, SwitchedLikelihood))
+    check_number_of_targets(likelihood, number, num_columns)
+    return int(number)
 
 
-def targets_type(likelihood: Any, given: Any = None) -> tf.DType:
+def targets_type(likelihood: Any, present: Any = None) -> tf.DType:
     """What Y is converted to: Softmax takes integers only, all others of GPflow floats.
 
-    :param given: The type that Y has, or None. A likelihood that is the user's alone, like a model
-        without any, is given integers if Y has integers.
+    :param present: The type that Y has, or None. A likelihood that is the user's alone, like a
+        model without any, takes integers if Y has integers.
     """
     if isinstance(likelihood, Softmax):
         return tf.int64
-    given = None if given is None else tf.as_dtype(given)
+    present = None if present is None else tf.as_dtype(present)
     kinds = [kind for kind in type(likelihood).__mro__ if kind.__module__.startswith("gpflow.")]
-    own = not isinstance(likelihood, Likelihood) or inspect.isabstract(kinds[0])
-    return given if own and given and given.is_integer else tf.as_dtype(gpflow.default_float())
+    is_users = not isinstance(likelihood, Likelihood) or inspect.isabstract(kinds[0])
+    if is_users and present is not None and present.is_integer:
+        return present
+    return tf.as_dtype(gpflow.default_float())

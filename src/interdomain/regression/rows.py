@@ -44,7 +44,7 @@ class Rows:
     :ivar columns: The numbers of columns of X and of Y.
     :ivar sample: Some rows (X, Y), valid or not: of arrays from everywhere, else the first ones.
     :ivar num_rows: The number of rows, valid or not; None if it is known only after a pass.
-    :ivar num_skipped: The number of rows that the last complete pass has left out.
+    :ivar num_skipped: The number of rows that the last complete pass has left out; None before.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Rows:
         choice("on_invalid", on_invalid, ("raise", "skip"))
         self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
         self.num_rows: int | None = None
-        self.num_skipped = 0
+        self.num_skipped: int | None = None
         self._arrays: tuple[Any, Any] | None = None
         self._read: Callable[[], Iterable[Any]] | None = None
         if isinstance(data, (tuple, list)) and len(data) == 2:
@@ -121,6 +121,13 @@ class Rows:
             return None
         parts = list(self.batches())
         return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
+
+    def num_valid(self) -> int:
+        """The number of rows without those that are skipped; before the first pass, this is one."""
+        if self.num_skipped is None:
+            for _ in self.batches():
+                pass
+        return (self.num_rows or 0) - (self.num_skipped or 0)
 
     def draw(self, size: int, seed: int) -> tuple[Array, Array]:
         """``size`` valid rows, drawn without replacement, in their order; all, if there are fewer.
@@ -253,11 +260,8 @@ def _checked_batch(batch: Any, columns: tuple[int, int] | None) -> tuple[Array, 
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
         raise ValueError(f"data: a batch is a {type(batch).__name__}; pass batches (X, Y).")
     X, Y = (np.asarray(array) for array in batch)
-    if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y):
-        raise ValueError(
-            f"data: a batch has X of shape {X.shape} and Y of shape {Y.shape}; pass matrices with "
-            "one row of each per observation."
-        )
+    if len(X) or len(Y):
+        check_shapes_of_rows(X, Y)
     if columns is not None and (X.shape[1], Y.shape[1]) != columns:
         raise ValueError(
             f"data: a batch has {X.shape[1]} columns of X and {Y.shape[1]} of Y, the first had "

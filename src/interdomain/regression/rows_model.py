@@ -70,8 +70,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, why)
         validate_mean_function(mean_function)
+        reader: Any = Rows
         self._rows_of: Callable[..., Rows] = functools.partial(
-            Rows,
+            reader,
             num_inducing=int(inducing_variable.num_inducing),
             missing=takes_missing(likelihood),
             **rows,

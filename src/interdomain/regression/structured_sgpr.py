@@ -70,13 +70,11 @@ class StructuredSGPR(RowsModel):
       inside the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation computes the features again. Gradients need those of all rows at
-      once: arrays, with at most 2^27 numbers of features (1 GiB). Otherwise only the bound can be
-      evaluated: train such parameters on a subset, or in minibatches (``gpflow.models.SVGP``).
+      once: arrays, with at most 2^27 numbers of features (1 GiB). Train such parameters of more
+      rows on a subset, or in minibatches (``gpflow.models.SVGP``).
 
     **Several machines** take the statistics of a part of the rows each, and add them with
     :func:`interdomain.distributed.all_reduce`; the model is then built from the sum.
-
-    A ``tf.saved_model`` cannot hold this model; it can hold :meth:`to_svgp` and :meth:`posterior`.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that

@@ -199,12 +199,10 @@ def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
     :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
         if a feature of a row is not finite.
     """
-    num_rows, dtype = 0, gpflow.default_float()
+    dtype = gpflow.default_float()
 
     def of_batch(X: Array, Y: Array) -> Mapping[str, tf.Tensor]:
-        nonlocal num_rows
         features.check(X)
-        num_rows += len(X)
         return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype))
 
     with tf.init_scope():
@@ -215,8 +213,9 @@ def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
                 "check the kernel's parameters and the scale of X."
             )
         parameters = features.values()
+    skipped = rows.num_skipped or 0
     return SufficientStatistics(
-        num_rows, rows.num_skipped, total, features.description(), parameters
+        rows.num_valid(), skipped, total, features.description(), parameters
     )
 
 

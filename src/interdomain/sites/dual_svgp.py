@@ -93,10 +93,10 @@ class DualSVGP(RowsModel):
         one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
         number of a row's likelihood. Another one is taken where the likelihood may be meant for it:
         GPflow's say how many columns of Y they take, those of users need not.
-    :param batch_size: Rows to take at a time; by default so many that products run at full speed.
-    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" or "skip".
-        NaN in Y stands for a value that is missing, and the row stays, if the likelihood is one of
-        your own that leaves such values out and says so by an attribute ``allow_nan = True``.
+    :param batch_size: As for :class:`StructuredSGPR`.
+    :param on_invalid: As for :class:`StructuredSGPR`. NaN in Y stands for a value that is missing,
+        and the row stays, if the likelihood is one of your own that leaves such values out and says
+        so by an attribute ``allow_nan = True``.
     :param progress: Show a progress bar in passes that take more than a second.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
         that the likelihood does not know, rows that are not finite, fewer or more than in the first
@@ -135,23 +135,13 @@ class DualSVGP(RowsModel):
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
-        self._num_data: int | None = None
-        self._last: tuple[Features | None, list[Array], PassResult | None] = None, [], None
+        self._last: tuple[list[Array], PassResult | None] = [], None
+        self._features_of_last: Features | None = None
 
     @property
     def num_data(self) -> int:
-        """The number N of rows, without those that were skipped.
-
-        Before the first pass, this takes one.
-        """
-        if self._num_data is None:
-            self.pass_over_data()
-        if self._num_data is None:
-            raise ValueError(
-                "model: the first pass over the rows found numbers that are not finite, and does "
-                "not know how many rows there are; training.fit says what is wrong with them."
-            )
-        return self._num_data
+        """The number N of rows, without those that are skipped."""
+        return self._rows_at_hand.num_valid()
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and the variables
@@ -201,7 +191,8 @@ class DualSVGP(RowsModel):
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_site_contributions": None, "_last": (None, [], None)}
+        graphs = {"_site_contributions": None, "_features_of_last": None}
+        return {**super().__getstate__(), **graphs}
 
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
@@ -216,11 +207,11 @@ class DualSVGP(RowsModel):
         This takes a pass over the rows if anything has changed since the last one.
         """
         state = [*(p.numpy() for p in self.parameters), *self.sites]
-        features, (known_features, known, result) = self._features, self._last
-        same = features is known_features and len(known) == len(state)
+        known, result = self._last
+        same = self._features is self._features_of_last and len(known) == len(state)
         if result is None or not (same and all(map(np.array_equal, known, state))):
             result = self._pass()
-            self._last = features, state, result
+            self._last, self._features_of_last = (state, result), self._features
         return result
 
     def _pass(self) -> PassResult:
@@ -230,7 +221,7 @@ class DualSVGP(RowsModel):
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
             check_targets(self.likelihood, Y)
-            return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
+            return of_rows.sums(X, Y, q)
 
         try:
             with tf.init_scope():  # gradient tapes of the caller would keep every batch
@@ -238,7 +229,6 @@ class DualSVGP(RowsModel):
         except NotFiniteError:
             none, sites = np.zeros(0), self.sites
             return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)
-        self._num_data = int(sums["num_rows"])
         clipped = Sites.of(sums, negative=False)
         sites = Sites.of(sums, negative=True) if "negative_precisions" in sums else clipped
         expectations = float(sums["expectations"])
@@ -248,7 +238,7 @@ class DualSVGP(RowsModel):
             clipped,
             sums["slopes"],
             sums["curvatures"],
-            expectations / max(self._num_data, 1),
+            expectations / self.num_data,
         )
 
     def has_q(self) -> bool:
