@@ -25,15 +25,15 @@ def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Stat
     Every worker takes the statistics of its own part of the rows, with a model of the same features
     and parameter values, and calls this. The sum is what one process would have found in all rows::
 
-        own = make_model(rows_of_this_worker).statistics
-        model = make_model(interdomain.distributed.all_reduce(own, strategy))
+        local = make_model(rows_of_this_worker).statistics
+        model = make_model(interdomain.distributed.all_reduce(local, strategy))
 
     :param statistics: :class:`interdomain.regression.SufficientStatistics` of this worker's rows.
     :param strategy: The strategy of all workers, such as a ``MultiWorkerMirroredStrategy``.
     :raises ValueError: If workers have statistics of different features.
     """
     key = statistics.checksum() % 2**20  # so that sums of squares are exact
-    rows = np.array([statistics.num_rows, statistics.num_skipped, 1, key, key**2], np.float64)
+    rows = np.array([statistics.num_rows, 1, key, key**2], np.float64)
 
     def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
         context = tf.distribute.get_replica_context()
@@ -43,9 +43,9 @@ def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Stat
     arrays = [tf.constant(array, tf.float64) for array in (rows, *statistics.sums.values())]
     of_replicas = run(*arrays)
     # All replicas of a worker have brought its sums.
-    own = [strategy.experimental_local_results(array) for array in of_replicas]
-    rows, *sums = (results[0].numpy() / len(results) for results in own)
-    num_rows, num_skipped, workers, *keys = rows.tolist()
+    local = [strategy.experimental_local_results(array) for array in of_replicas]
+    rows, *sums = (results[0].numpy() / len(results) for results in local)
+    num_rows, workers, *keys = rows.tolist()
     if keys != [workers * key, workers * key**2]:
         raise ValueError(
             "statistics: workers have statistics of different features; give all models the same "
@@ -54,6 +54,5 @@ def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Stat
     return dataclasses.replace(
         statistics,
         num_rows=int(num_rows),
-        num_skipped=int(num_skipped),
         sums=dict(zip(statistics.sums, sums, strict=True)),
     )

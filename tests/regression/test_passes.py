@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -108,37 +107,13 @@ def test_rows_that_are_not_finite_are_named(
     for one in (model, make_model(tf.data.Dataset.from_tensor_slices((X, Y)).batch(30))):
         with pytest.raises(ValueError, match=r"data: 1 rows have NaN .*: 95 \(counted from zero"):
             one.elbo()
-    # Left out, they leave the statistics of the others.
-    valid = np.delete(np.arange(211), [95, 130, 210])
-    skipping = make_model((X, Y), on_invalid="skip")
-    assert (skipping.num_data, skipping.statistics.num_skipped) == (208, 3)
-    expected = make_model((X[valid], Y[valid]))
-    np.testing.assert_allclose(skipping.elbo(), expected.elbo(), rtol=1e-12)
     # Mended in place, they are taken.
     X[[95, 130], 1], Y[210, 0] = rows[0][[95, 130], 1], rows[1][210, 0]
     assert same_bits(model.statistics, whole.statistics)
 
 
-def test_rows_that_were_left_out_stay_out_of_gradients(rows: Rows, make_model: Make) -> None:
-    X, Y = rows[0].copy(), rows[1].copy()
-    X[3], Y[20:30] = np.nan, np.inf  # a whole batch among them
-    valid = np.all(np.isfinite(np.concatenate([X, Y], axis=1)), axis=1)
-
-    def gradient(data: Any) -> np.ndarray:
-        model = make_model(data, frozen=False, on_invalid="skip")
-        with tf.GradientTape() as tape:
-            loss = model.training_loss()
-        scales = model.kernel.weight_variances.unconstrained_variable
-        return tf.convert_to_tensor(tape.gradient(loss, scales)).numpy()
-
-    expected = gradient((X[valid], Y[valid]))
-    np.testing.assert_allclose(gradient((X, Y)), expected, rtol=1e-10)
-
-
-def test_no_finite_row_and_no_finite_feature_are_errors(rows: Rows, make_model: Make) -> None:
+def test_features_that_are_not_finite(rows: Rows, make_model: Make) -> None:
     X, Y = rows
-    with pytest.raises(ValueError, match="no row is left, 211 were skipped"):
-        make_model((np.full_like(X, np.nan), Y), on_invalid="skip").elbo()
     huge = X.copy()
     huge[42] = 1e200  # a finite number, whose square is not
     with pytest.raises(ValueError, match="features of finite rows are NaN"):

@@ -58,9 +58,6 @@ def left_of(model: StructuredSGPR) -> np.ndarray:
 ROWS = {
     "generator": lambda: make_model(lambda: iter([(X[:9], Y[:9]), (X[9:], Y[9:])])),
     "arrays": make_model,
-    "skipped": lambda: make_model(
-        (np.r_[X[:9], [[np.nan, 0]], X[9:]], np.r_[Y[:9], [[0, 0]], Y[9:]]), on_invalid="skip"
-    ),
 }
 
 

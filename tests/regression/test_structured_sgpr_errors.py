@@ -30,7 +30,6 @@ def test_arguments() -> None:
         ({"data": dataset(X, Y)}, r"pass pairs of batches X \[B, D\]"),
         ({"data": dataset(X, Y).batch(2).repeat()}, r"never ends; take away .repeat\(\)"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
-        ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip', found 'drop'"),
         (
             {"likelihood": gpflow.likelihoods.Gaussian(np.array([0.1, 0.4]))},
             "found one with 2 noise variances",

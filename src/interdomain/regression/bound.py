@@ -63,7 +63,8 @@ def data_sums(
 ) -> DataSums:
     """
     :param sums: "gram", "products" and "targets" of :class:`.sums.SufficientStatistics`.
-    :param weights: Of the columns of the mean function, ``[H, P]``; the mean is h times these.
+    :param weights: The weights of the columns of the mean function, ``[H, P]``; the mean is h times
+        these.
     """
     num_outputs = weights.shape[1]
     # Y - m is (y, h) times this.

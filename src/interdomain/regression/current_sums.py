@@ -14,7 +14,7 @@ from .rows import Rows
 from .sums import SufficientStatistics, differing_parameter, statistics_of
 
 MOST_NUMBERS = 2**27
-"""Of the features that a gradient keeps: 1 GiB in float64."""
+"""Numbers of the features that a gradient keeps: 1 GiB in float64."""
 
 
 class CurrentSums:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, BoolArray, check_real_type, choice, integer
+from .._arguments import Array, BoolArray, check_real_type, integer
 from .._progress import bar_of_rows
 
 _BATCH_ENTRIES = 2**22
@@ -37,14 +37,12 @@ class Rows:
         without arguments that returns a new iterator over batches (X, Y) at every call.
     :param batch_size: The number of rows to take at a time; by default so many that products of
         ``num_inducing`` features run at full speed.
-    :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param progress: Whether passes of more than a second show a progress bar.
     :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
     :raises ValueError: If the data are of another kind.
     :ivar columns: The numbers of columns of X and of Y.
-    :ivar sample: Some rows (X, Y), valid or not: of arrays from everywhere, else the first ones.
-    :ivar num_rows: The number of rows, valid or not; None if it is known only after a pass.
-    :ivar num_skipped: The number of rows that the last complete pass has left out; None before.
+    :ivar sample: Some rows (X, Y), as they are: of arrays from everywhere, else the first ones.
+    :ivar num_rows: The number of rows; None if it is known only after a pass.
     """
 
     def __init__(
@@ -53,17 +51,14 @@ class Rows:
         *,
         batch_size: int | None = None,
         num_inducing: int = 1,
-        on_invalid: str = "raise",
         progress: bool = True,
         missing: bool = False,
     ) -> None:
         if batch_size is None:
             batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
         self.batch_size = integer("batch_size", batch_size, at_least=1)
-        choice("on_invalid", on_invalid, ("raise", "skip"))
-        self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
+        self._progress, self._missing = progress, missing
         self.num_rows: int | None = None
-        self.num_skipped: int | None = None
         self._arrays: tuple[Any, Any] | None = None
         self._read: Callable[[], Iterable[Any]] | None = None
         if isinstance(data, (tuple, list)) and len(data) == 2:
@@ -81,85 +76,70 @@ class Rows:
         self.columns = int(self.sample[0].shape[1]), int(self.sample[1].shape[1])
 
     def batches(self, name: str = "pass") -> Iterator[tuple[Array, Array]]:
-        """The valid rows (X, Y), at most ``batch_size`` at a time, as they are stored.
+        """The rows (X, Y), at most ``batch_size`` at a time, as they are stored.
 
         :param name: What the progress bar calls the pass.
-        :raises ValueError: For rows that are not finite and are not to be skipped, if no row is
-            left, or if a pass has read another number of rows before.
+        :raises ValueError: For rows that are not finite, or if a pass has read another number of
+            rows before.
         """
-        count, skipped = 0, 0
+        count = 0
         with bar_of_rows(name, self.num_rows, progress=self._progress) as bar:
             for X, Y in self._stored():
-                valid = self.valid(X, Y)
-                if not np.all(valid):
-                    if not self._skips:
-                        raise ValueError(
-                            f"data: {not_finite(count + np.flatnonzero(~valid))}; mend them, or "
-                            f'pass on_invalid="skip" to leave such rows out; {MISSING}.'
-                        )
-                    skipped += int(np.count_nonzero(~valid))
-                    X, Y = X[valid], Y[valid]
-                count += len(valid)
-                if len(X):
-                    yield X, Y
-                bar.update(len(valid))
-        if count == skipped:
-            raise ValueError(
-                f"data: no row is left, {count} were skipped; pass rows with finite numbers."
-            )
+                finite = self.finite(X, Y)
+                if not np.all(finite):
+                    raise ValueError(
+                        f"data: {not_finite(count + np.flatnonzero(~finite))}; mend them, or leave "
+                        f"such rows out; {MISSING}."
+                    )
+                count += len(X)
+                yield X, Y
+                bar.update(len(X))
         if self.num_rows not in (None, count):
             raise ValueError(
                 f"data: an earlier pass read {self.num_rows} rows, and this one {count}; pass rows "
                 "that are the same whenever they are read (of a random or growing Dataset keep a "
                 "copy with .cache()), and build a new model for others."
             )
-        self.num_rows, self.num_skipped = count, skipped
+        self.num_rows = count
+
+    def count(self) -> int:
+        """The number of rows; where it is not known before the first pass, this is one."""
+        if self.num_rows is None:
+            for _ in self.batches():
+                pass
+        return self.num_rows or 0
 
     def in_memory(self) -> tuple[Array, Array] | None:
-        """All valid rows, if they are arrays; None for data that are read a batch at a time."""
+        """A copy of all rows, if they are arrays; None for data that are read a batch at a time."""
         if self._arrays is None:
             return None
         parts = list(self.batches())
         return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
 
-    def num_valid(self) -> int:
-        """The number of rows without those that are skipped; before the first pass, this is one."""
-        if self.num_skipped is None:
-            for _ in self.batches():
-                pass
-        return (self.num_rows or 0) - (self.num_skipped or 0)
-
     def draw(self, size: int, seed: int) -> tuple[Array, Array]:
-        """``size`` valid rows, drawn without replacement, in their order; all, if there are fewer.
+        """``size`` rows, drawn without replacement, in their order; all, if there are fewer.
 
         Every row is read once and given a random number, and the smallest of these are kept.
-
-        :raises ValueError: If no row is finite.
         """
         rng = np.random.default_rng(seed)
-        kept: tuple[Array, ...] | None = None
+        kept: tuple[Array, ...] = (np.zeros(0), *(part[:0] for part in self.sample))
         bound = np.inf
-        for X, Y in self._stored():
+        for X, Y in self.batches():
             numbers = rng.random(len(X))
-            candidates = self.valid(X, Y) & (numbers < bound)
-            if not np.any(candidates):
-                continue
-            drawn: tuple[Array, ...] = tuple(part[candidates] for part in (numbers, X, Y))
-            if kept is not None:
-                drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
-            smallest = np.sort(np.argsort(drawn[0])[:size])
-            kept = tuple(part[smallest] for part in drawn)
+            candidates = numbers < bound
+            drawn = (part[candidates] for part in (numbers, X, Y))
+            kept = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
+            smallest = np.sort(np.argsort(kept[0])[:size])
+            kept = tuple(part[smallest] for part in kept)
             if len(smallest) == size:
                 bound = float(np.max(kept[0]))
-        if kept is None:
-            raise ValueError("data: no row is finite; pass rows with finite numbers.")
         return kept[1], kept[2]
 
-    def valid(self, X: Array, Y: Array) -> BoolArray:
+    def finite(self, X: Array, Y: Array) -> BoolArray:
         """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
         of_y = ~np.isinf(Y) if self._missing else np.isfinite(Y)
-        valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
-        return valid
+        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        return finite
 
     def _stored(self) -> Iterator[tuple[Array, Array]]:
         """All batches, valid or not, cut to ``batch_size``."""

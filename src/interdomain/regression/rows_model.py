@@ -91,9 +91,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             check_inputs(self, self.num_columns)
             if source is not data:  # rows of another model were looked at there
                 X, Y = source.sample
-                valid = source.valid(X, Y)
-                if np.any(valid):
-                    warn_of_scales(self, X[valid], Y[valid])
+                if np.any(finite := source.finite(X, Y)):
+                    warn_of_scales(self, X[finite], Y[finite])
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""
@@ -112,7 +111,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows, valid or not; None if only a pass can tell it."""
+        """The number of rows; None if only a pass can tell it."""
         return None if self._source is None else self._source.num_rows
 
     @property
@@ -166,6 +165,23 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         :raises ValueError: If the model holds statistics without their rows.
         """
         return total_over(self._rows_at_hand.batches(), function)
+
+    def _model_of(self, kind: Callable[..., Any], rows: tuple[Array, Array], **changes: Any) -> Any:
+        """A model of some rows, which are not copied, that shares all parameters with this one.
+
+        :param changes: Other arguments than those of this model.
+        """
+        shared = {
+            "kernel": self.kernel,
+            "likelihood": self.likelihood,
+            "inducing_variable": self.inducing_variable,
+            "mean_function": self.mean_function,
+        }
+        changes = {name: part for name, part in changes.items() if part is not None}
+        model = kind(self._rows_of(rows, batch_size=None, progress=False), **(shared | changes))
+        if not changes.keys() & shared.keys():
+            model._built_features = self._features
+        return model
 
     @abc.abstractmethod
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -240,7 +256,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     @property
     @abc.abstractmethod
     def num_data(self) -> int:
-        """The number N of rows, without those that were skipped."""
+        """The number N of rows."""
 
 
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:

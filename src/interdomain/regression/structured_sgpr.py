@@ -90,9 +90,6 @@ class StructuredSGPR(RowsModel):
         closed form for these, and :class:`DualSVGP` takes them.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
-    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an error, or
-        "skip" them (``statistics.num_skipped`` counts them). Rows outside of the interval of
-        Fourier features raise an error in either case.
     :param progress: Show a progress bar in passes that take more than a second.
     :warns UserWarning: For columns of X or Y far from standardised, as :func:`interdomain.fit`, in
         some of the rows.
@@ -143,7 +140,7 @@ class StructuredSGPR(RowsModel):
 
     @property
     def num_data(self) -> int:
-        """The number N of rows, without those that were skipped."""
+        """The number N of rows."""
         return self.statistics.num_rows
 
     def _traced_state(self) -> Any:
@@ -189,8 +186,7 @@ class StructuredSGPR(RowsModel):
         :param kernel: A kernel for the subset, if not that of this model: one that shares
             parameters with it, such as one of finite rank. Parameters that it does not share are
             trained for the subset alone.
-        :raises ValueError: If the model holds statistics without their rows, or some that were
-            drawn are outside the interval of Fourier features.
+        :raises ValueError: If the model holds statistics without their rows.
         """
         rows = self.draw(size, seed=seed)
         return self.model_of(rows, inducing_variable=inducing_variable, kernel=kernel)
@@ -203,16 +199,9 @@ class StructuredSGPR(RowsModel):
         kernel: Kernel | None = None,
     ) -> StructuredSGPR:
         """As :meth:`subset_model`, for rows (X, Y) that were drawn already; they are not copied."""
-        model = StructuredSGPR(
-            self._rows_of(rows, batch_size=None, progress=False),
-            self.kernel if kernel is None else kernel,
-            self.inducing_variable if inducing_variable is None else inducing_variable,
-            mean_function=self.mean_function,
-            likelihood=self.likelihood,
+        model: StructuredSGPR = self._model_of(
+            StructuredSGPR, rows, inducing_variable=inducing_variable, kernel=kernel
         )
-        if inducing_variable is None and kernel is None:
-            model._built_features = self._features
-        model._features.check(rows[0], "rows of X, drawn at random,")
         return model
 
     def residuals(self) -> Residuals:

@@ -19,7 +19,7 @@ from .features import Features
 from .rows import Rows
 
 VERSION = 2
-"""Of files of statistics."""
+"""The version of files of statistics."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class SufficientStatistics:
     so that a model with other features raises an error.
 
     :ivar num_rows: The number N of rows.
-    :ivar num_skipped: The number of rows left out because they had NaN or infinite numbers.
     :ivar sums: The sums by name, in float64. With features ``phi = Kuf[:, n]`` and targets ``t_n =
         (y_n, h_n)``, where h are the columns of the mean function (a one; for a linear mean x and a
         one): "gram" of ``phi phi^T``, "products" of ``phi t^T``, "targets" of ``t t^T``, and
@@ -47,7 +46,6 @@ class SufficientStatistics:
     """
 
     num_rows: int
-    num_skipped: int
     sums: Mapping[str, Array]
     description: Mapping[str, Any]
     parameters: Mapping[str, Array]
@@ -91,7 +89,6 @@ class SufficientStatistics:
         return replace(
             self,
             num_rows=self.num_rows + sign * other.num_rows,
-            num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
             sums={name: array + sign * other.sums[name] for name, array in self.sums.items()},
         )
 
@@ -113,7 +110,6 @@ class SufficientStatistics:
         header = {
             "version": VERSION,
             "num_rows": self.num_rows,
-            "num_skipped": self.num_skipped,
             "sums": list(self.sums),
             "description": dict(self.description),
             "parameters": list(self.parameters),
@@ -147,7 +143,6 @@ class SufficientStatistics:
                 )
             return cls(
                 num_rows=header["num_rows"],
-                num_skipped=header["num_skipped"],
                 sums={key: arrays[key] for key in header["sums"]},
                 description=header["description"],
                 parameters={
@@ -213,10 +208,7 @@ def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
                 "check the kernel's parameters and the scale of X."
             )
         parameters = features.values()
-    skipped = rows.num_skipped or 0
-    return SufficientStatistics(
-        rows.num_valid(), skipped, total, features.description(), parameters
-    )
+    return SufficientStatistics(rows.count(), total, features.description(), parameters)
 
 
 def differing_parameter(some: Mapping[str, Array], others: Mapping[str, Array]) -> str | None:

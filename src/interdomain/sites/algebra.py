@@ -59,8 +59,8 @@ class Prior(NamedTuple):
     """What of the prior the sums are compared with.
 
     :ivar root: R.
-    :ivar weights: Of the columns of the mean function, ``[H, L]``.
-    :ivar factors: Of the terms of the prior variance, ``[T]``.
+    :ivar weights: The weights of the columns of the mean function, ``[H, L]``.
+    :ivar factors: The factors of the terms of the prior variance, ``[T]``.
     :ivar incomplete: Which features are compared with it, ``[M]``.
     """
 
@@ -85,18 +85,18 @@ def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = Fal
 def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -> tf.Tensor:
     """log Z, of all latent GPs together, up to a constant.
 
-    :param gram_gradient: As of :func:`latent`.
+    :param gram_gradient: As for :func:`latent`.
     """
     total = tf.zeros([], tf.float64)
     size = len(prior.incomplete)
-    one = tf.ones([], tf.float64)
+    unit = tf.ones([], tf.float64)
     for number in range(prior.weights.shape[1]):
         collapsed = latent(prior, sites, number, gram_gradient=gram_gradient)
         log_determinant, fit = precision_terms(
             collapsed.scale,
             collapsed.gram,
             collapsed.columns,
-            one,
+            unit,
             gram_gradient=collapsed.gram_gradient,
         )
         prior_variance = tf.reduce_sum(prior.factors * sites.variances[:, number])
@@ -110,9 +110,9 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
 
 def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean ``[M, L]`` and roots ``[L, M, M]``, lower triangular, of q(v), in float64."""
-    one = tf.ones([], tf.float64)
+    unit = tf.ones([], tf.float64)
     latents = [latent(prior, sites, number) for number in range(prior.weights.shape[1])]
-    means, roots = zip(*(optimal_q(collapsed, one) for collapsed in latents), strict=True)
+    means, roots = zip(*(optimal_q(collapsed, unit) for collapsed in latents), strict=True)
     return tf.concat(means, axis=1), tf.stack(roots)
 
 
@@ -135,8 +135,8 @@ def expectations(
     """The expected log-likelihood of each row, ``[n]``: what
     ``likelihood.variational_expectations`` returns, but for draws and a logistic link.
 
-    :param mean: Of f, ``[n, L]``.
-    :param variance: Of f, ``[n, L]``.
+    :param mean: The mean of f, ``[n, L]``.
+    :param variance: The variance of f, ``[n, L]``.
     """
     if isinstance(likelihood, MonteCarloLikelihood):
         return _by_draws(likelihood, X, mean, variance, Y)

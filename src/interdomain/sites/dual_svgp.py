@@ -80,7 +80,9 @@ class DualSVGP(RowsModel):
     subset first, and then freezes them). Waves of a box and additive features depend on no
     parameter. Points depend on the kernel's parameters, which have to be frozen.
 
-    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
+    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y stands for a
+        value that is missing if the likelihood is one of your own that leaves such values out and
+        says so by an attribute ``allow_nan = True``.
     :param kernel: A kernel of one output, shared by the latent GPs.
     :param likelihood: Any of GPflow's. If its expectations have no closed form, GPflow uses
         quadrature; likelihoods that draw at random (Softmax) have the same draws in every pass. Its
@@ -94,9 +96,6 @@ class DualSVGP(RowsModel):
         number of a row's likelihood. Another one is taken where the likelihood may be meant for it:
         GPflow's say how many columns of Y they take, those of users need not.
     :param batch_size: As for :class:`StructuredSGPR`.
-    :param on_invalid: As for :class:`StructuredSGPR`. NaN in Y stands for a value that is missing,
-        and the row stays, if the likelihood is one of your own that leaves such values out and says
-        so by an attribute ``allow_nan = True``.
     :param progress: Show a progress bar in passes that take more than a second.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
         that the likelihood does not know, rows that are not finite, fewer or more than in the first
@@ -140,8 +139,8 @@ class DualSVGP(RowsModel):
 
     @property
     def num_data(self) -> int:
-        """The number N of rows, without those that are skipped."""
-        return self._rows_at_hand.num_valid()
+        """The number N of rows."""
+        return self._rows_at_hand.count()
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and the variables
@@ -256,15 +255,7 @@ class DualSVGP(RowsModel):
         :param rows: (X, Y), finite; they are not copied.
         :param kind: A subclass; None for this class.
         """
-        model = (kind or DualSVGP)(
-            self._rows_of(rows, batch_size=None, progress=False),
-            self.kernel,
-            self.likelihood,
-            self.inducing_variable,
-            mean_function=self.mean_function,
-            num_latent_gps=self.num_latent_gps,
-        )
-        model._built_features = self._features
+        model = self._model_of(kind or DualSVGP, rows, num_latent_gps=self.num_latent_gps)
         model._site_contributions = self._contributions()
         return model
 
