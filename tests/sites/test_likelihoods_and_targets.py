@@ -231,7 +231,7 @@ def integral(Y: Any) -> bool:
     return bool(np.all(Y == np.round(Y)))
 
 
-def given(case: Case) -> dict[str, tuple[Any, Any | None]]:
+def kinds_of(case: Case) -> dict[str, tuple[Any, Any | None]]:
     """Data by kind, and the targets that they mean; None if they mean nothing."""
     Y = case.Y
     kinds: dict[str, tuple[Any, Any | None]] = {
@@ -289,7 +289,7 @@ def test_the_table_has_all_likelihoods_of_gpflow() -> None:
 def test_right_or_refused(name: str) -> None:
     case = CASES[name]
     bounds = {model: make(case) for model, make in MODELS.items()}
-    for kind, (data, Y) in given(case).items():
+    for kind, (data, Y) in kinds_of(case).items():
         for model, bound in bounds.items():
             right = meaning(name, model, kind, Y)
             if not isinstance(right, str):
@@ -311,7 +311,7 @@ def check(bound: Callable[[], float], case: Case, right: Any | None, what: str) 
 def test_right_or_refused_in_passes(name: str) -> None:
     """DualSVGP, traced once for each likelihood."""
     case, model = CASES[name], None
-    for kind, (data, Y) in given(case).items():
+    for kind, (data, Y) in kinds_of(case).items():
 
         def bound(data: Any = data) -> float:
             nonlocal model

@@ -68,9 +68,14 @@ class Rows:
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
             self.sample = np.asarray(X[few]), np.asarray(Y[few])
-        elif isinstance(data, tf.data.Dataset) or callable(data):
-            self._read = data if callable(data) else _reader_of_dataset(data)
+        elif isinstance(data, tf.data.Dataset):
+            check_dataset(data)
+            if data.cardinality() == tf.data.INFINITE_CARDINALITY:
+                raise ValueError("data: this Dataset never ends; take away .repeat().")
+            self._read = data.as_numpy_iterator
             self.sample = _first_batch(self._read)
+        elif callable(data):
+            self._read, self.sample = data, _first_batch(data)
         else:
             raise ValueError(f"data: found a {type(data).__name__}; pass {_KINDS}.")
         self.columns = int(self.sample[0].shape[1]), int(self.sample[1].shape[1])
@@ -202,25 +207,16 @@ def _checked_arrays(X: Any, Y: Any) -> tuple[Any, Any]:
 def check_dataset(dataset: tf.data.Dataset) -> None:
     """:raises ValueError: If its elements are not pairs of matrices of numbers."""
     specs = dataset.element_spec
-    pair = isinstance(specs, tuple) and len(specs) == 2
-    pair = pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)
-    if not pair or any(spec.shape.rank not in (None, 2) for spec in specs):
+    matrices = [
+        isinstance(s, tf.TensorSpec) and s.shape.rank in (None, 2) for s in tf.nest.flatten(specs)
+    ]
+    if not isinstance(specs, tuple) or matrices != [True, True]:
         raise ValueError(
             f"data: the Dataset's elements are {specs}; pass pairs of batches X [B, D] and Y "
             "[B, P], such as tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
         )
     for name, spec in zip("XY", specs, strict=True):
         check_real_type(f"data: {name} of the Dataset", spec)
-
-
-def _reader_of_dataset(dataset: tf.data.Dataset) -> Callable[[], Iterable[Any]]:
-    check_dataset(dataset)
-    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            "data: every row is read once, and this Dataset never ends; take away .repeat()."
-        )
-    read: Callable[[], Iterable[Any]] = dataset.as_numpy_iterator
-    return read
 
 
 def _first_batch(read: Callable[[], Iterable[Any]]) -> tuple[Array, Array]:
