@@ -69,9 +69,9 @@ def predict_in_batches(
         all inducing variables (or the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
-    :raises ValueError: For rows with NaN or infinite numbers, those of a batch are listed; for X with another
-        number of columns than the model's, for rows that cannot be inputs of the kernel, and for
-        arguments that are wrong or do not go together.
+    :raises ValueError: For rows with NaN or infinite numbers, of which those of a batch are listed;
+        for X with another number of columns than the model's, for rows that cannot be inputs of the
+        kernel, and for arguments that are wrong or do not go together.
     """
     choice("method", method, _METHODS)
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
