@@ -106,7 +106,8 @@ def test_parameters_of_the_features(name: str) -> None:
     assert json.loads(json.dumps(features.description())) == description
     again = Features(*CASES[name][0](), mean, 2, 1)
     assert again.description() == description and again.checksum() == features.checksum()
-    assert {"kernel", "inducing_variable"} <= set(" ".join(description).replace(".", " ").split())
+    for part in ("kernel", "inducing_variable"):
+        assert any(name.startswith(part) for name in description)
 
 
 class Stretched(idm.kernels.SphericalMatern32):
