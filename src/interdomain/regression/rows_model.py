@@ -40,7 +40,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     :param why: Why the kernel may have one output only.
     :param num_latents: From the number of columns of Y to that of latent GPs.
-    :param rows: See :class:`interdomain.regression.Rows`.
+    :param rows: The arguments of ``Rows`` for data that are no statistics.
     :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
     """
 
