@@ -88,9 +88,7 @@ def svgp(kernel: Kernel, features: Any) -> gpflow.models.SVGP:
 
 def test_rows_outside_of_a_factor() -> None:
     beyond = np.concatenate([X, [[5.0, 5.0, 1.4]]]), np.concatenate([Y, [[0.0]]])
-    message = (
-        r"1 of 61 rows of .*X is outside of the interval .* of BoxFourier.*: column 2 goes"
-    )
+    message = r"1 of 61 rows of .*X is outside of the interval .* of BoxFourier.*: column 2 goes"
     model = StructuredSGPR(beyond, *of_finite_rank(), progress=False)
     with pytest.raises(ValueError, match=message):
         model.elbo()
