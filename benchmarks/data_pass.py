@@ -109,7 +109,7 @@ class Pass:
         import tensorflow as tf
 
         import interdomain as idm
-        from interdomain.core.covariances import Kuf_in_domain
+        from interdomain.core.pairs import Kuf_in_domain
 
         if family == "box":
             base = gpflow.kernels.Matern32(lengthscales=0.1)

@@ -22,7 +22,7 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from benchmarks._lib.data import Array
-from interdomain.core.blocks import block_batches
+from interdomain.core.pairs import block_batches
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from interdomain.posteriors.orthogonal_terms import OrthogonalPair, factorise, orthogonal_features
 from interdomain.posteriors.parts import batch_root

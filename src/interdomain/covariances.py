@@ -7,6 +7,6 @@ keeps the structure of Kuu.
 from gpflow.covariances import Kuf, Kuu
 
 from .core.covariances import Kvu
-from .core.finite_rank import Kuu_operator
+from .core.pairs import Kuu_operator
 
 __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]

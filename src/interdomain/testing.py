@@ -15,8 +15,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ._arguments import Array, filled_matrix
-from .core.covariances import Kuf_in_domain, feature_sums
-from .core.finite_rank import Kuu_operator, explained, explained_terms
+from .core.pairs import Kuf_in_domain, Kuu_operator, as_family, feature_sums
 from .linalg import stack
 
 __all__ = ["check_family"]
@@ -88,10 +87,11 @@ def check_family(
     assert left[0] > -1e-8 * np.trace(inside), (
         f"the features explain more of the kernel than there is: {left[0]} is left"
     )
+    family, base = as_family(inducing_variable, kernel)
     with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
         for X2, expected in ((None, inside), (X[:3], inside[:, :3])):
-            close("explained", explained(inducing_variable, kernel, X, X2), expected, 1e-5)
-    terms = explained_terms(inducing_variable, kernel)
+            close("explained", family.explained(base, X, X2), expected, 1e-5)
+    terms = family.explained_terms(base)
     if terms is not None:
         diagonal = tf.add_n([factor() * row(tf.constant(X)) for row, factor in terms])
         close("explained_terms", diagonal, np.diag(inside), 1e-5)

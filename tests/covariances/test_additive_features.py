@@ -11,7 +11,7 @@ import tensorflow as tf
 from gpflow.covariances import Kuf
 from gpflow.kernels import Matern52
 
-from interdomain.core.covariances import Kuf_in_domain
+from interdomain.core.pairs import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
 from interdomain.kernels import FiniteRank
 from interdomain.models import AdditiveSVGP, StructuredSGPR

@@ -13,8 +13,8 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 
-from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.domains import boxes, outside_of_any
+from interdomain.core.pairs import Kuf_in_domain
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from tests.conformance.helpers import assert_close
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from interdomain.core.blocks import block_batches
+from interdomain.core.pairs import block_batches
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
 

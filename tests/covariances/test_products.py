@@ -14,8 +14,8 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SquaredExponential
 
 from interdomain.choosing.dictionaries import dictionary
-from interdomain.core.covariances import Kuf_in_domain
 from interdomain.core.family import is_subset
+from interdomain.core.pairs import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     BoxFourierFeatures,

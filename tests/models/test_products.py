@@ -10,7 +10,6 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel, Matern32, Product
 
-from interdomain.core.finite_rank import complaints
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     ProductInducingVariables,
@@ -22,6 +21,7 @@ from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized, Spherical
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
 from interdomain.regression.scales import warn_of_data
 from interdomain.tables import Additive, AdditiveFeatures
+from interdomain.training.trained import complaints
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
@@ -102,12 +102,12 @@ def test_rows_outside_of_a_factor() -> None:
 def test_what_is_said_after_training() -> None:
     """What the factors say."""
     kernel, features = chosen()
-    assert complaints(features, kernel, False) == complaints(features, kernel, True) == []
+    prior = FiniteRank(kernel, features)
+    assert complaints(features, kernel) == complaints(features, prior) == []
     kernel.kernels[1].base_kernel.lengthscales.assign(0.05)
-    (message,) = complaints(features, kernel, True)
+    (message,) = complaints(features, prior)
     assert "is now in frequencies that it lacks" in message
-    assert complaints(features, kernel, False) == []
-    assert complaints(features, FiniteRank(kernel, features), False) == [message]
+    assert complaints(features, kernel) == []
 
 
 # Effects of columns beside other summands: a globe, harmonics, and points for what is left.

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.core.covariances import feature_sums
 from interdomain.core.feature_sums import gram_of
+from interdomain.core.pairs import feature_sums
 from interdomain.regression.features import Features
 
 POINTS = np.random.default_rng(0).normal(size=(4, 2))

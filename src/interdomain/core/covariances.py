@@ -10,13 +10,14 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, MultioutputKernel, Sum
 from gpflow.utilities import Dispatcher
 
 from .._tracing import unconverted
-from .family import InterDomainInducingVariables, answers, raise_no_covariance, with_jitter
-from .feature_sums import FeatureSums, sums_of_features
-from .finite_rank import FiniteRank, base_kernel
+from .decomposed import DecomposedKernel
+from .family import InterDomainInducingVariables, with_jitter
+from .finite_rank import FiniteRank
+from .pairs import base_kernel
 
 Kvu = Dispatcher("Kvu")
 Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]``.
@@ -50,7 +51,7 @@ def Kuf_of_family(
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
         return Kuf(inducing_variable, base, Xnew)
-    if not answers(inducing_variable, kernel):
+    if not isinstance(kernel, inducing_variable.kernels):
         raise_no_covariance(inducing_variable, kernel)
     return inducing_variable.Kuf(kernel, Xnew)
 
@@ -71,7 +72,7 @@ def Kuu_of_family(
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
         return Kuu(inducing_variable, base, jitter=jitter)
-    if not answers(inducing_variable, kernel):
+    if not isinstance(kernel, inducing_variable.kernels):
         raise_no_covariance(inducing_variable, kernel)
     return inducing_variable.dense_Kuu(kernel, jitter)
 
@@ -96,36 +97,6 @@ def Kuf_finite_rank_points(
     if inducing_variable is kernel.inducing_variable:
         return Kuf(inducing_variable, kernel.kernel, Xnew)
     return kernel(inducing_variable.Z, Xnew)
-
-
-def Kuf_in_domain(inducing_variable: InducingVariables, kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """Kuf at rows that are known to be in the domain, ``[M, N]``, with the values that ``Kuf`` has
-    there, and without what only rows outside need."""
-    if isinstance(inducing_variable, InterDomainInducingVariables):
-        kernel = base_kernel(inducing_variable, kernel)
-        if answers(inducing_variable, kernel):
-            return inducing_variable.Kuf_in_domain(kernel, X)
-    return Kuf(inducing_variable, kernel, X)
-
-
-def feature_sums(
-    inducing_variable: InducingVariables,
-    kernel: Kernel,
-    X: TensorType,
-    weights: TensorType | None,
-    targets: TensorType,
-) -> FeatureSums:
-    """The sums over rows of products of their features, in the family's own way if it has one.
-
-    :param X: ``[n, D]``, in the domain of the features phi = Kuf.
-    :param weights: ``[n, L]``, not negative, or None for ones.
-    :param targets: ``[n, T]``.
-    """
-    if isinstance(inducing_variable, InterDomainInducingVariables):
-        kernel = base_kernel(inducing_variable, kernel)
-        if answers(inducing_variable, kernel):
-            return inducing_variable.sums(kernel, X, weights, targets)
-    return sums_of_features(Kuf(inducing_variable, kernel, X), weights, targets)
 
 
 @Kvu.register(InducingVariables, InducingVariables, Kernel)
@@ -169,3 +140,26 @@ def Kvu_finite_rank(
     """The base kernel's."""
     base_kernel(iv_v, kernel)
     return Kvu(iv_v, iv_u, base_kernel(iv_u, kernel))
+
+
+def raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> NoReturn:
+    """:raises ValueError: Always, with what to use instead."""
+    name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
+    if isinstance(kernel, MultioutputKernel):
+        remedy = (
+            "it has several outputs: pass both to a model, which takes them as they are; where Kuu "
+            "and Kuf are needed, wrap it in interdomain.inducing_variables."
+            f"SharedIndependentInducingVariables({name}(...)) or "
+            "SeparateIndependentInducingVariables([...])"
+        )
+    elif isinstance(kernel, (Sum, DecomposedKernel)):
+        remedy = (
+            f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
+            "an inducing variable for each of its parts"
+        )
+    else:
+        remedy = "use a kernel of the family that the inducing variable belongs to"
+    raise ValueError(
+        f"kernel: there is no covariance between {name} and {kernel_name}; {remedy}, see "
+        f"help(interdomain.inducing_variables.{name})."
+    )

@@ -1,4 +1,4 @@
-"""Kernels that are sums of independent parts."""
+"""Sums of independent parts: the kernels, and inducing variables with a block for each part."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
 
 from .._tracing import unconverted
+from .family import Block, InterDomainInducingVariables
 
 
 class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -47,3 +49,53 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         :raises ValueError: If the parts do not sum to the kernel any more.
         """
+
+
+class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
+    """Independent blocks of inducing variables, one for each summand of a kernel.
+
+    The kernel is a ``gpflow.kernels.Sum`` or a :class:`interdomain.kernels.DecomposedKernel`.
+    """
+
+    @property
+    @abc.abstractmethod
+    def inducing_variables(self) -> Sequence[InducingVariables | None]:
+        """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
+
+
+def summands(kernel: Kernel) -> Sequence[Kernel]:
+    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
+    none of any other."""
+    is_sum = isinstance(kernel, (Sum, DecomposedKernel))
+    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
+    return kernel.summands() if hasattr(kernel, "summands") else parts
+
+
+def pair_blocks(inducing_variable: DecomposedInducingVariables, kernel: Kernel) -> list[Block]:
+    """Each block with its summand; summands without inducing variables are left out.
+
+    :raises ValueError: If there is not one block per summand.
+    """
+    blocks, kernels = inducing_variable.inducing_variables, summands(kernel)
+    if len(blocks) != len(kernels):
+        raise ValueError(
+            f"inducing_variables has {len(blocks)} blocks, but the kernel is a sum of "
+            f"{len(kernels)} (gpflow flattens sums of sums); pass one block per summand."
+        )
+    pairs = zip(blocks, kernels, strict=True)
+    return [(block, summand) for block, summand in pairs if block is not None]
+
+
+def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+    """All blocks, those of sums inside sums included; what is not a sum is one block.
+
+    :raises ValueError: If a sum does not have one block per summand.
+    """
+    is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
+    if not is_sum or not summands(kernel):
+        return [(inducing_variable, kernel)]
+    return [
+        flat
+        for block, summand in pair_blocks(inducing_variable, kernel)
+        for flat in flat_blocks(block, summand)
+    ]

@@ -13,18 +13,17 @@ from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray
 from .columns import select_columns
-from .family import Block, answers
-from .finite_rank import FiniteRank
+from .family import InterDomainInducingVariables
+from .pairs import as_family, prior_features
 
 
-def boxed_parts(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+def boxed_parts(
+    inducing_variable: InducingVariables, kernel: Kernel
+) -> list[tuple[InterDomainInducingVariables, Kernel]]:
     """The pairs that may have a domain each: of a kernel of finite rank, those of the features that
     the prior is made of, whatever the inducing variable is."""
-    if isinstance(kernel, FiniteRank):
-        return boxed_parts(kernel.inducing_variable, kernel.kernel)
-    if answers(inducing_variable, kernel):
-        return inducing_variable.parts(kernel)
-    return [(inducing_variable, kernel)]
+    features, base = prior_features(inducing_variable, kernel)
+    return [as_family(*part) for part in features.parts(base)]
 
 
 class Box(NamedTuple):
@@ -62,22 +61,22 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
     :raises ValueError: If a sum does not have one block per summand, or a product one for each
         factor, or a domain does not have as many columns as its kernel.
     """
-    found: list[Box] = []
+    boxes = []
     for block, part in boxed_parts(inducing_variable, kernel):
-        own = block.domain(part) if answers(block, part) else None
-        if own is None:
+        domain = block.domain(part)
+        if domain is None:
             continue
         with tf.init_scope():  # numbers, also while a graph is made
             columns = select_columns(part, np.arange(num_columns)[None]).numpy()[0]
-        lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in own[:2])
+        lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in domain[:2])
         if not len(lower) == len(upper) == len(columns):
             raise ValueError(
                 f"X must have as many columns as {type(block).__name__} is made for, "
                 f"{len(lower)}, found {len(columns)} that {type(part).__name__} sees; select them "
                 "with the kernel's active_dims, or pass a sum of kernels."
             )
-        found.append(Box(type(block), columns, lower, upper, own.repeats, own.remedy))
-    return found
+        boxes.append(Box(type(block), columns, lower, upper, domain.repeats, domain.remedy))
+    return boxes
 
 
 def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:

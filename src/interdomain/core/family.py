@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-import gpflow
 import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.config import default_jitter
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Sum
+from gpflow.kernels import Kernel
 
 from .._arguments import Array
-from ..linalg import Full, StructuredOperator
-from .columns import num_columns
-from .decomposed import DecomposedKernel
+from ..linalg import StructuredOperator
+from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
 from .feature_sums import FeatureSums, sums_of_features
 
@@ -58,7 +56,7 @@ class BlockBatch(abc.ABC):
         """Kuu of each block, as an operator ``[T, m, m]``."""
 
 
-class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
+class InterDomainInducingVariables(InducingVariables, abc.ABC):
     """Inducing variables that are not values of f at points: the class that a family derives.
 
     A family says which kernels it has covariances with (:attr:`kernels`), and what these are, by
@@ -101,26 +99,17 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         size = self.num_inducing
         return (size if isinstance(size, int) else None, None, 1)
 
+    @abc.abstractmethod
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The covariances of u and f, ``[M, batch..., N]`` for X ``[batch..., N, D]``.
+        """The covariances of u and f, ``[M, batch..., N]`` for X ``[batch..., N, D]``."""
 
-        :raises ValueError: If there are none with this kernel.
-        """
-        raise_no_covariance(self, kernel)
-
+    @abc.abstractmethod
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The covariance of u, as an operator ``[M, M]`` that keeps its structure.
 
-        By default the dense matrix that is registered with GPflow's ``Kuu``.
-
-        :param jitter: Is added where a matrix of M rows (or of those of a block) is factorised.
-        :raises ValueError: If there is none with this kernel.
+        :param jitter: What is added where a matrix of M rows (or of those of a block) is
+            factorised.
         """
-        if Kuu.dispatch(type(self), type(kernel)) is Kuu.dispatch(
-            InterDomainInducingVariables, Kernel
-        ):
-            raise_no_covariance(self, kernel)
-        return Full(Kuu(self, kernel, jitter=jitter))
 
     def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
         """Kuu for consumers that need a matrix; ``jitter`` is added as GPflow asks."""
@@ -129,7 +118,7 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
     def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
         """Kuf at rows that are in the :meth:`domain`, ``[M, N]``, without what only rows outside
         need: it does not depend on parameters that matter only there."""
-        return Kuf(self, kernel, X)
+        return self.Kuf(kernel, X)
 
     def sums(
         self, kernel: Any, X: TensorType, weights: TensorType | None, targets: TensorType
@@ -142,11 +131,30 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         """
         return sums_of_features(self.Kuf_in_domain(kernel, X), weights, targets)
 
-    def explained(self, kernel: Any, X: TensorType, X2: TensorType | None) -> tf.Tensor | None:
+    def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:
+        """``A = R^{-1} Kuf`` at each of the inputs ``[batch..., N, D]``, ``[M, batch..., N]``. R is
+        the root of Kuu, which is factorised once, if it has to be."""
+        root = self.Kuu(kernel, jitter=default_jitter()).root()
+        whitened = []
+        for X in inputs:
+            features = self.Kuf(kernel, with_columns(X, self.num_columns(kernel)))
+            if features.shape.rank == 2:
+                whitened.append(root.solve(features))
+                continue
+            columns = tf.reshape(features, [tf.shape(features)[0], -1])
+            whitened.append(tf.reshape(root.solve(columns), tf.shape(features)))
+        return whitened
+
+    def explained(self, kernel: Any, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """``Kfu Kuu^{-1} Kuf``, what the features explain of a kernel, in the shape of
-        ``kernel.K(X, X2)``; X and X2 have all their columns. None, the default, where it takes the
-        features and a root of Kuu."""
-        return None
+        ``kernel.K(X, X2)``; by default from the :meth:`whitened_features`.
+
+        :param X: Rows with all their columns, and so is X2.
+        """
+        if X2 is None:
+            (A,) = self.whitened_features(kernel, X)
+            return tf.einsum("m...i,m...j->...ij", A, A)
+        return tf.tensordot(*self.whitened_features(kernel, X, X2), [[0], [0]])
 
     def explained_terms(self, kernel: Any) -> list[DiagonalTerm] | None:
         """The diagonal of :meth:`explained` as terms: a function of rows ``[..., N, D]``, and one
@@ -195,64 +203,6 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         return []
 
 
-class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
-    """Independent blocks of inducing variables, one for each summand of a kernel.
-
-    The kernel is a ``gpflow.kernels.Sum`` or a :class:`interdomain.kernels.DecomposedKernel`.
-    """
-
-    @property
-    @abc.abstractmethod
-    def inducing_variables(self) -> Sequence[InducingVariables | None]:
-        """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
-
-
-def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
-    none of any other."""
-    is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
-    return kernel.summands() if hasattr(kernel, "summands") else parts
-
-
-def pair_blocks(inducing_variable: DecomposedInducingVariables, kernel: Kernel) -> list[Block]:
-    """Each block with its summand; summands without inducing variables are left out.
-
-    :raises ValueError: If there is not one block per summand.
-    """
-    blocks, kernels = inducing_variable.inducing_variables, summands(kernel)
-    if len(blocks) != len(kernels):
-        raise ValueError(
-            f"inducing_variables has {len(blocks)} blocks, but the kernel is a sum of "
-            f"{len(kernels)} (gpflow flattens sums of sums); pass one block per summand."
-        )
-    pairs = zip(blocks, kernels, strict=True)
-    return [(block, summand) for block, summand in pairs if block is not None]
-
-
-def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
-    """All blocks, those of sums inside sums included; what is not a sum is one block.
-
-    :raises ValueError: If a sum does not have one block per summand.
-    """
-    is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
-    if not is_sum or not summands(kernel):
-        return [(inducing_variable, kernel)]
-    return [
-        flat
-        for block, summand in pair_blocks(inducing_variable, kernel)
-        for flat in flat_blocks(block, summand)
-    ]
-
-
-def answers(
-    inducing_variable: InducingVariables, kernel: Kernel
-) -> TypeGuard[InterDomainInducingVariables]:
-    """Whether a family's methods know a pair; GPflow's dispatchers may know others."""
-    is_family = isinstance(inducing_variable, InterDomainInducingVariables)
-    return is_family and isinstance(kernel, inducing_variable.kernels)
-
-
 def is_subset(some: InducingVariables, features: InducingVariables) -> bool:
     """Whether all features of one inducing variable are features of another, where a family knows
     how to compare them."""
@@ -267,26 +217,3 @@ def with_jitter(matrix: tf.Tensor, jitter: float, *, relative: bool = False) -> 
     diagonal = tf.linalg.diag_part(matrix)
     added = diagonal * (1 + jitter) if relative else diagonal + tf.cast(jitter, matrix.dtype)
     return tf.linalg.set_diag(matrix, added)
-
-
-def raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> NoReturn:
-    """:raises ValueError: Always, with what to use instead."""
-    name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
-    if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-        remedy = (
-            "it has several outputs: pass both to a model, which takes them as they are; where Kuu "
-            "and Kuf are needed, wrap it in interdomain.inducing_variables."
-            f"SharedIndependentInducingVariables({name}(...)) or "
-            "SeparateIndependentInducingVariables([...])"
-        )
-    elif isinstance(kernel, (Sum, DecomposedKernel)):
-        remedy = (
-            f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
-            "an inducing variable for each of its parts"
-        )
-    else:
-        remedy = "use a kernel of the family that the inducing variable belongs to"
-    raise ValueError(
-        f"kernel: there is no covariance between {name} and {kernel_name}; {remedy}, see "
-        f"help(interdomain.inducing_variables.{name})."
-    )

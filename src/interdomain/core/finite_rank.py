@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import instance
 from .._tracing import unconverted
-from ..linalg import Full, StructuredOperator
-from .columns import num_columns, with_columns
-from .decomposed import DecomposedKernel
+from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
-from .family import (
-    DecomposedInducingVariables,
-    InterDomainInducingVariables,
-    answers,
-    is_subset,
-)
+from .family import is_subset
+from .pairs import as_family
 from .parameters import single_output
 
 
@@ -116,17 +106,18 @@ class FiniteRank(Kernel):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return explained(self.inducing_variable, self.kernel, X, X2)
+        features, kernel = as_family(self.inducing_variable, self.kernel)
+        return features.explained(kernel, X, X2)
 
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = tf.convert_to_tensor(X)
         terms = self.diagonal_terms()
         if terms is not None:
-            return tf.add_n([factor() * row(X) for row, factor in terms])
-        features = whitened_features(self.inducing_variable, self.kernel, X)
-        return tf.reduce_sum(tf.square(features), axis=0)
+            return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])
+        features, kernel = as_family(self.inducing_variable, self.kernel)
+        (A,) = features.whitened_features(kernel, X)
+        return tf.reduce_sum(tf.square(A), axis=0)
 
     def summands(self) -> list[FiniteRank]:
         """Of a sum that was taken as a whole, each part with its features."""
@@ -137,7 +128,23 @@ class FiniteRank(Kernel):
 
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
         """What the family of features knows of the diagonal."""
-        return explained_terms(self.inducing_variable, self.kernel)
+        features, kernel = as_family(self.inducing_variable, self.kernel)
+        return features.explained_terms(kernel)
+
+    def base_for(self, inducing_variable: InducingVariables) -> Kernel:
+        """The kernel, for features that this one consists of.
+
+        :raises ValueError: For other features.
+        """
+        features = self.inducing_variable
+        if inducing_variable is not features and not is_subset(inducing_variable, features):
+            name, needed = type(inducing_variable).__name__, type(features).__name__
+            raise ValueError(
+                "inducing_variable must be that of the FiniteRank kernel, or some of its features, "
+                f"found {name} with others than its {needed}; pass kernel.inducing_variable, or "
+                "make the kernel as FiniteRank(kernel, inducing_variable)."
+            )
+        return self.kernel
 
 
 def base_of(kernel: Kernel) -> Kernel:
@@ -164,134 +171,3 @@ def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> 
 def _is_as_defined(kind: type[FiniteRank]) -> bool:
     """Whether a subclass leaves the covariances as they are."""
     return kind.K is FiniteRank.K and kind.K_diag is FiniteRank.K_diag
-
-
-def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel:
-    """The base kernel, for features that the kernel consists of.
-
-    :raises ValueError: For other features.
-    """
-    own = kernel.inducing_variable
-    if inducing_variable is not own and not is_subset(inducing_variable, own):
-        name, own_name = type(inducing_variable).__name__, type(own).__name__
-        raise ValueError(
-            f"inducing_variable must be that of the FiniteRank kernel, or some of its features, "
-            f"found {name} with others than its {own_name}; pass kernel.inducing_variable, or make "
-            "the kernel as FiniteRank(kernel, inducing_variable)."
-        )
-    return kernel.kernel
-
-
-def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
-    """The kernel whose covariances with u a pair has: u has the covariances with f that it has
-    under the whole kernel, ``cov(u, f) = Kuu Kuu^{-1} Kuf``, and its own Kuu; of some of the
-    features, the rows of both.
-
-    :raises ValueError: For features that a kernel of finite rank does not consist of.
-    """
-    while isinstance(kernel, FiniteRank):
-        kernel = base_for(inducing_variable, kernel)
-    return kernel
-
-
-def Kuu_operator(
-    inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
-) -> StructuredOperator:
-    """Kuu as a linear operator that keeps its structure.
-
-    The structured posterior and KL divergence use it, and so does ``gpflow.models.SVGP`` through
-    them. ``gpflow.models.SGPR`` uses the dense ``Kuu`` only;
-    :class:`interdomain.models.StructuredSGPR` takes its place.
-
-    :param jitter: Is added where a matrix of M rows (or of the rows of a block) has to be
-        factorised; diagonal operators, and those of diagonal plus low rank, ignore it.
-    :return: A positive-definite ``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal,
-        diagonal plus low rank or a full matrix made of GPflow's dense ``Kuu``.
-    :raises ValueError: If there is no covariance.
-    """
-    if isinstance(inducing_variable, InterDomainInducingVariables):
-        kernel = base_kernel(inducing_variable, kernel)
-        if answers(inducing_variable, kernel):
-            operator = inducing_variable.Kuu(kernel, jitter=jitter)
-            if not isinstance(operator, StructuredOperator):
-                raise TypeError(
-                    f"{type(inducing_variable).__name__}.Kuu must return one of the operators of "
-                    f"interdomain.linalg, found {type(operator).__name__}; return Full(matrix)."
-                )
-            return operator
-    return Full(Kuu(inducing_variable, kernel, jitter=jitter))
-
-
-def num_input_columns(inducing_variable: InducingVariables, kernel: Kernel) -> int | None:
-    """The number of columns of X that a pair is made for; None if it does not determine it.
-
-    Points have all columns of X, those included that the kernel does not see.
-    """
-    if isinstance(inducing_variable, InducingPoints):
-        columns: int | None = inducing_variable.Z.shape[-1]
-        return columns
-    kernel = base_of(kernel)
-    if answers(inducing_variable, kernel):
-        return inducing_variable.num_columns(kernel)
-    return num_columns(kernel, getattr(kernel, "input_dim", None))
-
-
-def with_input_columns(
-    inducing_variable: InducingVariables, kernel: Kernel, Xnew: TensorType
-) -> tf.Tensor:
-    """X with a static number of columns, if it has none and the other two know it."""
-    Xnew = tf.convert_to_tensor(Xnew)
-    if Xnew.shape[-1] is not None:
-        return Xnew
-    return with_columns(Xnew, num_input_columns(inducing_variable, kernel))
-
-
-def whitened_features(
-    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType
-) -> tf.Tensor:
-    """``A = R^{-1} Kuf``, ``[M, batch..., N]`` for X ``[batch..., N, D]`` with all its columns.
-
-    The root R has the structure of Kuu; nothing is factorised if that is diagonal.
-    """
-    X = with_input_columns(inducing_variable, kernel, X)
-    features = Kuf(inducing_variable, kernel, X)
-    jitter = gpflow.config.default_jitter()
-    root = Kuu_operator(inducing_variable, kernel, jitter=jitter).root()
-    if X.shape.rank == 2:
-        return root.solve(features)
-    columns = root.solve(tf.reshape(features, [tf.shape(features)[0], -1]))
-    return tf.reshape(columns, tf.shape(features))
-
-
-def explained(
-    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType, X2: TensorType | None
-) -> tf.Tensor:
-    """``Kfu Kuu^{-1} Kuf``, what features explain of a kernel, in the shape of ``kernel.K(X, X2)``:
-    what their family knows, or ``A^T A`` of the :func:`whitened_features` A."""
-    if answers(inducing_variable, kernel):
-        known: tf.Tensor | None = inducing_variable.explained(kernel, X, X2)
-        if known is not None:
-            return known
-    A = whitened_features(inducing_variable, kernel, X)
-    if X2 is not None:
-        return tf.tensordot(A, whitened_features(inducing_variable, kernel, X2), [[0], [0]])
-    if A.shape.rank == 2:
-        return tf.matmul(A, A, transpose_a=True)
-    return tf.einsum("m...i,m...j->...ij", A, A)
-
-
-def explained_terms(
-    inducing_variable: InducingVariables, kernel: Kernel
-) -> list[DiagonalTerm] | None:
-    """The diagonal of :func:`explained` as terms, if the family of the features knows them."""
-    known = answers(inducing_variable, kernel)
-    return inducing_variable.explained_terms(kernel) if known else None
-
-
-def complaints(inducing_variable: Any, kernel: Kernel, finite: bool = False) -> list[str]:
-    """What is wrong with any inducing variable and its kernel after training; of a kernel of finite
-    rank, with its features."""
-    base, features = base_of(kernel), getattr(kernel, "inducing_variable", inducing_variable)
-    if not isinstance(features, InterDomainInducingVariables):
-        return []
-    return features.complaints(base, finite or base is not kernel)

@@ -18,17 +18,11 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance
-from .finite_rank import num_input_columns
 from .latents import LatentGPs, latent_gps
+from .pairs import num_columns_of_any
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
-
-
-def num_columns_of_any(pairs: Iterable[tuple[InducingVariables, Kernel]]) -> int | None:
-    """The number that the first pair knows that knows any; all have the same X."""
-    found = (num_input_columns(*pair) for pair in pairs)
-    return next((columns for columns in found if columns is not None), None)
 
 
 def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:

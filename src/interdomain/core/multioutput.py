@@ -16,7 +16,7 @@ from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import instance
-from .parameters import checked_list
+from .combined import checked_list
 
 
 class SharedIndependentInducingVariables(

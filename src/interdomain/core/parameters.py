@@ -1,19 +1,17 @@
-"""Arguments of kernels and inducing variables, checked: those they are made of, and parameters."""
+"""Arguments of kernels, checked: parameters, and kernels that they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import positive
 
-from .._arguments import instance, items, real_array
+from .._arguments import instance, real_array
 
 
 def positive_parameter(
@@ -69,28 +67,3 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
             f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
         )
     return found
-
-
-def checked_list(name: str, values: Any, each: str, *, optional: bool = False) -> list[Any]:
-    """Inducing variables of several parts.
-
-    :param each: What there is one for each of, in words.
-    :param optional: Whether an entry may be None.
-    :raises ValueError: If there is none, or one is something else.
-    """
-    entries = items(name, values, f"a list, one for each {each}")
-    if not entries:
-        raise ValueError(f"{name} must have one entry for each {each}, found none; pass a list.")
-    for entry in entries:
-        if not (optional and entry is None):
-            remedy = "pass for example InducingPoints(Z) for an array Z"
-            instance(name, entry, InducingVariables, "a list of inducing variables", remedy)
-    return entries
-
-
-def each_once(entries: Sequence[Any]) -> tuple[list[Any], tuple[int | None, ...]]:
-    """The distinct objects, so that GPflow's listings show each parameter once, and the place among
-    them that each entry has; None for None."""
-    distinct = {id(entry): entry for entry in entries if entry is not None}
-    places = {key: place for place, key in enumerate(distinct)}
-    return list(distinct.values()), tuple(places.get(id(entry)) for entry in entries)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorType
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product
 
@@ -27,20 +25,16 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
-from .covariances import Kuf_in_domain
-from .diagonals import DiagonalTerm, product_terms
-from .domains import boxed_parts
-from .family import Block, InterDomainInducingVariables, is_subset, with_jitter
-from .finite_rank import Kuu_operator, complaints, explained, explained_terms, with_input_columns
-from .inputs import num_columns_of_any
+from .combined import CombinedInducingVariables, checked_list, each_once
+from .family import Block, is_subset, with_jitter
 from .multioutput import num_inducing
-from .parameters import checked_list, each_once
+from .pairs import Kuu_operator
 
 _DIGITS = 12
 """Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
 
 
-class ProductInducingVariables(InterDomainInducingVariables):
+class ProductInducingVariables(CombinedInducingVariables):
     """Products of the features of each factor of a product of kernels: space times time.
 
     For ``k(x, x') = prod_i k_i(x, x')``, whose factors have features with covariances ``Kuf_i`` and
@@ -204,37 +198,14 @@ class ProductInducingVariables(InterDomainInducingVariables):
         known = set(map(tuple, others.members.tolist()))
         return known.issuperset(map(tuple, self.members.tolist()))
 
-    def complaints(self, kernel: Product, finite: bool) -> list[str]:
-        """Those of the factors."""
-        return [text for pair in self.pairs(kernel) for text in complaints(*pair, finite)]
-
-    def pairs(self, kernel: Product) -> list[tuple[InducingVariables, Kernel]]:
-        """Pairs of an inducing variable and its factor of the kernel.
+    def pairs(self, kernel: Product) -> list[Block]:
+        """Each inducing variable with its factor of the kernel.
 
         :raises ValueError: If there is not one for each factor of the kernel.
         """
         return _paired(self.inducing_variables, kernel)
 
-    def num_columns(self, kernel: Product) -> int | None:
-        """One factor that knows it is enough."""
-        return num_columns_of_any(self.pairs(kernel))
-
-    def parts(self, kernel: Product) -> list[Block]:
-        """Those of the factors: a row is outside where it is outside for one of them."""
-        return [part for pair in self.pairs(kernel) for part in boxed_parts(*pair)]
-
-    def Kuf(self, kernel: Product, X: TensorType) -> tf.Tensor:
-        """The products of the factors' covariances, each of which is computed once."""
-        X = with_input_columns(self, kernel, X)
-        return self._products([Kuf(*pair, X) for pair in self.pairs(kernel)])
-
-    def Kuf_in_domain(self, kernel: Product, X: TensorType) -> tf.Tensor:
-        """The same, of what the factors' features are in their domains."""
-        X = with_input_columns(self, kernel, X)
-        return self._products([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
-
-    def _products(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
-        """The products ``[M, ...]`` of what belongs to features of each factor, ``[M_i, ...]``."""
+    def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         if self.has_all:
             return reduce(_all_products, features)
         columns = self.members.T
@@ -250,7 +221,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
         operators = [Kuu_operator(*pair) for pair in self.pairs(kernel)]
         diagonals = [one.sole_diagonal for one in operators if one.sole_diagonal is not None]
         if len(diagonals) == len(operators):
-            variances = self._products([1 / diagonal for diagonal in diagonals])
+            variances = self._combined([1 / diagonal for diagonal in diagonals])
             return Diagonal(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
         matrices = [one.to_dense() for one in operators]
         if self.has_all:
@@ -260,26 +231,6 @@ class ProductInducingVariables(InterDomainInducingVariables):
             chosen = [tf.gather(tf.gather(own, rows), rows, axis=1) for own, rows in pairs]
             matrix = reduce(operator.mul, chosen)
         return Full(with_jitter(matrix, jitter, relative=True))
-
-    def _is_product_of_parts(self, kernel: Product) -> bool:
-        """Whether what the products explain is the product of what the factors' features explain,
-        to the last digit: jitter would be another."""
-        pairs = self.pairs(kernel)
-        return self.has_all and all(feature_variances(*pair) is not None for pair in pairs)
-
-    def explained(self, kernel: Product, X: TensorType, X2: TensorType | None) -> tf.Tensor | None:
-        """Of all products the product of what the factors' features explain."""
-        if not self._is_product_of_parts(kernel):
-            return None
-        return reduce(operator.mul, [explained(*pair, X, X2) for pair in self.pairs(kernel)])
-
-    def explained_terms(self, kernel: Product) -> list[DiagonalTerm] | None:
-        """The products of the factors' terms, if all know theirs."""
-        if not self._is_product_of_parts(kernel):
-            return None
-        terms = [explained_terms(*pair) for pair in self.pairs(kernel)]
-        known = [own for own in terms if own is not None]
-        return product_terms(known) if len(known) == len(terms) else None
 
 
 def feature_variances(inducing_variable: InducingVariables, kernel: Kernel) -> tf.Tensor | None:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import tensorflow as tf
-from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator, block_diagonal
-from .blocks import StackedBlocks, block_batches
-from .covariances import Kuf_in_domain, Kvu, Kvu_shapes
-from .decomposed import DecomposedKernel
-from .domains import boxed_parts
-from .family import Block, BlockBatch, DecomposedInducingVariables, flat_blocks, pair_blocks
-from .finite_rank import FiniteRank, Kuu_operator, with_input_columns
-from .inputs import num_columns_of_any
+from .combined import CombinedInducingVariables, checked_list, each_once
+from .covariances import Kvu, Kvu_shapes
+from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
+from .family import Block, BlockBatch
 from .multioutput import num_inducing
-from .parameters import checked_list, each_once
+from .pairs import Kuu_operator, StackedBlocks, block_batches
 
 
-class SumInducingVariables(DecomposedInducingVariables):
+class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariables):
     """Independent blocks of inducing variables, one for each summand of a sum kernel.
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
@@ -45,7 +41,7 @@ class SumInducingVariables(DecomposedInducingVariables):
         inducing variable.
     """
 
-    kernels: ClassVar[tuple[type[Kernel], ...]] = (Sum, DecomposedKernel, FiniteRank)
+    kernels: ClassVar[tuple[type[Kernel], ...]] = (Sum, DecomposedKernel)
 
     def __init__(
         self, inducing_variables: Sequence[InducingVariables | None], *, name: str | None = None
@@ -69,41 +65,29 @@ class SumInducingVariables(DecomposedInducingVariables):
         """The number M of inducing variables in all blocks."""
         return sum(num_inducing(block) for block in self.inducing_variables if block is not None)
 
-    def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The blocks' covariances, one below the other."""
-        return self._stacked(Kuf, kernel, X)
+    def pairs(self, kernel: Any) -> list[Block]:
+        """Each block with its summand.
 
-    def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The blocks' own, one below the other."""
-        return self._stacked(Kuf_in_domain, kernel, X)
+        :raises ValueError: If there is not one block per summand.
+        """
+        return pair_blocks(self, kernel)
 
-    def _stacked(self, of_block: Callable[..., tf.Tensor], kernel: Any, X: TensorType) -> tf.Tensor:
-        X = with_input_columns(self, kernel, X)
-        return tf.concat([of_block(*pair, X) for pair in pair_blocks(self, kernel)], axis=0)
+    def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
+        return tf.concat(features, axis=0)
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""
-        pairs = pair_blocks(self, kernel)
-        return block_diagonal([Kuu_operator(*pair, jitter=jitter) for pair in pairs])
+        return block_diagonal([Kuu_operator(*pair, jitter=jitter) for pair in self.pairs(kernel)])
 
     def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
-        matrices = [Kuu(*pair, jitter=jitter) for pair in pair_blocks(self, kernel)]
-        return dense_blocks(matrices)
-
-    def parts(self, kernel: Any) -> list[Block]:
-        """Those of the blocks."""
-        return [part for pair in pair_blocks(self, kernel) for part in boxed_parts(*pair)]
-
-    def num_columns(self, kernel: Any) -> int | None:
-        """One block that knows it is enough."""
-        return num_columns_of_any(pair_blocks(self, kernel))
+        return dense_blocks([Kuu(*pair, jitter=jitter) for pair in self.pairs(kernel)])
 
     def block_batches(self, kernel: Any) -> list[BlockBatch]:
         """Those of the summands; single blocks of one size and one kind are put together."""
         batches: list[BlockBatch] = []
         alike: dict[tuple[int, object], list[tuple[Block, int]]] = {}
         position = 0
-        for block, summand in pair_blocks(self, kernel):
+        for block, summand in self.pairs(kernel):
             inner = block_batches(block, summand)
             count = len(flat_blocks(block, summand))
             size = block.shape[0] if block.shape else None

@@ -19,8 +19,8 @@ from gpflow.inducing_variables import (
 from gpflow.kernels import Kernel, MultioutputKernel
 
 from .._arguments import filled_matrix, items
-from ..core.blocks import block_batches
 from ..core.clustering import k_means, where_it_lives
+from ..core.pairs import block_batches
 from ..core.parameters import single_output
 from ..core.set_kernel import SetKernel
 from ..families.harmonic.decomposition import HarmonicKernel

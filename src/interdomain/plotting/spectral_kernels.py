@@ -10,7 +10,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array
-from ..core.family import flat_blocks
+from ..core.decomposed import flat_blocks
 from ..families.harmonizable.component import HarmonizableComponent
 from ..families.harmonizable.mixture import HarmonizableMixture
 from ..families.harmonizable.spectral_mixture import SpectralMixture

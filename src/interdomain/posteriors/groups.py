@@ -15,12 +15,13 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
 from .._tracing import unconverted
-from ..core.blocks import StackedBlocks, block_batches
 from ..core.columns import as_rows, with_columns
-from ..core.family import BlockBatch, flat_blocks
+from ..core.decomposed import flat_blocks
+from ..core.family import BlockBatch
 from ..core.finite_rank import is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, in_order, latent_gps, split_q
+from ..core.pairs import StackedBlocks, block_batches
 from ..devices import pinned
 from ..linalg.variational import Kept, Terms, Variational, variances
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, batch_kl, q_of_batch

@@ -28,8 +28,8 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from ..core.covariances import Kvu
-from ..core.finite_rank import Kuu_operator
 from ..core.latents import LatentGPs, latent_gps, split_q
+from ..core.pairs import Kuu_operator
 from ..linalg import Full, Root, StructuredOperator, stack
 from ..linalg.full import gram, matmul
 from ..linalg.variational import (

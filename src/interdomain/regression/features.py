@@ -17,11 +17,11 @@ from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, BoolArray
 from .._tracing import Traced
-from ..core.covariances import Kuf_in_domain, feature_sums
+from ..core.decomposed import DecomposedInducingVariables, flat_blocks
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
-from ..core.family import DecomposedInducingVariables, flat_blocks
 from ..core.finite_rank import is_complete
+from ..core.pairs import Kuf_in_domain, feature_sums
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""

@@ -24,9 +24,8 @@ from scipy.linalg.blas import dger
 
 from .._arguments import Array, BoolArray, IntArray
 from .._tracing import operation_by_operation
-from ..core.covariances import Kuf_in_domain
 from ..core.family import Block
-from ..core.finite_rank import Kuu_operator
+from ..core.pairs import Kuf_in_domain, Kuu_operator
 from .features import Features
 
 _BATCH_ENTRIES = 2**22

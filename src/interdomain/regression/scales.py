@@ -23,8 +23,9 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from .._targets import densities_of
+from ..core.decomposed import flat_blocks
 from ..core.domains import boxes, complaint, outside_of_any
-from ..core.family import Block, flat_blocks
+from ..core.family import Block
 from ..core.latents import latent_gps
 from ..families.scaled_parts import scaled_parts
 from ..families.sphere.kernel import ZonalKernel

@@ -15,7 +15,7 @@ from gpflow.models.util import InducingPointsLike
 
 from .._arguments import Array
 from .._tracing import unconverted
-from ..core.finite_rank import Kuu_operator
+from ..core.pairs import Kuu_operator
 from .bound import (
     Collapsed,
     DataSums,

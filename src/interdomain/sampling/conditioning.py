@@ -38,9 +38,10 @@ from gpflow.posteriors import (
 )
 
 from .._arguments import Array
-from ..core.finite_rank import Kuu_operator, is_complete
+from ..core.finite_rank import is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, latent_gps
+from ..core.pairs import Kuu_operator
 from ..families.harmonic.invariant import take_whole_orbits
 from ..linalg import Full
 from ..posteriors import CollapsedPosterior

@@ -14,9 +14,10 @@ from gpflow.kernels import Constant, Kernel, Linear, Polynomial, Product, Statio
 
 from ..core.columns import select_columns, with_columns
 from ..core.covariances import Kvu
-from ..core.decomposed import DecomposedKernel
-from ..core.family import DecomposedInducingVariables, InterDomainInducingVariables, pair_blocks
-from ..core.finite_rank import FiniteRank, Kuu_operator
+from ..core.decomposed import DecomposedInducingVariables, DecomposedKernel, pair_blocks
+from ..core.family import InterDomainInducingVariables
+from ..core.finite_rank import FiniteRank
+from ..core.pairs import Kuu_operator
 from ..core.set_kernel import SetKernel
 from ..core.set_points import SetInducingVariables
 from ..families.harmonic.decomposition import HarmonicComponent

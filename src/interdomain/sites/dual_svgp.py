@@ -16,7 +16,7 @@ from gpflow.models.util import InducingPointsLike
 from .._arguments import Array, instance
 from .._targets import check_targets, number_of_latents
 from .._tracing import unconverted
-from ..core.finite_rank import Kuu_operator
+from ..core.pairs import Kuu_operator
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel

@@ -24,7 +24,7 @@ from gpflow.likelihoods import Likelihood
 from .._arguments import Array
 from .._targets import targets_type
 from .._tracing import Traced
-from ..core.finite_rank import Kuu_operator
+from ..core.pairs import Kuu_operator
 from ..regression.features import Features
 from .algebra import expectations
 

@@ -13,7 +13,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import items
-from ..core.family import flat_blocks
+from ..core.decomposed import flat_blocks
 from ..core.latents import LatentGPs, latent_gps, map_latents
 from ..devices import move_parameters, resolve_devices
 from ..families.harmonic.decomposition import HarmonicKernel

@@ -27,8 +27,8 @@ from scipy.linalg import block_diag
 from scipy.sparse import coo_matrix
 
 from .._arguments import Array, IntArray, integer
-from ..core.family import flat_blocks
-from ..core.finite_rank import base_of, explained_terms
+from ..core.decomposed import flat_blocks
+from ..core.finite_rank import base_of
 from ..models import OrthogonalSVGP, StructuredSGPR
 from .columns import Column
 from .kernel import Additive
@@ -85,7 +85,7 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
     blocks, tables, variances, places, start = [], {}, [], [], 0
     for block, part in flat_blocks(inducing_variable, kernel):
         base, size = base_of(part), int(block.num_inducing)
-        terms = explained_terms(block, base) if hasattr(base, "effect") else None
+        terms = block.explained_terms(base) if hasattr(base, "effect") else None
         if terms is not None:
             tables[id(base.parent)] = base.parent
             # What the prior has and the features have not; it is the same everywhere.

@@ -8,10 +8,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
 from .._arguments import Array, warn
+from ..core.domains import boxed_parts
 from ..core.family import Block, InterDomainInducingVariables
-from ..core.finite_rank import FiniteRank, complaints, is_complete
+from ..core.finite_rank import FiniteRank, is_complete
 from ..regression.scales import blocks_of
 from ..regression.structured_sgpr import StructuredSGPR
 
@@ -67,6 +70,14 @@ def _warn_of_left_variance(model: Any, X: Array | None, blocks: Sequence[Block])
             "expense of the fit; pass FiniteRank(kernel, inducing_variable) as the kernel, of "
             "which nothing is left out, or take more features."
         )
+
+
+def complaints(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
+    """What is wrong with features and their kernel after training; of a kernel of finite rank, with
+    those that it is made of."""
+    finite = isinstance(kernel, FiniteRank)
+    parts = boxed_parts(inducing_variable, kernel)
+    return [text for features, part in parts for text in features.complaints(part, finite)]
 
 
 def _left_variance(blocks: Sequence[Block], rows: tf.Tensor) -> float:

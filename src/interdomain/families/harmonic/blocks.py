@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel
 from ..._arguments import Array
 from ...core.columns import as_rows, num_columns
 from ...core.family import BlockBatch, InterDomainInducingVariables, with_jitter
-from ...core.finite_rank import with_input_columns
+from ...core.pairs import with_input_columns
 from ...core.set_kernel import SetKernel
 from ...linalg import Full, StructuredOperator, block_diagonal
 from .decomposition import HarmonicKernel

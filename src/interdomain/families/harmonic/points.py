@@ -18,7 +18,8 @@ from ..._arguments import (
     integer,
 )
 from ...core.clustering import k_means, sample_rows, where_it_lives
-from ...core.family import BlockBatch, DecomposedInducingVariables
+from ...core.decomposed import DecomposedInducingVariables
+from ...core.family import BlockBatch
 from ...core.set_kernel import SetKernel
 from .blocks import HarmonicBlocks, PointsOfComponents
 from .decomposition import HarmonicComponent, HarmonicKernel

@@ -290,9 +290,7 @@ class SphericalHarmonics(OnSphere):
         # One node of the graph, where tf.repeat is fifty.
         return tf.gather(levels, self.level_of_each)
 
-    def explained(
-        self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None
-    ) -> tf.Tensor | None:
+    def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p
         being the kernel's radial power.
 
@@ -300,7 +298,7 @@ class SphericalHarmonics(OnSphere):
         a degree sum to a Gegenbauer polynomial.
         """
         if not self.has_whole_degrees:
-            return None
+            return super().explained(kernel, X, X2)
         scale, unit = self.radial_and_unit(kernel, X)
         if X2 is None:
             t = cosines(unit)
