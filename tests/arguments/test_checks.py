@@ -137,31 +137,3 @@ def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         assert_refused([(build, f"^{name}.*: .* GiB.*allow_large=True")])
         build(allow_large=True)
-
-
-# What belongs to one family is tested with it. Here is what constructors of several families take.
-
-X = np.random.default_rng(0).normal(size=(20, 2))
-WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: kernels.Periodized(Matern32(), 0.0, np.nan), "upper must be finite, found nan; pass"),
-    (
-        lambda: inducing_variables.ActivationFeatures.random(2, 0, "relu", 3),
-        "num_inducing must be an integer of 1 or more, found 0",
-    ),
-    (lambda: inducing_variables.HarmonicInducingPoints(X + np.inf, 2), "Z must be finite"),
-    (lambda: inducing_variables.OrbitInducingPoints(X[:, 0]), r"Z must be .*found shape \(20,\)"),
-    (
-        lambda: models.AdditiveSVGP(Matern32(), 0.1, InducingPoints(X)),
-        "likelihood must be a GPflow likelihood, found float",
-    ),
-    (
-        lambda: models.StructuredSGPR(
-            (X, X[:, :1]), Matern32(), InducingPoints(X[:3]), noise_variance=-1.0
-        ),
-        "noise_variance must be above 1e-06, found -1.0",
-    ),
-]
-
-
-def test_wrong_arguments_are_named() -> None:
-    assert_refused(WRONG)

@@ -75,22 +75,6 @@ def test_loops_over_the_factors(names: str, chosen: bool) -> None:
     assert_close(with_jitter + covariance, added + covariance, rtol=1e-14)
 
 
-def test_all_products_explain_the_product_of_what_the_factors_do() -> None:
-    kernel, features = make("hwi")
-    expected = 1.0
-    for pair in features.pairs(kernel):
-        rows = Kuf(*pair, X).numpy()
-        expected = expected * (rows.T @ np.linalg.solve(Kuu(*pair).numpy(), rows))
-    rows = Kuf(features, kernel, X).numpy()
-    assert_close(rows.T @ np.linalg.solve(Kuu(features, kernel).numpy(), rows), expected, rtol=1e-9)
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        prior = FiniteRank(kernel, features)
-        assert_close(prior(X), expected, rtol=1e-9)
-        assert_close(prior(X[:4], X[4:]), expected[:4, 4:], rtol=1e-9)
-        assert_close(prior(X, full_cov=False), np.diag(expected), rtol=1e-9)
-    assert np.linalg.eigvalsh(kernel(X) - expected).min() > -1e-12
-
-
 @pytest.mark.parametrize("same", [False, True], ids=["other columns", "the same columns"])
 def test_products_of_points_are_points(same: bool) -> None:
     """In factors on columns of their own, and in such as share them: there the products of a point
