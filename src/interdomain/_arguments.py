@@ -34,7 +34,7 @@ ROWS_OF_A_BATCH = 1_000
 def short(value: Any) -> str:
     """A value as text for a message or a repr: long ones are abbreviated or named by type."""
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
-        if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "numpy"):
+        if tf.is_tensor(value) and not hasattr(value, "numpy"):
             return f"a tensor of shape {value.shape}"  # of a graph, without a value
         array = np.asarray(value)
         if array.ndim > 1:
@@ -61,23 +61,23 @@ def integer(
     name: str, value: Any, *, at_least: int, at_most: int | None = None, remedy: str = ""
 ) -> int:
     """An integer within the limits; floats are not accepted."""
-    found = as_integer(value)
-    if found is None or found < at_least or (at_most is not None and found > at_most):
+    number = as_integer(value)
+    if number is None or number < at_least or (at_most is not None and number > at_most):
         limits = f" of {at_least} or more" if at_most is None else f" from {at_least} to {at_most}"
         raise _error(name, f"an integer{limits}", value, remedy)
-    return found
+    return number
 
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
     """One integer or several, as a tuple that is not empty."""
     try:
         listed = values if as_integer(values) is None else [values]
-        found = [as_integer(value) for value in listed]
+        numbers = [as_integer(value) for value in listed]
     except TypeError:
-        found = []
-    if not found or None in found:
+        numbers = []
+    if not numbers or None in numbers:
         raise _error(name, "integers", values, remedy)
-    return tuple(value for value in found if value is not None)
+    return tuple(number for number in numbers if number is not None)
 
 
 def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
@@ -123,10 +123,11 @@ def numeric(
     known |= array.dtype.kind == "b" and array.ndim > 0
     known |= array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
     if not known:
-        found = f"{array.dtype} entries, {short(value)}" if array.ndim else short(value)
+        entries = f"{array.dtype} entries, {short(value)}" if array.ndim else short(value)
         what = "numbers" if "c" in kinds else "real numbers"
-        ending = f"; {remedy}" if remedy else ""
-        raise ValueError(f"{name} must be {rule} of {what}, found {found}{ending}.")
+        raise ValueError(
+            f"{name} must be {rule} of {what}, found {entries}{remedy and f'; {remedy}'}."
+        )
     return array
 
 
@@ -137,10 +138,10 @@ def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
 
 def check_real_type(name: str, value: Any) -> None:
     """The part of :func:`numeric` that does not read the entries, for data of any size."""
-    dtype = getattr(value, "dtype", None)
-    dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype)) if dtype is not None else None
-    if dtype is not None and dtype.kind not in "fiub" and dtype.name != "bfloat16":
-        raise ValueError(f"{name} must be real numbers, found entries of type {dtype}.")
+    if hasattr(value, "dtype"):
+        dtype = tf.as_dtype(value.dtype)
+        if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
+            raise ValueError(f"{name} must be real numbers, found entries of type {dtype.name}.")
 
 
 def finite_array(
@@ -171,29 +172,29 @@ def filled_matrix(name: str, value: Any, rule: str) -> Array:
 
 def different_rows(name: str, value: Any, rule: str, num_columns: int, remedy: str) -> IntArray:
     """A matrix of integers with so many columns, no two rows of which are equal."""
-    given = filled_matrix(name, value, rule)
-    if given.shape[1] != num_columns:
-        raise ValueError(f"{name} must be {rule}, found shape {given.shape}; {remedy}.")
-    found = given.astype(np.int64)
-    if not np.array_equal(found, given):
-        raise ValueError(f"{name} must be integers, found {short(given)}; {remedy}.")
-    rows, counts = np.unique(found, axis=0, return_counts=True)
-    if len(rows) < len(found):
+    matrix = filled_matrix(name, value, rule)
+    if matrix.shape[1] != num_columns:
+        raise ValueError(f"{name} must be {rule}, found shape {matrix.shape}; {remedy}.")
+    integers = matrix.astype(np.int64)
+    if not np.array_equal(integers, matrix):
+        raise _error(name, "integers", matrix, remedy)
+    rows, counts = np.unique(integers, axis=0, return_counts=True)
+    if len(rows) < len(integers):
         twice = rows[np.argmax(counts)].tolist()
         raise ValueError(f"{name} must be different, found {short(twice)} twice; pass each once.")
-    return found
+    return integers
 
 
 def number(
     name: str, value: Any, *, at_least: float | None = None, above: float | None = None
 ) -> float:
     """A finite real number within the limits."""
-    found = float(finite_array(name, value, (0,), "a number"))
-    if at_least is not None and found < at_least:
+    real = float(finite_array(name, value, (0,), "a number"))
+    if at_least is not None and real < at_least:
         raise _error(name, f"{at_least:g} or more", value)
-    if above is not None and found <= above:
+    if above is not None and real <= above:
         raise _error(name, "positive" if above == 0 else f"above {above:g}", value)
-    return found
+    return real
 
 
 def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -> None:

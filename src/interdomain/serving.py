@@ -22,7 +22,7 @@ from ._targets import check_number_of_targets, check_targets, takes_missing, tar
 from ._tracing import Traced, compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
-from .families.scaled_parts import validate_rows
+from .core.scaled_parts import validate_rows
 from .regression.rows import not_finite
 
 __all__ = ["predict_in_batches", "save"]

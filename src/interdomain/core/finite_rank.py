@@ -16,6 +16,7 @@ from .diagonals import DiagonalTerm
 from .family import is_subset
 from .pairs import as_family
 from .parameters import single_output
+from .scaled_parts import scaled_parts
 
 
 class FiniteRank(Kernel):
@@ -130,6 +131,10 @@ class FiniteRank(Kernel):
         """What the family of features knows of the diagonal."""
         features, kernel = as_family(self.inducing_variable, self.kernel)
         return features.explained_terms(kernel)
+
+    def scaled_parts(self) -> list[Kernel]:
+        """Those of the kernel that the features belong to."""
+        return scaled_parts(self.kernel)
 
     def base_for(self, inducing_variable: InducingVariables) -> Kernel:
         """The kernel, for features that this one consists of.

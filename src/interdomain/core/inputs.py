@@ -28,9 +28,9 @@ _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentEr
 def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
     """The number that any of the latent GPs knows."""
     return num_columns_of_any(
-        (inducing_variable, of_one.kernel)
-        for of_one in latents
-        for inducing_variable in of_one.inducing_variables
+        (inducing_variable, group.kernel)
+        for group in latents
+        for inducing_variable in group.inducing_variables
     )
 
 

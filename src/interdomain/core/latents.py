@@ -109,25 +109,25 @@ def latent_gps(kernel: Kernel, *inducing_variables: InducingVariables) -> list[L
     count = int(kernel.num_latent_gps)
     kernels = kernel.latent_kernels
     kernels = kernels * count if len(kernels) == 1 else kernels
-    of_each = list(zip(*(_of_each(one, count) for one in inducing_variables), strict=True))
+    of_each = list(zip(*(_of_each(u, count) for u in inducing_variables), strict=True))
     of_each = of_each or [()] * count
     groups: dict[tuple[int, ...], LatentGPs] = {}
-    for position, (latent, own) in enumerate(zip(kernels, of_each, strict=True)):
-        key = (id(latent), *(id(one) for one in own))
+    for position, (latent, of_latent) in enumerate(zip(kernels, of_each, strict=True)):
+        key = (id(latent), *map(id, of_latent))
         before = groups[key].positions or () if key in groups else ()
-        groups[key] = LatentGPs(latent, own, (*before, position))
+        groups[key] = LatentGPs(latent, of_latent, (*before, position))
     return list(groups.values())
 
 
 def _of_each(inducing_variable: InducingVariables, count: int) -> Sequence[InducingVariables]:
     if isinstance(inducing_variable, FallbackSeparateIndependentInducingVariables):
-        found = inducing_variable.inducing_variables
-        if len(found) != count:
+        entries = inducing_variable.inducing_variables
+        if len(entries) != count:
             raise ValueError(
                 f"inducing_variable_list must have {count} entries, one for each latent GP of the "
-                f"kernel, found {len(found)}."
+                f"kernel, found {len(entries)}."
             )
-        return found
+        return entries
     if isinstance(inducing_variable, FallbackSharedIndependentInducingVariables):
         return [inducing_variable.inducing_variable] * count
     return [inducing_variable] * count

@@ -60,10 +60,10 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
     :raises ValueError: If it is not a kernel, or has several outputs.
     """
     instance(name, kernel, Kernel, "a GPflow kernel")
-    found: Kernel = kernel
-    if isinstance(found, gpflow.kernels.MultioutputKernel):
+    single: Kernel = kernel
+    if isinstance(single, gpflow.kernels.MultioutputKernel):
         raise ValueError(
-            f"{name} must have one output, found {type(found).__name__}; "
+            f"{name} must have one output, found {type(single).__name__}; "
             f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
         )
-    return found
+    return single

@@ -112,9 +112,9 @@ class ProductInducingVariables(CombinedInducingVariables):
         if members is not None:
             sizes = [int(num_inducing(factor)) for factor in factors]
             self._members = _checked_members(members, sizes)
-        size, given = self.num_inducing, "inducing_variables" if members is None else "members"
+        size, argument = self.num_inducing, "inducing_variables" if members is None else "members"
         if isinstance(size, int):
-            check_num_inducing(given, size, "products", allow_large=allow_large)
+            check_num_inducing(argument, size, "products", allow_large=allow_large)
 
     @classmethod
     def for_kernel(
@@ -150,14 +150,14 @@ class ProductInducingVariables(CombinedInducingVariables):
         check_num_inducing("num_inducing", count, "products", allow_large=allow_large)
         variances = []
         for factor, part in pairs:
-            found = feature_variances(factor, part)
-            if found is None:
+            of_factor = feature_variances(factor, part)
+            if of_factor is None:
                 raise ValueError(
                     "inducing_variables must have a diagonal Kuu each where some products are "
                     f"chosen, found {type(factor).__name__} with {type(part).__name__}; pass "
                     "ProductInducingVariables(inducing_variables), of all products."
                 )
-            variances.append(np.asarray(found, np.float64))
+            variances.append(np.asarray(of_factor, np.float64))
         total = math.prod(map(len, variances))
         what = f"the prior variances of all {total:,} products"
         check_size("inducing_variables", what, total, allow_large=allow_large)
@@ -192,8 +192,8 @@ class ProductInducingVariables(CombinedInducingVariables):
         if not len(self.inducing_variables) == len(others.inducing_variables) == len(pairs):
             return False
         if others.has_all:
-            return all(one is other or is_subset(one, other) for one, other in pairs)
-        if not all(one is other for one, other in pairs):
+            return all(factor is other or is_subset(factor, other) for factor, other in pairs)
+        if not all(factor is other for factor, other in pairs):
             return False
         known = set(map(tuple, others.members.tolist()))
         return known.issuperset(map(tuple, self.members.tolist()))
@@ -208,9 +208,8 @@ class ProductInducingVariables(CombinedInducingVariables):
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         if self.has_all:
             return reduce(_all_products, features)
-        columns = self.members.T
-        rows = [tf.gather(own, column) for own, column in zip(features, columns, strict=True)]
-        return reduce(operator.mul, rows)
+        pairs = zip(features, self.members.T, strict=True)
+        return reduce(operator.mul, [tf.gather(of_factor, places) for of_factor, places in pairs])
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a
@@ -219,16 +218,16 @@ class ProductInducingVariables(CombinedInducingVariables):
         A prior variance that underflows leaves a feature of no effect, not NaN.
         """
         operators = [Kuu_operator(*pair) for pair in self.pairs(kernel)]
-        diagonals = [one.sole_diagonal for one in operators if one.sole_diagonal is not None]
+        diagonals = [d for d in (factor.sole_diagonal for factor in operators) if d is not None]
         if len(diagonals) == len(operators):
             variances = self._combined([1 / diagonal for diagonal in diagonals])
             return Diagonal(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
-        matrices = [one.to_dense() for one in operators]
+        matrices = [factor.to_dense() for factor in operators]
         if self.has_all:
             matrix = reduce(_kronecker, matrices)
         else:
             pairs = zip(matrices, self.members.T, strict=True)
-            chosen = [tf.gather(tf.gather(own, rows), rows, axis=1) for own, rows in pairs]
+            chosen = [tf.gather(tf.gather(K, rows), rows, axis=1) for K, rows in pairs]
             matrix = reduce(operator.mul, chosen)
         return Full(with_jitter(matrix, jitter, relative=True))
 
@@ -273,14 +272,14 @@ def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:
     """:raises ValueError: Unless they are different products of features that there are."""
     rule = f"integers [M, {len(sizes)}], a column for each factor"
     remedy = "pass the number of a feature of each factor in every row"
-    found = different_rows("members", members, rule, len(sizes), remedy)
-    wrong = np.flatnonzero(np.any((found < 0) | (found >= sizes), axis=1))
+    places = different_rows("members", members, rule, len(sizes), remedy)
+    wrong = np.flatnonzero(np.any((places < 0) | (places >= sizes), axis=1))
     if len(wrong):
         raise ValueError(
             f"members must be integers of 0 or more, below {list(sizes)}, found "
-            f"{short(found[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
+            f"{short(places[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
         )
-    return found
+    return places
 
 
 def by_variance(variances: Sequence[Array], count: int | None = None) -> tuple[IntArray, Array]:

@@ -22,7 +22,7 @@ from gpflow.posteriors import (
 
 from .._arguments import Array, numeric
 from .._tracing import unconverted
-from ..families.scaled_parts import validate_rows
+from ..core.scaled_parts import validate_rows
 from .groups import BlockGroup, Group, additive_groups, conditional, outputs_of
 from .orthogonal_terms import OrthogonalGroup, OrthogonalPair, OrthogonalQ, orthogonal_groups
 

@@ -27,7 +27,7 @@ from ..core.decomposed import flat_blocks
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.family import Block
 from ..core.latents import latent_gps
-from ..families.scaled_parts import scaled_parts
+from ..core.scaled_parts import scaled_parts
 from ..families.sphere.kernel import ZonalKernel
 
 FAR = 1_000.0

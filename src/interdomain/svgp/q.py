@@ -23,7 +23,7 @@ from ..core.domains import boxed_parts, boxes
 from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing_variable
 from ..core.latents import latent_gps
 from ..core.multioutput import num_inducing
-from ..families.scaled_parts import validate_rows
+from ..core.scaled_parts import validate_rows
 from ..posteriors import StructuredPosterior
 from ..posteriors.groups import marginals_and_kl, outputs_of
 

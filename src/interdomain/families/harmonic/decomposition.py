@@ -17,6 +17,7 @@ from ..._tracing import unconverted
 from ...core.columns import with_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
+from ...core.scaled_parts import scaled_parts
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
 from .orbit_sums import orbit_sums
 from .symmetry import validate_invariance
@@ -93,6 +94,10 @@ class HarmonicKernel(DecomposedKernel):
         components = range(self.num_components)
         self.multiplicities = tuple(2 ** len(self._paired_axes(t)) for t in components)
         self.validate()
+
+    def scaled_parts(self) -> list[Kernel]:
+        """Those of the kernel that is decomposed."""
+        return scaled_parts(self.base_kernel)
 
     @property
     def transformed_kernel(self) -> Kernel:

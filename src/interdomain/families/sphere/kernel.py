@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Sequence
 
 import gpflow
@@ -107,6 +108,15 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def lift(self) -> Lift:
         """How inputs are mapped to the sphere."""
         return LIFTS[self.inputs]
+
+    def scaled_parts(self) -> list[gpflow.kernels.Kernel]:
+        """The kernel itself: it compares columns of X with its weights."""
+        return [self]
+
+    def validate_rows(self, name: str, X: Array) -> None:
+        """:raises ValueError: For rows ``[..., D]``, with all their columns, that are no inputs."""
+        with contextlib.suppress(IndexError):  # of too few columns, which the covariances say
+            self.lift.validate(name, X[..., self.active_dims])
 
     @property
     def ard(self) -> bool:
