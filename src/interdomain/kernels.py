@@ -14,7 +14,6 @@ explains.
 from .core.decomposed import DecomposedKernel
 from .core.finite_rank import FiniteRank
 from .core.set_kernel import SetKernel
-from .core.spectral_density import spectral_density
 from .families.harmonic.decomposition import HarmonicKernel
 from .families.harmonic.invariant import Invariant
 from .families.harmonizable.component import HarmonizableComponent
@@ -37,6 +36,7 @@ from .families.sphere.stationary import (
     SphericalSquaredExponential,
 )
 from .families.waves.periodized import Periodized
+from .families.waves.spectral_density import spectral_density
 
 __all__ = [
     "ArcCosine",

@@ -24,7 +24,6 @@ from ..core.family import Block
 from ..core.finite_rank import FiniteRank
 from ..core.products import ProductInducingVariables, by_variance, feature_variances
 from ..core.sums import SumInducingVariables
-from ..core.waves import frequencies_of
 from ..families.sphere.growth import (
     NEGLIGIBLE_SHARE,
     Spectrum,
@@ -37,6 +36,7 @@ from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import neighbours_of, num_harmonics
 from ..families.waves.box_features import BoxFourierFeatures
+from ..families.waves.functions import frequencies_of
 from ..families.waves.periodized import Periodized
 
 

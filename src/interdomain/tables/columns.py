@@ -16,8 +16,8 @@ from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
 from .._arguments import Array, IntArray, finite_array, number, short, warn
-from ..core.periodic_images import zero_mean_covariances
-from ..core.waves import table
+from ..families.waves.functions import table
+from ..families.waves.periodic_images import zero_mean_covariances
 
 _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""

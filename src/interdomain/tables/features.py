@@ -13,7 +13,7 @@ import numpy as np
 from .._arguments import Array, IntArray, check_num_inducing, instance, integer
 from ..core.finite_rank import FiniteRank
 from ..core.sums import SumInducingVariables
-from ..core.waves import check_frequencies
+from ..families.waves.functions import check_frequencies
 from .columns import Column, atoms_of
 from .covariances import OfEffects, Parts
 from .kernel import Additive, EffectKernel

@@ -17,8 +17,8 @@ from ..core.columns import of_columns, select_columns
 from ..core.decomposed import DecomposedKernel
 from ..core.diagonals import UniformVariance
 from ..core.parameters import positive_parameter, positive_vector
-from ..core.periodic_images import wave_variances
-from ..core.spectral_density import KNOWN
+from ..families.waves.periodic_images import wave_variances
+from ..families.waves.spectral_density import KNOWN
 from .columns import Column
 from .frames import checked_effects, checked_names, columns_of_table, effect_name
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
-from interdomain.core.periodic_images import wave_variances, zero_mean_covariances
+from interdomain.families.waves.periodic_images import wave_variances, zero_mean_covariances
 from interdomain.tables import Additive, CategoricalColumn, NumericColumn
 from tests.conformance.helpers import assert_refused
 from tests.kernels.periodic.references import SHAPES

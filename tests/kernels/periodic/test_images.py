@@ -9,7 +9,7 @@ import scipy.special
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
-from interdomain.core.periodic_images import _SWITCH, _theta
+from interdomain.families.waves.periodic_images import _SWITCH, _theta
 from interdomain.kernels import Periodized
 from tests.conformance.helpers import assert_gradients
 

@@ -11,8 +11,8 @@ from gpflow.base import TensorType
 from ..._arguments import check_num_inducing, finite_array, instance, warn
 from ...core.diagonals import DiagonalTerm
 from ...core.family import Domain, InterDomainInducingVariables
-from ...core.spectral_density import column_lengthscales
-from ...core.waves import (
+from ...linalg import Diagonal, StructuredOperator
+from .functions import (
     check_box,
     check_frequencies,
     frequencies_of,
@@ -20,8 +20,8 @@ from ...core.waves import (
     num_functions,
     read_only,
 )
-from ...linalg import Diagonal, StructuredOperator
 from .periodized import Periodized
+from .spectral_density import column_lengthscales
 
 NOTABLE_SHARE = 0.25
 """Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""

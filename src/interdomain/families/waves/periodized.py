@@ -16,9 +16,9 @@ from ..._tracing import unconverted
 from ...core.columns import as_rows, of_columns, select_columns
 from ...core.diagonals import UniformVariance
 from ...core.parameters import single_output
-from ...core.periodic_images import sum_of_images
-from ...core.spectral_density import check_base, column_lengthscales, spectral_density
-from ...core.waves import check_box, largest_frequencies, num_functions, products, read_only
+from .functions import check_box, largest_frequencies, num_functions, products, read_only
+from .periodic_images import sum_of_images
+from .spectral_density import check_base, column_lengthscales, spectral_density
 
 
 class Periodized(UniformVariance):

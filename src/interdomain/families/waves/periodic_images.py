@@ -21,8 +21,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Kernel, SquaredExponential, Stationary
 
-from .._arguments import Array
-from ..linalg.chunks import map_rows, rows_per_chunk
+from ..._arguments import Array
+from ...linalg.chunks import map_rows, rows_per_chunk
 from .spectral_density import by_parts, matern_order, unit_density
 
 _LOG_ACCURACY = 32.0

@@ -26,7 +26,7 @@ from gpflow.kernels import (
     Sum,
 )
 
-from .._arguments import Array, IntArray
+from ..._arguments import Array, IntArray
 
 MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
 KNOWN = (*MATERN_ORDERS, SquaredExponential)

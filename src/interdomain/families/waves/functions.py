@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import Array, IntArray, different_rows, finite_array, short
+from ..._arguments import Array, IntArray, different_rows, finite_array, short
 
 AnyArray = TypeVar("AnyArray", Array, IntArray)
 
