@@ -6,7 +6,6 @@ A message names the argument, says by ``rule`` what it must be, then what was fo
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 import warnings
@@ -225,10 +224,6 @@ def warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-MAX_COLUMNS = 10_000_000
-"""The largest number of columns of X, as permutations are stored and checks need some rows."""
-
-
 def as_image_shape(image_shape: Any) -> tuple[int, ...]:
     """:raises ValueError: Unless it is (H, W) or (H, W, C), of positive integers."""
     remedy = "pass (H, W) or (H, W, C), the shape of one image or patch"
@@ -236,10 +231,5 @@ def as_image_shape(image_shape: Any) -> tuple[int, ...]:
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise ValueError(
             f"image_shape must be two or three positive integers, found {image_shape!r}; {remedy}."
-        )
-    if math.prod(shape) > MAX_COLUMNS:
-        raise ValueError(
-            f"image_shape must have at most {MAX_COLUMNS:,} entries, found {math.prod(shape):,} "
-            f"for {shape}; pass smaller images."
         )
     return shape

@@ -144,12 +144,10 @@ class ProductInducingVariables(CombinedInducingVariables):
             that share the greatest variance; or as the constructor.
         """
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
-        factors = checked_list("inducing_variables", inducing_variables, "factor")
-        pairs = _paired(factors, kernel)
         count = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", count, "products", allow_large=allow_large)
         variances = []
-        for factor, part in pairs:
+        for factor, part in cls(inducing_variables, allow_large=True).pairs(kernel):
             of_factor = feature_variances(factor, part)
             if of_factor is None:
                 raise ValueError(
@@ -188,9 +186,9 @@ class ProductInducingVariables(CombinedInducingVariables):
     def is_subset_of(self, others: ProductInducingVariables) -> bool:
         """Whether they are of the same factors, and some of the products; or any products of some
         of the factors' features, if the others are all."""
-        pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=False))
-        if not len(self.inducing_variables) == len(others.inducing_variables) == len(pairs):
+        if len(self.inducing_variables) != len(others.inducing_variables):
             return False
+        pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=True))
         if others.has_all:
             return all(factor is other or is_subset(factor, other) for factor, other in pairs)
         if not all(factor is other for factor, other in pairs):
@@ -203,7 +201,15 @@ class ProductInducingVariables(CombinedInducingVariables):
 
         :raises ValueError: If there is not one for each factor of the kernel.
         """
-        return _paired(self.inducing_variables, kernel)
+        factors = self.inducing_variables
+        if len(factors) != len(kernel.kernels):
+            raise ValueError(
+                f"inducing_variables must have {len(kernel.kernels)} entries, one for each factor "
+                f"of the kernel, found {len(factors)}; pass those of "
+                f"{', '.join(type(part).__name__ for part in kernel.kernels)} (gpflow makes one "
+                "product of products of products)."
+            )
+        return list(zip(factors, kernel.kernels, strict=True))
 
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         if self.has_all:
@@ -224,7 +230,8 @@ class ProductInducingVariables(CombinedInducingVariables):
             return Diagonal(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
         matrices = [factor.to_dense() for factor in operators]
         if self.has_all:
-            matrix = reduce(_kronecker, matrices)
+            factors = [tf.linalg.LinearOperatorFullMatrix(K) for K in matrices]
+            matrix = tf.linalg.LinearOperatorKronecker(factors).to_dense()
         else:
             pairs = zip(matrices, self.members.T, strict=True)
             chosen = [tf.gather(tf.gather(K, rows), rows, axis=1) for K, rows in pairs]
@@ -240,32 +247,11 @@ def feature_variances(inducing_variable: InducingVariables, kernel: Kernel) -> t
 
 
 def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    shape = tf.concat([[_size(first) * _size(second)], tf.shape(second)[1:]], axis=0)
+    sizes = [
+        tf.shape(part)[0] if part.shape[0] is None else part.shape[0] for part in (first, second)
+    ]
+    shape = tf.concat([[sizes[0] * sizes[1]], tf.shape(second)[1:]], axis=0)
     return tf.reshape(first[:, None] * second[None], shape)
-
-
-def _kronecker(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    size = _size(first) * _size(second)
-    return tf.reshape(first[:, None, :, None] * second[None, :, None, :], [size, size])
-
-
-def _size(tensor: tf.Tensor) -> int | tf.Tensor:
-    size = tensor.shape[0]
-    return tf.shape(tensor)[0] if size is None else size
-
-
-def _paired(
-    factors: Sequence[InducingVariables], kernel: Product
-) -> list[tuple[InducingVariables, Kernel]]:
-    """:raises ValueError: If there is not one for each factor of the kernel."""
-    if len(factors) != len(kernel.kernels):
-        raise ValueError(
-            f"inducing_variables must have {len(kernel.kernels)} entries, one for each factor of "
-            f"the kernel, found {len(factors)}; pass those of "
-            f"{', '.join(type(part).__name__ for part in kernel.kernels)} (gpflow makes one "
-            "product of products of products)."
-        )
-    return list(zip(factors, kernel.kernels, strict=True))
 
 
 def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:

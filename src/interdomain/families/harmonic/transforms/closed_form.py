@@ -13,8 +13,11 @@ from check_shapes import inherit_check_shapes
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ...._arguments import MAX_COLUMNS, Array, as_integers, finite_array
+from ...._arguments import Array, as_integers, finite_array
 from .base import CyclicTransform, IntArray, TensorLike
+
+MAX_COLUMNS = 10_000_000
+"""The largest number of columns of X, as permutations are stored and checks need some rows."""
 
 
 class ClosedFormTransform(CyclicTransform):
