@@ -26,7 +26,6 @@ from interdomain.kernels import (
     Convolutional,
     HarmonicKernel,
     HarmonizableComponent,
-    HarmonizableMixture,
     Periodized,
     SphericalMatern52,
 )
@@ -56,10 +55,7 @@ SPACE = SphericalMatern52(active_dims=[0, 1])
 TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
 FACTORS = [SphericalHarmonics.for_kernel(SPACE, 2, 3), BoxFourierFeatures.for_kernel(TIME, 7)]
 PRODUCT = ProductInducingVariables(FACTORS)
-SUM, OTHER_ORDER = (
-    SumInducingVariables([HARMONICS, POINTS]),
-    SumInducingVariables([POINTS, HARMONICS]),
-)
+SUM = SumInducingVariables([HARMONICS, POINTS])
 
 # Features, a kernel, the number of columns of X, and the message.
 WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
@@ -77,16 +73,12 @@ WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
     (FEW_POINTS, ROTATED, 2, "points for the 4 components .*, found 3"),
     (FEW_IMAGES, ROTATED, 2, r"multiplicities must be \(1, 2, 2, 2\) for this ker"),
     (BOX, ANOTHER_BOX, 2, "kernel must have the features' box, from .* found one from .*for_ke"),
-    (BOX, ANOTHER_BOX + Matern32(), 2, "the kernel is a sum of 2: pass SumInducingVariables"),
     (INTERVAL, Matern32() + Matern12(), 1, "the kernel is a sum of 2: pass SumInducingVariables"),
     (INTERVAL, ARD, 2, r"lengthscales must be one number, found shape \(2,\); pass a sum of ker"),
-    (FOURIER, HarmonizableMixture([TWO_COLUMNS]), 2, "pass SumInducingVariables"),
     (FOURIER, TWO_COLUMNS, 2, r"frequencies must have 2 columns, .* found 1; pass a matrix \[m, 2"),
-    (PRODUCT, SPACE + TIME, 3, "no covariance between ProductInducingVariables and Sum"),
     (PRODUCT, TIME * SPACE, 3, "no covariance between SphericalHarmonics and Periodized"),
     (PRODUCT, SPACE * (TIME * RBF()), 3, "3 entries, .* found 2; .* one product of products"),
     (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
-    (OTHER_ORDER, ArcCosine() + RBF(), 2, "between SphericalHarmonics and Squared"),
     (SMALL_PATCHES, CONV, 12, "Z must have 4 columns for this Convolutional, .* found 3"),
     (PATCHES, LOCATED, 12, "locations must be given for .* location_kernel, found None; pass Ind"),
 ]
