@@ -15,6 +15,7 @@ from .._arguments import Array, warn
 from ..core.domains import boxed_parts
 from ..core.family import Block, InterDomainInducingVariables
 from ..core.finite_rank import FiniteRank, is_complete
+from ..core.pairs import prior_features
 from ..regression.scales import blocks_of
 from ..regression.structured_sgpr import StructuredSGPR
 
@@ -75,7 +76,7 @@ def _warn_of_left_variance(model: Any, X: Array | None, blocks: Sequence[Block])
 def complaints(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
     """What is wrong with features and their kernel after training; of a kernel of finite rank, with
     those that it is made of."""
-    finite = isinstance(kernel, FiniteRank)
+    finite = prior_features(inducing_variable, kernel)[1] is not kernel
     parts = boxed_parts(inducing_variable, kernel)
     return [text for features, part in parts for text in features.complaints(part, finite)]
 
