@@ -218,7 +218,7 @@ def features_seconds(model: Any, X: Array) -> float:
     """Seconds of the features of a batch, without their products: the median of five."""
     import tensorflow as tf
 
-    from interdomain.core.covariances import Kuf_in_domain
+    from interdomain.core.pairs import Kuf_in_domain
 
     parts, X = (model.inducing_variable, model.kernel), tf.constant(X)
     features = tf.function(lambda X: Kuf_in_domain(*parts, X), autograph=False)
