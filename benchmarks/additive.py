@@ -152,7 +152,7 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
         "subset_seconds": fit.subset_seconds,
         "pass_seconds": fit.pass_seconds,
         "rows": fit.model.num_data,
-        "pairs": [[pair.name, pair.gain] for pair in fit.pairs],
+        "pairs": list(map(list, fit.pairs.items())),
     }
 
 

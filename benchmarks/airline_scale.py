@@ -183,7 +183,7 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         columns = COLUMNS if run["data"] == "synthetic" else None
         outcome = idm.tables.fit_additive((X, Y), run["num_inducing"], names=columns, **quiet)
         model = outcome.model
-        more = {"pairs": [[pair.name, pair.gain] for pair in outcome.pairs]}
+        more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
     statistics, batches = model.statistics, len(X) / model.batch_size
     features = batches * features_seconds(model, X[: model.batch_size])

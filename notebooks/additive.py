@@ -114,11 +114,11 @@ report = idm.tables.effects(model, X, scale=scale)
 print(report)
 
 # %%
-idm.tables.plot_shares(report)
+report.plot_shares()
 plt.show()
 
 # %% tags=["thumbnail"]
-idm.tables.plot_effects(report, 6, label="effect on progression")
+report.plot(label="effect on progression")
 plt.show()
 
 # %% [markdown]

@@ -26,6 +26,7 @@ from interdomain.kernels import (
 from interdomain.models import OrthogonalSVGP
 from interdomain.plotting.maps import on_disc
 from interdomain.tables import Additive, AdditiveFeatures
+from interdomain.tables.report import Effects
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
@@ -98,7 +99,7 @@ def test_variance_terms() -> None:
 
 
 @pytest.fixture(scope="module")
-def of_table() -> tables.Effects:
+def of_table() -> Effects:
     """Of a table with columns of numbers, one with far values, and of levels."""
     rng = np.random.default_rng(0)
     table = np.column_stack(
@@ -114,10 +115,10 @@ def of_table() -> tables.Effects:
     return tables.effects(model, table)
 
 
-def test_effects_of_one_column(of_table: tables.Effects) -> None:
+def test_effects_of_one_column(of_table: Effects) -> None:
     """Of numbers, in the column's units, and of levels; with two standard deviations."""
     _, given = pyplot.subplots()
-    assert tables.plot_effect(of_table, "income", given, label="f in mg") is given
+    assert of_table.plot_effect("income", given, label="f in mg") is given
     line = given.lines[1].get_xydata()
     mean, variance = of_table.of("income", line[:, 0])
     np.testing.assert_allclose(line[:, 1], mean)
@@ -126,7 +127,7 @@ def test_effects_of_one_column(of_table: tables.Effects) -> None:
     spread = 2 * np.sqrt(variance)
     np.testing.assert_allclose(height, np.max(mean + spread) - np.min(mean - spread))
     assert (given.get_xlabel(), given.get_ylabel()) == ("income", "f in mg")
-    ax = tables.plot_effect(of_table, "site")
+    ax = of_table.plot_effect("site")
     mean, variance = of_table.of("site", [1.0, 2.0, 7.0])
     np.testing.assert_allclose([bar.get_height() for bar in ax.patches], mean)
     segments = np.array(ax.collections[0].get_segments())[:, :, 1]
@@ -134,9 +135,9 @@ def test_effects_of_one_column(of_table: tables.Effects) -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "7"]
 
 
-def test_maps_of_pairs(of_table: tables.Effects) -> None:
+def test_maps_of_pairs(of_table: Effects) -> None:
     first, second, _ = of_table.columns
-    numbers, levels = (tables.plot_effect(of_table, pair) for pair in ((0, "income"), (1, 2)))
+    numbers, levels = (of_table.plot_effect(pair) for pair in ((0, "income"), (1, 2)))
     corner = of_table.of((0, 1), [[first.knots[0], second.knots[-1]]])[0][0]
     np.testing.assert_allclose(image(numbers)[-1, 0], corner)
     assert (numbers.get_xlabel(), numbers.get_ylabel()) == ("age in years", "income")
@@ -145,15 +146,15 @@ def test_maps_of_pairs(of_table: tables.Effects) -> None:
     assert levels.figure.axes[1].get_ylabel() == "effect"
 
 
-def test_the_largest_effects(of_table: tables.Effects) -> None:
+def test_the_largest_effects(of_table: Effects) -> None:
     """Those of three columns cannot be drawn; the axes of effects are the same."""
-    figure = tables.plot_effects(of_table, 5, columns=2)
+    figure = of_table.plot(5, columns=2)
     panels = [ax for ax in figure.axes if ax.get_title()]
     drawable = [k for k in of_table.order if len(of_table.effects[k]) <= 2][:5]
     for ax, k in zip(panels, drawable, strict=True):
         assert ax.get_title().replace("\n", " ").startswith(of_table.names[k] + ": ")
     assert len({ax.get_ylim() for ax in panels if ax.get_ylabel() == "effect"}) == 1
-    ax = tables.plot_shares(of_table, num=4)
+    ax = of_table.plot_shares(num=4)
     widths, largest = [bar.get_width() for bar in ax.patches], list(of_table.order[:4])
     np.testing.assert_allclose(widths[:4], of_table.shares[largest])
     np.testing.assert_allclose(sum(widths), 1)
@@ -190,14 +191,14 @@ def test_globe() -> None:
     oval.figure.canvas.draw()
 
 
-def test_errors(of_table: tables.Effects) -> None:
+def test_errors(of_table: Effects) -> None:
     model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
     terms = diagnostics.variance_terms(model, X)
     places = MIXTURE, PLACES, FREQUENCIES
     for call, message in [
         (lambda: terms.plot(X[:5]), r"x must be \[N\] .* found shape \(5, 1\)"),
         (
-            lambda: tables.plot_effect(of_table, (0, 1, 2)),
+            lambda: of_table.plot_effect((0, 1, 2)),
             "one or two columns .*, found 'age in years",
         ),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +13,7 @@ from gpflow.kernels import Matern52
 from interdomain.core.pairs import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
 from interdomain.kernels import FiniteRank
-from interdomain.models import AdditiveSVGP, StructuredSGPR
+from interdomain.models import StructuredSGPR
 from interdomain.tables import Additive, AdditiveFeatures, CategoricalColumn, NumericColumn
 from tests.conformance.helpers import assert_refused
 
@@ -113,34 +112,27 @@ def test_unseen_levels_are_the_prior() -> None:
     seen, unseen = X[:5].copy(), X[:5].copy()
     unseen[:, 1] = 3.0
     mean, variance = model.predict_f(unseen)
-    place = features.of_effects[2], features.of_effects[4]
-    left = sum(
-        FiniteRank(part, block)(unseen, full_cov=False)
-        for block, part in zip(place, (kernel.kernels[2], kernel.kernels[4]), strict=True)
-    )
+    explained = features.explained_variances(kernel).numpy()
+    left = explained[2] + explained[4]  # those of the place, and of the place with the first
     _, known = model.predict_f(seen)
     assert np.all(known < 0.01)
     np.testing.assert_allclose(variance[:, 0], left, rtol=0.03)
     assert list(model.feature_parameters) == []
 
 
-def test_finite_rank_by_blocks() -> None:
-    """AdditiveSVGP has a q for each effect, of a prior of finite rank too."""
+def test_some_of_the_features_of_a_prior() -> None:
+    """They do as well as all; those of another table do not."""
     kernel, features = effects()
-    X = inputs(20)
-    Y = np.ones([20, 1])
-    prior = FiniteRank(kernel, features)
-    model = AdditiveSVGP(prior, gpflow.likelihoods.Gaussian(0.1), features)
-    assert model.num_blocks == 6
-    # q is the prior: the bound is that of a stock model with the same q.
-    stock = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), features)
-    np.testing.assert_allclose(model.elbo((X, Y)), stock.elbo((X, Y)), rtol=1e-10)
-    # Some of the features do as well, those of another table do not.
+    data, prior = (inputs(20), np.ones([20, 1])), FiniteRank(kernel, features)
     few = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
-    assert AdditiveSVGP(prior, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y)) < 0
+    assert few.is_subset_of(features) and not features.is_subset_of(few)
+    bounds = [
+        StructuredSGPR(data, prior, own, noise_variance=0.1).elbo() for own in (few, features)
+    ]
+    assert bounds[0] < bounds[1]
     other = Additive([NumericColumn([0.0, 5.0]), *COLUMNS[1:]], kernel.effects)
     with pytest.raises(ValueError, match="kernel must have the columns and effects"):
-        AdditiveSVGP(other, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y))
+        Kuf(few, other, data[0])
 
 
 def test_for_kernel_takes_those_of_most_variance() -> None:
@@ -152,8 +144,8 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
     wide = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 9))
     diagonal = 1 / Kuu_operator(wide, kernel).diag_part().numpy()[1:]
     start = 0
-    for effect, block in zip(kernel.effects, wide.of_effects[1:], strict=True):
-        rows = (block.functions + 1) // 2
+    for effect, functions in zip(kernel.effects, wide.functions[1:], strict=True):
+        rows = (functions + 1) // 2
         numeric = [slot for slot, column in enumerate(effect) if column != 1]
         own = diagonal[start : start + len(rows)]
         start += len(rows)

@@ -19,11 +19,10 @@ from interdomain.tables import (
     Additive,
     AdditiveFeatures,
     CategoricalColumn,
-    Effects,
     NumericColumn,
     effects,
 )
-from tests.models.cases import BlockSVGP
+from interdomain.tables.report import Effects
 
 rng = np.random.default_rng(0)
 LEVELS = np.repeat([1.0, 2.0, 5.0], [5, 3, 2])
@@ -139,7 +138,7 @@ def test_levels_of_unequal_weight_by_hand() -> None:
     np.testing.assert_allclose(equal.of("level", [9.0])[0], 4 - 7 / 3, atol=1e-3)
     # A value that is no level is one of which nothing is known.
     unknown, variance_there = found.of("level", [7.0])
-    assert variance_there[0] > 0.5 * float(kernel.variance_of((1,)))
+    assert variance_there[0] > 0.5 * float(kernel.variances[1])
 
 
 def same(one: Effects, other: Effects, atol: float = 1e-7) -> None:
@@ -161,29 +160,6 @@ def test_models_of_the_same_q_agree(model: StructuredSGPR) -> None:
     same(effects(plain, MEASURE, output=1), expected)
 
 
-@pytest.mark.parametrize(
-    ("whiten", "q_diag"),
-    [(False, False), (True, True)],
-    ids=["plain-full", "whitened-diagonal"],
-)
-def test_independent_blocks_are_a_joint_q_without_correlations(whiten: bool, q_diag: bool) -> None:
-    additive = AdditiveSVGP(
-        PRIOR, GAUSSIAN, FEATURES, num_latent_gps=2, q_diag=q_diag, whiten=whiten
-    )
-    for q_mu, q_sqrt in additive.variational_parameters:
-        mean, root = random_q(q_mu.shape[0], 2)
-        q_mu.assign(mean)
-        q_sqrt.assign(np.abs(np.diagonal(root, axis1=1, axis2=2).T) if q_diag else root)
-    joint = BlockSVGP(additive, FEATURES, lambda: additive.variational_parameters)
-    q = joint.q_mu.numpy(), joint.q_sqrt.numpy()
-    stock = svgp(q, whiten=whiten, q_diag=q_diag)
-    for output in (0, 1):
-        found = effects(additive, MEASURE, output=output)
-        same(found, effects(stock, MEASURE, output=output))
-        total = found.constant[0] + np.sum(found.at(X)[0], axis=1)
-        np.testing.assert_allclose(total, additive.predict_f(X)[0][:, output], atol=1e-8)
-
-
 def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
     q = random_q(FEATURES.num_inducing)
     whole, finite = effects(svgp(q, kernel=KERNEL), MEASURE), effects(svgp(q), MEASURE)
@@ -202,6 +178,7 @@ def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
 
 
 def test_a_summand_of_a_kernel() -> None:
+    """Of a joint q, and of one for each summand."""
     points = InducingPoints(rng.normal(size=(4, 3)))
     features = SumInducingVariables([points, FEATURES])
     kernel = RBF() + PRIOR
@@ -212,8 +189,12 @@ def test_a_summand_of_a_kernel() -> None:
     alone = svgp(q, kernel=kernel, inducing_variable=features).predict_f(X)[0][:, 0]
     np.testing.assert_allclose(found.constant[0] + np.sum(found.at(X)[0], 1), alone, atol=1e-8)
     cov = (q[1][0] @ q[1][0].T)[4:, 4:]
-    marginal = svgp((q[0][4:], np.linalg.cholesky(cov)[None]))
-    same(found, effects(marginal, MEASURE))
+    marginal = q[0][4:], np.linalg.cholesky(cov)[None]
+    same(found, effects(svgp(marginal), MEASURE))
+    by_summand = AdditiveSVGP(kernel, GAUSSIAN, features)
+    for parameter, value in zip(by_summand.variational_parameters[1], marginal, strict=True):
+        parameter.assign(value)
+    same(found, effects(by_summand, MEASURE))
 
 
 def test_columns_that_the_kernel_does_not_see() -> None:
@@ -279,7 +260,7 @@ def test_errors(model: StructuredSGPR, report: Effects) -> None:
         (of_svgp(KERNEL, points), "found none in Additive with InducingPoints"),
         (
             of_svgp(KERNEL + table(), SumInducingVariables([FEATURES, FEATURES])),
-            "found 2 in Sum with SumInducingVariables; pass a model of kernels.Additive",
+            "found 2 in Sum with SumInducingVariables; pass a model of tables.Additive",
         ),
         (of_svgp(shared, FEATURES), "must have a kernel of one output, found SharedIndependent"),
         (

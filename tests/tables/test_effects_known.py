@@ -12,7 +12,8 @@ from gpflow.kernels import Matern32, Matern52
 
 from interdomain.kernels import FiniteRank
 from interdomain.models import StructuredSGPR
-from interdomain.tables import Additive, AdditiveFeatures, Effects, effects
+from interdomain.tables import Additive, AdditiveFeatures, effects
+from interdomain.tables.report import Effects
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

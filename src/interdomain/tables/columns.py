@@ -13,11 +13,9 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Stationary
 
-from .._arguments import Array, IntArray, finite_array, number, short, warn
-from ..families.waves.functions import table
-from ..families.waves.periodic_images import zero_mean_covariances
+from .._arguments import Array, finite_array, number, short, warn
+from ..linalg.periodic import table, zero_mean_covariances
 
 _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""
@@ -43,8 +41,6 @@ class Column(abc.ABC):
         """
         :param parts: All that makes it this column, but for the label; arrays are made read-only.
         """
-        if label is not None and not isinstance(label, str):
-            raise ValueError(f"label must be text, found {short(label)}; pass the column's name.")
         self.label = label
         for part in parts:
             if isinstance(part, np.ndarray):
@@ -73,13 +69,25 @@ class Column(abc.ABC):
 
     @abc.abstractmethod
     def covariances(
-        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+        self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
         """The kernel of variance one at pairs of coordinates of equal shape.
 
-        :param kind: The class of kernels of numeric columns.
+        :param order: The order nu of the Matern kernel of numeric columns.
         :param ratio: The lengthscale in periods, for a column that has one.
         """
+
+
+def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
+    """What values are called in messages, and the values, sorted.
+
+    :raises ValueError: If they are not a finite vector, or all the same.
+    """
+    what = "values" if label is None else f"values of {label!r}"
+    found = np.sort(finite_array(what, values, (1,), "a vector [N]"))
+    if not len(found) or found[0] == found[-1]:
+        raise ValueError(f"{what} must vary, found one value; leave the column out.")
+    return what, found
 
 
 class NumericColumn(Column):
@@ -154,10 +162,7 @@ class NumericColumn(Column):
         :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
         """
-        what = "values" if label is None else f"values of {label!r}"
-        sorted_values = np.sort(finite_array(what, values, (1,), "a vector [N]"))
-        if not len(sorted_values) or sorted_values[0] == sorted_values[-1]:
-            raise ValueError(f"{what} must vary, found one value; leave the column out.")
+        _, sorted_values = _varying(values, label)
         ends = sorted_values[[0, -1]]
         if quantiles is None:
             places = (sorted_values - ends[0]) / (ends[1] - ends[0])
@@ -177,14 +182,14 @@ class NumericColumn(Column):
         knots, positions = (tf.constant(a, x.dtype) for a in (self.knots, self.positions))
         slopes = tf.constant(np.diff(self.positions) / np.diff(self.knots), x.dtype)
         if len(self.knots) == 2:
-            found = slopes[0] * (x - knots[0])
+            place = slopes[0] * (x - knots[0])
         else:
-            places = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
-            places = tf.reshape(places, tf.shape(x))
-            start = tf.gather(positions, places)
-            found = start + tf.gather(slopes, places) * (x - tf.gather(knots, places))
+            pieces = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
+            pieces = tf.reshape(pieces, tf.shape(x))
+            start = tf.gather(positions, pieces)
+            place = start + tf.gather(slopes, pieces) * (x - tf.gather(knots, pieces))
         reach = self.margin / 4
-        return tf.clip_by_value(found, -reach, 1 + reach)
+        return tf.clip_by_value(place, -reach, 1 + reach)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
         """Places in the box, as fractions of its period."""
@@ -195,10 +200,10 @@ class NumericColumn(Column):
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
-        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+        self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
         assert ratio is not None
-        return zero_mean_covariances(kind, ratio, first - second)
+        return zero_mean_covariances(order, ratio, first - second)
 
 
 _UNEVEN = 0.1
@@ -233,15 +238,15 @@ class CategoricalColumn(Column):
     """
 
     def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
-        found = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
-        if not 2 <= len(np.unique(found)) == len(found) <= _MAX_LEVELS:
+        self.levels = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
+        size = self.num_levels = len(self.levels)
+        different = len(np.unique(self.levels))
+        if not 2 <= different == size <= _MAX_LEVELS:
             raise ValueError(
                 f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
-                f"{len(np.unique(found))} among {len(found)}; pass each level once, as a number."
+                f"{different} among {size}; pass each level once, as a number."
             )
-        super().__init__(label, found)
-        self.levels, self.num_levels = found, len(found)
-        size = len(found)
+        super().__init__(label, self.levels)
         # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
         basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
         self._functions = np.zeros([size, size + 1])
@@ -259,15 +264,12 @@ class CategoricalColumn(Column):
         :raises ValueError: If values are not finite or all the same, or there are more than half as
             many levels as values, or more than 2,000.
         """
-        what = "values" if label is None else f"values of {label!r}"
-        found = finite_array(what, values, (1,), "a vector [N]")
-        levels = np.unique(found)
-        if len(levels) < 2:
-            raise ValueError(f"{what} must vary, found one value; leave the column out.")
-        if 2 * len(levels) > len(found) > 2:
+        what, sorted_values = _varying(values, label)
+        levels = np.unique(sorted_values)
+        if 2 * len(levels) > len(sorted_values) > 2:
             raise ValueError(
                 f"{what} must be categories of several rows each, found {len(levels)} levels in "
-                f"{len(found)} rows; pass it as a column of numbers, or merge levels."
+                f"{len(sorted_values)} rows; pass it as a column of numbers, or merge levels."
             )
         return cls(levels, label=label)
 
@@ -294,15 +296,7 @@ class CategoricalColumn(Column):
         return tf.gather(values, coordinates, axis=1)
 
     def covariances(
-        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+        self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
         entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
         return tf.gather(entries, first * (len(self.levels) + 1) + second)
-
-
-def atoms_of(column: Column, highest: int) -> list[IntArray]:
-    """The functions of a column that are taken together: those of each frequency up to the
-    ``highest``; all of a column of categories."""
-    if column.num_levels is not None:
-        return [np.arange(1, column.num_levels + 1)]
-    return [np.array([2 * j - 1, 2 * j]) for j in range(1, highest + 1)]

@@ -16,24 +16,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.kernels import MultioutputKernel
-from scipy.linalg import block_diag
 from scipy.sparse import coo_matrix
 
-from .._arguments import Array, IntArray, integer
-from ..core.decomposed import flat_blocks
-from ..core.finite_rank import base_of
-from ..models import OrthogonalSVGP, StructuredSGPR
+from .._arguments import Array, IntArray
 from .columns import Column
-from .kernel import Additive
-
-Effect = tuple[int, ...]
+from .kernel import Additive, Effect
 
 _ROUNDING = 1e-12
 """Means below it are zero: functions are of order one."""
@@ -55,76 +47,7 @@ class Weights(NamedTuple):
     root: Array
 
 
-def effect_weights(model: Any, output: int, scale: float) -> Weights:
-    """The weights of f, times ``scale``.
-
-    :raises ValueError: If the model is of another kind, or has not one sum of effects with
-        features, or no such output.
-    """
-    if isinstance(model, StructuredSGPR):
-        model = model.to_svgp()
-    # Orthogonal inducing variables add to f what belongs to no effect alone.
-    if not isinstance(model, gpflow.models.SVGP) or isinstance(model, OrthogonalSVGP):
-        raise ValueError(
-            "model must have a Gaussian q of features of effects alone, found "
-            f"{type(model).__name__}; pass an interdomain.models.StructuredSGPR or AdditiveSVGP, "
-            "or a gpflow.models.SVGP, with inducing_variables.AdditiveFeatures."
-        )
-    kernel, inducing_variable = model.kernel, model.inducing_variable
-    if isinstance(kernel, MultioutputKernel):
-        raise ValueError(
-            f"model must have a kernel of one output, found {type(kernel).__name__}; pass a "
-            "model of one output, or one with num_latent_gps and an Additive kernel for all."
-        )
-    output = integer("output", output, at_least=0)
-    if output >= model.num_latent_gps:
-        raise ValueError(
-            f"output must be from 0 to {model.num_latent_gps - 1}, found {output}; pass the number "
-            "of a column of Y."
-        )
-    blocks, tables, variances, places, start = [], {}, [], [], 0
-    for block, part in flat_blocks(inducing_variable, kernel):
-        base, size = base_of(part), int(block.num_inducing)
-        terms = block.explained_terms(base) if hasattr(base, "effect") else None
-        if terms is not None:
-            tables[id(base.parent)] = base.parent
-            # What the prior has and the features have not; it is the same everywhere.
-            prior = float(
-                part.K_diag(tf.zeros([1, base.parent.num_columns], gpflow.default_float()))[0]
-            )
-            left_over = max(prior - sum(float(factor()) for _, factor in terms), 0.0)
-            blocks.append((base.effect, block.functions, scale**2 * left_over))
-            variances.append(np.asarray(block.prior_variances(base), float))
-            places.append(np.arange(start, start + size))
-        start += size
-    if len(tables) != 1:
-        raise ValueError(
-            "model must have one Additive kernel with AdditiveFeatures, found "
-            f"{len(tables) or 'none'} in {type(kernel).__name__} with "
-            f"{type(inducing_variable).__name__}; pass a model of kernels.Additive.from_data(X), "
-            "alone or as a summand, with AdditiveFeatures.for_kernel(kernel, num_inducing)."
-        )
-    mean, root = _q(model, output)
-    prior_variance, rows = np.concatenate(variances), np.concatenate(places)
-    factors = scale * (np.sqrt(prior_variance) if model.whiten else prior_variance)
-    (table,) = tables.values()
-    return Weights(table, blocks, factors * mean[rows], factors[:, None] * root[rows])
-
-
-def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:
-    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``; blocks with a q of their
-    own are independent."""
-    means: Any = model.q_mu
-    roots: Any = model.q_sqrt
-    if isinstance(means, gpflow.Parameter):
-        means, roots = [means], [roots]
-    values = [np.asarray(root, float) for root in roots]
-    joint = block_diag(*[np.diag(v[:, output]) if v.ndim == 2 else v[output] for v in values])
-    return np.concatenate([np.asarray(mean, float)[:, output] for mean in means]), joint
-
-
-@dataclass(frozen=True)
-class ColumnFunctions:
+class ColumnFunctions(NamedTuple):
     """The functions of one column, and their moments; number 0 is the constant.
 
     :ivar column: The column.
@@ -158,8 +81,7 @@ def _functions(column: Column, highest: int, values: Array) -> tf.Tensor:
     return column.functions(column.coordinates(x), highest)
 
 
-@dataclass(frozen=True)
-class EffectTerm:
+class EffectTerm(NamedTuple):
     """The effect of a set of columns: ``sum_b beta_b prod_i (psi_{b_i}(x_i) - m_{b_i})``.
 
     :ivar effect: The columns.

@@ -2,196 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import gpflow
 import numpy as np
 from gpflow.base import TensorType
+from gpflow.kernels import MultioutputKernel
+from scipy.linalg import block_diag
 
-from .._arguments import (
-    ROWS_OF_A_BATCH,
-    Array,
-    filled_matrix,
-    finite_array,
-    integer,
-    items,
-    number,
-    short,
-)
-from .._progress import aligned
-from .columns import Column
-from .effect_terms import (
-    ColumnFunctions,
-    Effect,
-    EffectTerm,
-    column_functions,
-    effect_terms,
-    effect_weights,
-    rows_of_table,
-)
-from .frames import column_number, effect_name
+from .._arguments import Array, filled_matrix, integer, number
+from ..inducing_variables import SumInducingVariables
+from ..models import OrthogonalSVGP, StructuredSGPR
+from .effect_terms import Weights, column_functions, effect_terms, rows_of_table
+from .features import AdditiveFeatures
+from .frames import effect_name
 from .kernel import Additive
+from .report import Effects
 
 _MOST_ROWS = 5_000
-
-
-@dataclass(frozen=True, eq=False)
-class Effects:
-    """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
-
-    When printed, it is a table with the largest effects first. Arrays ``[E]`` are in the order of
-    :attr:`effects`. All results are for f without the mean function.
-
-    :ivar effects: The numbers of the columns of each effect.
-    :ivar names: The name of each effect, such as ``age`` or ``age x cement``.
-    :ivar column_names: The names of the D columns.
-    :ivar columns: A description of each column.
-    :ivar measure: The distribution of the columns that variances refer to, in words.
-    :ivar constant: The constant effect, which is the mean of f under the measure: its posterior
-        mean and standard deviation.
-    :ivar variance_draws: The variance of each effect under the measure, for draws of f from the
-        posterior, ``[num_draws, E]``.
-    :ivar variances_of_mean: The variance of each effect under the measure, for the posterior mean
-        of f, ``[E]``.
-    """
-
-    effects: tuple[Effect, ...]
-    names: tuple[str, ...]
-    column_names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    measure: str
-    constant: tuple[float, float]
-    variance_draws: Array = field(repr=False)
-    variances_of_mean: Array = field(repr=False)
-    _terms: tuple[EffectTerm, ...] = field(repr=False)
-    _functions: tuple[ColumnFunctions, ...] = field(repr=False)
-    _table: Additive = field(repr=False)
-
-    @property
-    def share_draws(self) -> Array:
-        """The Sobol indices of draws of f, ``[num_draws, E]``."""
-        variances = self.variance_draws
-        total = np.sum(variances, axis=-1, keepdims=True)
-        return np.asarray(
-            np.divide(variances, total, out=np.zeros_like(variances), where=total > 0)
-        )
-
-    @property
-    def shares(self) -> Array:
-        """The Sobol index of each effect, ``[E]``: its share of the variance of f under the
-        measure, averaged over the posterior."""
-        return np.asarray(np.mean(self.share_draws, axis=0))
-
-    @property
-    def share_deviations(self) -> Array:
-        """The standard deviations of :attr:`shares` under the posterior, ``[E]``."""
-        return np.asarray(np.std(self.share_draws, axis=0))
-
-    @property
-    def total_shares(self) -> Array:
-        """The total Sobol index of each column, ``[D]``: the sum of the shares of all effects that
-        involve it."""
-        return np.asarray(np.mean(self.share_draws @ self._membership, axis=0))
-
-    @property
-    def total_share_deviations(self) -> Array:
-        """The standard deviations of :attr:`total_shares` under the posterior, ``[D]``."""
-        return np.asarray(np.std(self.share_draws @ self._membership, axis=0))
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The numbers of the effects, sorted by decreasing share."""
-        return tuple(np.argsort(-self.shares, kind="stable").tolist())
-
-    @property
-    def _membership(self) -> Array:
-        """Which column is in which effect, ``[E, D]``."""
-        columns = range(len(self.columns))
-        return np.array([[float(k in effect) for k in columns] for effect in self.effects])
-
-    def number_of(self, effect: Any) -> int:
-        """The position of an effect in :attr:`effects`.
-
-        :param effect: The name of the effect, the number or name of its only column, or a list of
-            the numbers or names of its columns.
-        :raises ValueError: If there is no such effect.
-        """
-        if isinstance(effect, str) and effect in self.names:
-            return self.names.index(effect)
-        single = isinstance(effect, str) or np.ndim(effect) == 0
-        return self.effects.index(tuple(sorted(self._numbers([effect] if single else effect))))
-
-    def at(self, X: TensorType) -> tuple[Array, Array]:
-        """Posterior mean and variance of each effect at the rows of X, ``[N, E]`` both.
-
-        The means and the mean of :attr:`constant` add up to the posterior mean of f.
-
-        :param X: ``[N, D]``, as for the model.
-        :raises ValueError: If X is not finite, or has other columns.
-        """
-        rows = rows_of_table(self._table, filled_matrix("X", X, "a matrix [N, D]"))
-        means, variances = [], []
-        for start in range(0, len(rows), ROWS_OF_A_BATCH):
-            batch = rows[start : start + ROWS_OF_A_BATCH]
-            centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
-            of_terms = [term.at([centred[k] for k in term.effect]) for term in self._terms]
-            means.append(np.stack([mean for mean, _ in of_terms], axis=1))
-            variances.append(np.stack([variance for _, variance in of_terms], axis=1))
-        return np.concatenate(means), np.concatenate(variances)
-
-    def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
-        """Posterior mean and variance of one effect at values of its columns, ``[N]`` both.
-
-        :param effect: As for :meth:`number_of`.
-        :param values: ``[N, k]`` for an effect of k columns, in the order in which ``effect`` lists
-            them (in increasing order, if it is a name); also ``[N]`` for one column.
-        :raises ValueError: If there is no such effect, or values do not fit it.
-        """
-        number = self.number_of(effect)
-        term = self._terms[number]
-        form = f"a matrix [N, {len(term.effect)}], a column for each of {self.names[number]!r}"
-        rows = finite_array("values", values, (1, 2), form)
-        rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.shape[1] != len(term.effect):
-            raise ValueError(f"values must be {form}, found shape {rows.shape}.")
-        is_list = not isinstance(effect, str) and np.ndim(effect) > 0
-        of_column = dict(
-            zip(self._numbers(effect) if is_list else term.effect, rows.T, strict=True)
-        )
-        return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
-
-    def _numbers(self, effect: Any) -> Effect:
-        """
-        :raises ValueError: If there is no effect of these columns.
-        """
-        listed = items("effect", effect, "names or numbers of columns")
-        numbers = tuple(column_number("effect", column, self.column_names) for column in listed)
-        if tuple(sorted(numbers)) not in self.effects:
-            raise ValueError(
-                f"effect must be one of the report's, found {short(effect)}; pass one of "
-                f"{', '.join(self.names)}."
-            )
-        return numbers
-
-    def __str__(self) -> str:
-        lines = [
-            f"{len(self.effects)} effects over {self.measure}",
-            f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
-        ]
-        for head, names, means, deviations in (
-            (("effect", "share", "+-"), self.names, self.shares, self.share_deviations),
-            (
-                ("column", "in all", "+-"),
-                self.column_names,
-                self.total_shares,
-                self.total_share_deviations,
-            ),
-        ):
-            order = np.argsort(-means, kind="stable")
-            rows = [(names[k], f"{means[k]:.1%}", f"{deviations[k]:.1%}") for k in order]
-            lines += ["", *aligned([head, *rows])]
-        return "\n".join(lines)
 
 
 def effects(
@@ -279,3 +108,80 @@ def effects(
         _functions=tuple(functions),
         _table=table,
     )
+
+
+def effect_weights(model: Any, output: int, scale: float) -> Weights:
+    """The weights of f, times ``scale``.
+
+    :raises ValueError: If the model is of another kind, or has not one sum of effects with
+        features, or no such output.
+    """
+    if isinstance(model, StructuredSGPR):
+        model = model.to_svgp()
+    # Orthogonal inducing variables add to f what belongs to no effect alone.
+    if not isinstance(model, gpflow.models.SVGP) or isinstance(model, OrthogonalSVGP):
+        raise ValueError(
+            "model must have a Gaussian q of features of effects alone, found "
+            f"{type(model).__name__}; pass an interdomain.models.StructuredSGPR or AdditiveSVGP, "
+            "or a gpflow.models.SVGP, with inducing_variables.AdditiveFeatures."
+        )
+    kernel, inducing_variable = model.kernel, model.inducing_variable
+    if isinstance(kernel, MultioutputKernel):
+        raise ValueError(
+            f"model must have a kernel of one output, found {type(kernel).__name__}; pass a "
+            "model of one output, or one with num_latent_gps and an Additive kernel for all."
+        )
+    output = integer("output", output, at_least=0)
+    if output >= model.num_latent_gps:
+        raise ValueError(
+            f"output must be from 0 to {model.num_latent_gps - 1}, found {output}; pass the number "
+            "of a column of Y."
+        )
+    sums = list(_sums_of_effects(model.inducing_variable, model.kernel))
+    if len(sums) != 1:
+        raise ValueError(
+            "model must have one Additive kernel with AdditiveFeatures, found "
+            f"{len(sums) or 'none'} in {type(kernel).__name__} with "
+            f"{type(inducing_variable).__name__}; pass a model of tables.Additive.from_data(X), "
+            "alone or as a summand, with AdditiveFeatures.for_kernel(kernel, num_inducing)."
+        )
+    ((first, features, table, prior),) = sums
+    left_over = np.maximum(prior - features.explained_variances(table).numpy(), 0)
+    parts = zip([(), *table.effects], features.functions, scale**2 * left_over, strict=True)
+    mean, root = (each[first : first + features.num_inducing] for each in _q(model, output))
+    variances = np.asarray(features.prior_variances(table), float)
+    factors = scale * (np.sqrt(variances) if model.whiten else variances)
+    return Weights(table, list(parts), factors * mean, factors[:, None] * root)
+
+
+def _sums_of_effects(
+    inducing_variable: Any, kernel: Any, first: int = 0
+) -> Iterator[tuple[int, AdditiveFeatures, Additive, Array]]:
+    """Where features of effects begin among all, the features, their kernel, and the prior variance
+    of the constant and each effect, which a kernel of finite rank may have from other features."""
+    finite = None
+    while hasattr(kernel, "inducing_variable"):  # a FiniteRank
+        finite = kernel.inducing_variable if finite is None else finite
+        kernel = kernel.kernel
+    if isinstance(inducing_variable, AdditiveFeatures) and isinstance(kernel, Additive):
+        prior = kernel.effect_variances
+        if finite is not None:
+            prior = finite.explained_variances(kernel)
+        yield first, inducing_variable, kernel, prior.numpy()
+    elif isinstance(inducing_variable, SumInducingVariables):
+        for block, part in zip(inducing_variable.inducing_variables, kernel.kernels, strict=True):
+            if block is not None:
+                yield from _sums_of_effects(block, part, first)
+                first += int(block.num_inducing)
+
+
+def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:
+    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``; blocks with a q of their
+    own are independent."""
+    means: Any = model.q_mu
+    roots: Any = model.q_sqrt
+    if isinstance(means, gpflow.Parameter):
+        means, roots = [means], [roots]
+    values = [np.asarray(root, float) for root in roots]
+    joint = block_diag(*[np.diag(v[:, output]) if v.ndim == 2 else v[output] for v in values])
+    return np.concatenate([np.asarray(mean, float)[:, output] for mean in means]), joint

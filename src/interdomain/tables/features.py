@@ -2,84 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
 
-from .._arguments import Array, IntArray, check_num_inducing, instance, integer
-from ..core.finite_rank import FiniteRank
-from ..core.sums import SumInducingVariables
-from ..families.waves.functions import check_frequencies
-from .columns import Column, atoms_of
-from .covariances import OfEffects, Parts
-from .kernel import Additive, EffectKernel
-
-Effect = tuple[int, ...]
-
-_MAX_CANDIDATES = 2**18
-
-
-class EffectFeatures(OfEffects):
-    """The features of one effect: products over its columns of functions of each, a block of
-    :class:`AdditiveFeatures`.
-
-    :cvar clipped_to: Where values beyond an end are taken for the end itself, in words.
-    :ivar columns: Those of the effect; none for the constant.
-    :ivar frequencies: For each numeric one of them how many periods, ``[J, n]``.
-    :ivar functions: Which function of each column every feature is a product of, ``[m, k]``.
-    """
-
-    kernels = (EffectKernel,)
-    clipped_to = "the ranges of the columns of AdditiveFeatures"
-
-    def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
-        super().__init__()
-        self.columns, self.frequencies = tuple(columns), frequencies
-        self.functions = _functions(columns, frequencies)
-
-    @property
-    def num_inducing(self) -> int:
-        """The number of features."""
-        return len(self.functions)
-
-    def is_subset_of(self, others: EffectFeatures) -> bool:
-        """Whether they are of the same columns, and some of the products."""
-        known = set(map(tuple, others.functions.tolist()))
-        same = self.columns == others.columns
-        return same and known.issuperset(map(tuple, self.functions.tolist()))
-
-    def effects_of(self, kernel: EffectKernel) -> tuple[Additive, Parts]:
-        self.validate_columns([kernel.parent.columns[k] for k in kernel.effect])
-        return kernel.parent, [(kernel.effect, self.functions)]
-
-    def validate_columns(self, columns: Sequence[Column]) -> None:
-        """:raises ValueError: If the effect is of other columns."""
-        if tuple(columns) != self.columns:
-            raise ValueError(
-                "kernel must have the columns and effects that the features were made for, found "
-                f"one with an effect of {len(columns)} others; build the features with "
-                "AdditiveFeatures.for_kernel(kernel, num_inducing)."
-            )
+from .._arguments import (
+    IntArray,
+    check_num_inducing,
+    different_rows,
+    instance,
+    integer,
+)
+from ..inducing_variables import InterDomainInducingVariables
+from ..linalg import Diagonal, StructuredOperator
+from ..linalg.diagonal import least_eigenvalue
+from .columns import Column
+from .kernel import Additive, Effect
+from .orders import atom_size, largest_orders
 
 
-def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
-    numeric = [k for k, column in enumerate(columns) if column.num_levels is None]
-    rows: list[tuple[int, ...]] = []
-    for frequency in frequencies:
-        orders = dict(zip(numeric, frequency.tolist(), strict=True))
-        choices = [
-            atoms_of(column, orders[k])[-1] if k in orders else atoms_of(column, 0)[0]
-            for k, column in enumerate(columns)
-        ]
-        rows += itertools.product(*choices)
-    return np.array(rows, np.int64).reshape(len(rows), len(columns))
-
-
-class AdditiveFeatures(OfEffects, SumInducingVariables):
+class AdditiveFeatures(InterDomainInducingVariables):
     """Projections of each effect of :class:`~interdomain.tables.Additive` on products of functions
     of its columns.
 
@@ -88,8 +36,7 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
     its levels apart. They are orthonormal, and so are their products over the columns of an effect.
     ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **depends on no
     parameter of the kernel**. Kuu is diagonal: one over the prior variance that a feature carries.
-    In
-    :class:`interdomain.models.StructuredSGPR` one pass over the rows serves all variances,
+    In :class:`interdomain.models.StructuredSGPR` one pass over the rows serves all variances,
     lengthscales and the noise.
 
     >>> import numpy as np, interdomain as idm
@@ -103,8 +50,6 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'Diagonal'
 
-    It is a :class:`SumInducingVariables`, with a block for the constant and one for each effect.
-
     :param kernel: The kernel they will be used with, or from which a kernel of finite rank will be
         made. The features have its columns and effects.
     :param frequencies: A dict with an entry for each effect: the highest number of periods in every
@@ -113,13 +58,16 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB.
     :ivar columns: The column objects of the kernel.
-    :ivar effects: The columns of each effect except the constant, in the order of the blocks.
+    :ivar effects: The columns of each effect except the constant, in the order of the features.
+    :ivar functions: For the constant and each effect, of which function of each column every
+        feature is the product, ``[m, k]``.
     :raises ValueError: If the kernel is not an ``Additive`` one, an effect is missing from
         ``frequencies`` or unknown, a frequency is not an integer of 1 or more, or there are too
         many features.
     """
 
-    kernels = (Additive, FiniteRank)
+    kernels = (Additive,)
+    clipped_to = "the ranges of the columns of AdditiveFeatures"
 
     def __init__(
         self,
@@ -139,14 +87,14 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
                 f"{sorted(wrong)} in one of the two alone; pass "
                 "{effect: 4 for effect in kernel.effects}, for example."
             )
+        super().__init__(name=name)
         self.columns, self.effects = kernel.columns, kernel.effects
-        of_effects = {e: self._checked(e, frequencies[e]) for e in self.effects}
-        sizes = [len(of) * atom_size(kernel, e) for e, of in of_effects.items()]
-        check_num_inducing("frequencies", 1 + sum(sizes), "features", allow_large=allow_large)
-        blocks = [EffectFeatures([], np.zeros([1, 0], np.int64))]
-        for effect, found in of_effects.items():
-            blocks.append(EffectFeatures([self.columns[k] for k in effect], found))
-        super().__init__(blocks, name=name)
+        self._frequencies = tuple(self._checked(e, frequencies[e]) for e in self.effects)
+        pairs = list(zip(self.effects, self._frequencies, strict=True))
+        count = 1 + sum(len(own) * atom_size(kernel, effect) for effect, own in pairs)
+        check_num_inducing("frequencies", count, "features", allow_large=allow_large)
+        products = [_products([self.columns[k] for k in effect], own) for effect, own in pairs]
+        self.functions = (np.zeros([1, 0], np.int64), *products)
 
     @classmethod
     def for_kernel(
@@ -174,26 +122,109 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
         return cls(kernel, largest_orders(kernel, num_inducing), allow_large=allow_large, name=name)
 
     @property
-    def frequencies(self) -> dict[Effect, IntArray]:
-        """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
-        pairs = zip(self.effects, self.of_effects[1:], strict=True)
-        return {effect: block.frequencies.copy() for effect, block in pairs}
+    def num_inducing(self) -> int:
+        """The number of features."""
+        return sum(map(len, self.functions))
 
     @property
-    def of_effects(self) -> tuple[EffectFeatures, ...]:
-        """The block of the constant, then the block of each effect."""
-        return cast("tuple[EffectFeatures, ...]", tuple(self.blocks))
+    def frequencies(self) -> dict[Effect, IntArray]:
+        """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
+        pairs = zip(self.effects, self._frequencies, strict=True)
+        return {effect: np.array(own) for effect, own in pairs}
 
     def is_subset_of(self, others: AdditiveFeatures) -> bool:
         """Whether they are of the same columns and effects, and some of the products of each."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
-        return all(map(EffectFeatures.is_subset_of, self.of_effects, others.of_effects))
+        return all(
+            {*map(tuple, own.tolist())} <= {*map(tuple, other.tolist())}
+            for own, other in zip(self.functions, others.functions, strict=True)
+        )
 
-    def effects_of(self, kernel: Additive) -> tuple[Additive, Parts]:
+    def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
+        """The products, each function of a column being computed once."""
         self.validate_kernel(kernel)
-        pairs = zip([(), *kernel.effects], self.of_effects, strict=True)
-        return kernel, [(effect, block.functions) for effect, block in pairs]
+        X = kernel.seen(X)
+        rows = tf.reshape(X, [-1, kernel.num_columns])
+        of_columns, first, start = [tf.ones_like(rows[:, 0])[None]], {}, 1
+        for number, highest in self._highest_functions().items():
+            column = kernel.columns[number]
+            of_columns.append(column.functions(column.coordinates(rows[:, number]), highest))
+            first[number] = start - 1  # where its function 0 would be
+            start += highest
+        functions = tf.concat(of_columns, axis=0)
+        products = []
+        for order, of_order in itertools.groupby(self._parts(), key=lambda part: len(part[0])):
+            places = np.concatenate([own + [first[k] for k in effect] for effect, own in of_order])
+            # Of the constant, the function that is one everywhere.
+            slots = places.T if order else np.zeros([1, 1], np.int64)
+            factors = [tf.gather(functions, slot) for slot in slots]
+            products.append(functools.reduce(operator.mul, factors))
+        shape = tf.concat([[self.num_inducing], tf.shape(X)[:-1]], axis=0)
+        return tf.reshape(tf.concat(products, axis=0), shape)
+
+    def Kuu(self, kernel: Additive, *, jitter: float = 0.0) -> StructuredOperator:
+        """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
+        return Diagonal(1 / self.prior_variances(kernel))
+
+    def prior_variances(self, kernel: Additive) -> tf.Tensor:
+        """What each feature carries of the prior variance of f; one over the diagonal of Kuu,
+        ``[M]``.
+
+        One that underflows leaves a feature of no effect, not NaN.
+        """
+        self.validate_kernel(kernel)
+        factors = kernel.effect_variances
+        # One, the variances of effects, those of waves for each lengthscale, those of levels.
+        values = [tf.ones([1], factors.dtype), factors]
+        start, numbers = 1 + factors.shape[0], self._highest_functions()
+        numeric = [k for k, column in enumerate(kernel.columns) if column.num_levels is None]
+        highest = max(((numbers.get(k, 0) + 1) // 2 for k in numeric), default=0)
+        if highest:
+            values.append(tf.reshape(kernel.wave_variances(highest), [-1]))
+        levels = start + highest * len(kernel.lengthscale_columns)
+        starts = {}
+        for number, column in enumerate(kernel.columns):
+            if column.num_levels is not None:
+                values.append(tf.constant(column.level_variances, factors.dtype))
+                starts[number] = levels
+                levels += column.num_levels
+        width = 1 + max(map(len, self.effects))
+        rows = []
+        for place_of_effect, (effect, functions) in enumerate(self._parts(), start=1):
+            places = np.zeros([len(functions), width], np.int64)
+            places[:, 0] = place_of_effect
+            for slot, k in enumerate(effect):
+                own, place = functions[:, slot], kernel.lengthscale_place(effect, k)
+                if place is None:
+                    places[:, 1 + slot] = starts[k] + own - 1
+                else:
+                    places[:, 1 + slot] = start + place * highest + (own - 1) // 2
+            rows.append(places)
+        factor_of_each = tf.gather(tf.concat(values, axis=0), np.concatenate(rows))
+        product = tf.reduce_prod(factor_of_each, axis=1)
+        return tf.maximum(product, least_eigenvalue(product.dtype))
+
+    def explained_variances(self, kernel: Additive) -> tf.Tensor:
+        """What the features explain of the variance of the constant and of each effect, the same
+        everywhere, ``[1 + E]``."""
+        # Of a column of categories, that of known levels; it is the same of the one beyond them.
+        known = np.concatenate(
+            [
+                np.all([f != self.columns[k].num_levels for k, f in zip(e, own.T, strict=True)], 0)
+                if e
+                else [True]
+                for e, own in self._parts()
+            ]
+        )
+        numbers = np.repeat(np.arange(len(self.functions)), list(map(len, self.functions)))
+        variances = tf.boolean_mask(self.prior_variances(kernel), known)
+        return tf.math.segment_sum(variances, numbers[known])
+
+    def explained_terms(self, kernel: Additive) -> list[Any]:
+        """The variance of the features, the same everywhere."""
+        total = functools.partial(self.explained_variances, kernel)
+        return [(lambda X: tf.ones_like(X[..., 0]), lambda: tf.reduce_sum(total()))]
 
     def validate_kernel(self, kernel: Additive) -> None:
         """:raises ValueError: If the kernel has other columns or effects."""
@@ -204,6 +235,18 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
                 "with AdditiveFeatures.for_kernel(kernel, num_inducing)."
             )
 
+    def _parts(self) -> list[tuple[Effect, IntArray]]:
+        """The constant, which has no columns, and each effect, with its functions."""
+        return list(zip([(), *self.effects], self.functions, strict=True))
+
+    def _highest_functions(self) -> dict[int, int]:
+        """The number of functions of each column that occurs."""
+        highest: dict[int, int] = {}
+        for effect, functions in self._parts():
+            for column, own in zip(effect, functions.T, strict=True):
+                highest[column] = max(highest.get(column, 0), int(np.max(own)))
+        return dict(sorted(highest.items()))
+
     def _checked(self, effect: Effect, frequencies: Any) -> IntArray:
         numeric = [k for k in effect if self.columns[k].num_levels is None]
         if not numeric:
@@ -213,100 +256,25 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
             axes = [np.arange(1, highest + 1)] * len(numeric)
             grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
             return np.reshape(grid, [-1, len(numeric)])
-        found = check_frequencies(frequencies, len(numeric))
-        if np.any(found < 1):
+        remedy = "pass whole numbers of periods, or the highest number alone"
+        rule = f"a matrix [J, {len(numeric)}] of integers"
+        matrix = different_rows("frequencies", frequencies, rule, len(numeric), remedy)
+        if np.any(matrix < 1):
             raise ValueError(
                 f"frequencies must be 1 or more in every column of effect {effect}, found 0; the "
                 "constant of a column belongs to effects without it."
             )
-        return found
+        return matrix
 
 
-def largest_orders(
-    kernel: Additive,
-    num_features: int,
-    *,
-    at_least: Mapping[Effect, int] | None = None,
-    highest: Sequence[int] | None = None,
-) -> dict[Effect, IntArray]:
-    """For each effect how many periods in each of its numeric columns, ``[J, n]``.
-
-    :param num_features: Of all effects and the constant together, at most.
-    :param at_least: So many waves of an effect are taken before others, if it has as many.
-    :param highest: The most periods in each column of the table.
-    :raises ValueError: If not every effect can have a wave.
-    """
-    candidates: dict[Effect, IntArray] = {}
-    shares: dict[Effect, Array] = {}
-    sizes: dict[Effect, int] = {}
-    of_effects = kernel.variances.numpy()
-    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
-    for effect, variance in zip(kernel.effects, of_effects, strict=True):
-        sizes[effect] = atom_size(kernel, effect)
-        candidates[effect], shares[effect] = _candidates(
-            kernel, effect, max(num_features // sizes[effect], 1), highest, variance, of_waves
-        )
-    needed = 1 + sum(sizes.values())
-    if needed > num_features:
-        raise ValueError(
-            f"num_inducing must be {needed} or more, with which every effect has a feature for "
-            f"each of its first waves and its levels, found {num_features}; pass more, or a "
-            "kernel with fewer effects."
-        )
-    left = num_features - needed
-    taken = dict.fromkeys(kernel.effects, 1)
-    # What comes next in each effect: first what it has at least, then by the variance of a feature.
-    wanted = at_least or {}
-    order = sorted(
-        (
-            (number >= wanted.get(effect, 1), -share, effect)
-            for effect, of in shares.items()
-            for number, share in enumerate(of)
-            if number
-        ),
-        key=operator.itemgetter(0, 1),
-    )
-    for _, _, effect in order:
-        if sizes[effect] <= left:
-            taken[effect] += 1
-            left -= sizes[effect]
-    return {effect: candidates[effect][: taken[effect]] for effect in kernel.effects}
-
-
-def atom_size(kernel: Additive, effect: Effect) -> int:
-    """The number of features of a wave of an effect."""
-    return math.prod(kernel.columns[k].num_levels or 2 for k in effect)
-
-
-def _candidates(
-    kernel: Additive,
-    effect: Effect,
-    count: int,
-    most: Sequence[int] | None,
-    variance: float,
-    of_waves: Array,
-) -> tuple[IntArray, Array]:
-    """In decreasing order of the variance that a feature has, and that variance.
-
-    :param count: Of waves, at most.
-    :param most: The most periods in each column of the table.
-    :param variance: Of the effect.
-    :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
-    """
-    places = [kernel.lengthscale_place(effect, column) for column in effect]
-    numeric = [place for place in places if place is not None]
-    levels = math.prod(kernel.columns[column].num_levels or 1 for column in effect)
-    if not numeric:
-        return np.zeros([1, 0], np.int64), np.array([variance / levels])
-    highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
-    product = np.array(variance / levels, float)
-    columns = [k for k in effect if kernel.columns[k].num_levels is None]
-    for place, column in zip(numeric, columns, strict=True):
-        product = np.multiply.outer(
-            product, of_waves[place, : min(highest, most[column] if most else highest)]
-        )
-    shape = product.shape
-    product = product.reshape(-1)
-    best = np.argsort(-product, kind="stable")[:count]
-    orders = np.stack(np.unravel_index(best, shape), axis=-1) + 1
-    return orders.astype(np.int64), product[best]
+def _products(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
+    """All products of the sine and the cosine of each frequency, and of levels, ``[m, k]``."""
+    rows: list[tuple[int, ...]] = []
+    for frequency in frequencies.tolist():
+        periods = iter(frequency)
+        choices = []
+        for column in columns:
+            highest = column.num_levels or 2 * next(periods)
+            choices.append(range(1 if column.num_levels else highest - 1, highest + 1))
+        rows += itertools.product(*choices)
+    return np.array(rows, np.int64).reshape(len(rows), len(columns))

@@ -13,15 +13,14 @@ import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
 from .._arguments import instance, integer, items
-from ..core.finite_rank import FiniteRank
+from ..kernels import FiniteRank
 from ..models import StructuredSGPR
-from ..regression.rows import MISSING
-from ..training.lbfgs import fit_by_lbfgs
-from ..training.loop import fit
-from ..training.results import FitResult
-from .features import AdditiveFeatures, atom_size, largest_orders
-from .kernel import Additive
-from .pairs import Effect, RankedPair, choose_pairs, features_of, same_columns
+from ..training import FitResult, fit
+from .features import AdditiveFeatures
+from .frames import effect_name
+from .kernel import Additive, Effect
+from .orders import atom_size, largest_orders
+from .pairs import RankedPair, choose_pairs, features_of, same_columns
 
 _CHOSEN = "chosen"
 
@@ -47,10 +46,9 @@ class AdditiveFit:
 
     :ivar model: the trained model, of all rows.
     :ivar kernel: its :class:`~interdomain.tables.Additive` kernel.
-    :ivar pairs: the interactions that were chosen, best first; the gain of each is its gain given
-        those chosen before it.
-    :ivar ranking: all pairs that there was room for, best first, as ranked in the first turn: the
-        gain of each is its gain alone.
+    :ivar pairs: by the name of each interaction that was chosen, such as ``age x cement``, best
+        first, how many nats of log marginal likelihood it gained, given those before it.
+    :ivar ranking: the same for all pairs that there was room for, each alone, in the first turn.
     :ivar result: the final fit of all parameters, on the statistics of all rows.
     :ivar subset_seconds: the seconds for everything before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
@@ -59,15 +57,15 @@ class AdditiveFit:
 
     model: StructuredSGPR
     kernel: Additive
-    pairs: tuple[RankedPair, ...]
-    ranking: tuple[RankedPair, ...]
+    pairs: dict[str, float]
+    ranking: dict[str, float]
     result: FitResult
     subset_seconds: float
     pass_seconds: float
     seconds: float
 
     def __str__(self) -> str:
-        chosen = "\n".join(f"{pair.gain:10.1f}  {pair.name}" for pair in self.pairs)
+        chosen = "\n".join(f"{gain:10.1f}  {name}" for name, gain in self.pairs.items())
         size = self.model.inducing_variable.num_inducing
         head = (
             f"{len(self.kernel.effects)} effects, {size} features, bound {self.result.elbo:.1f}, "
@@ -115,7 +113,7 @@ def fit_additive(
     >>> fitted = idm.tables.fit_additive(
     ...     (X, Y), 60, names=["age", "load", "heat"], steps=30, progress=False
     ... )
-    >>> [pair.name for pair in fitted.pairs]
+    >>> list(fitted.pairs)
     ['load x heat']
     >>> fitted.kernel.effect_names
     ('age', 'load', 'heat', 'load x heat')
@@ -168,7 +166,7 @@ def fit_additive(
         kernel = same_columns(kernel, given, separate_lengthscales=separate)
     size = _first_size(kernel, num_inducing) if choosing else num_inducing
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
-    fit_by_lbfgs(subset, steps=_SUBSET_STEPS, progress=progress)
+    fit(subset, steps=_SUBSET_STEPS, progress=progress)
     chosen: list[RankedPair] = []
     ranking: list[RankedPair] = []
     room = num_inducing - int(subset.inducing_variable.num_inducing)
@@ -183,7 +181,7 @@ def fit_additive(
         features = _features_for(kernel, num_inducing, highest)
         room -= sum(features_of(kernel, pair.effect) for pair in pairs)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
-        fit_by_lbfgs(subset, steps=_TURN_STEPS, progress=progress)
+        fit(subset, steps=_TURN_STEPS, progress=progress)
         if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
             break
     features = _features_for(kernel, num_inducing, highest)
@@ -196,13 +194,17 @@ def fit_additive(
     return AdditiveFit(
         model=model,
         kernel=kernel,
-        pairs=tuple(chosen),
-        ranking=tuple(ranking),
+        pairs=_by_name(kernel, chosen),
+        ranking=_by_name(kernel, ranking),
         result=result,
         subset_seconds=subset_done - started,
         pass_seconds=pass_done - subset_done,
         seconds=time.perf_counter() - started,
     )
+
+
+def _by_name(kernel: Additive, pairs: Sequence[RankedPair]) -> dict[str, float]:
+    return {effect_name(pair.effect, kernel.names): pair.gain for pair in pairs}
 
 
 def _given(effects: Any) -> tuple[list[Any], bool]:
@@ -230,8 +232,7 @@ def _arrays(data: Any) -> tuple[Any, Any]:
     wrong = np.count_nonzero(~np.isfinite(np.asarray(Y, float)))
     if wrong:
         raise ValueError(
-            f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them; "
-            f"{MISSING}."
+            f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them."
         )
     return X, Y
 

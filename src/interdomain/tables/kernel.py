@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import gpflow
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel, Matern52, Stationary
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential, Stationary
 from gpflow.kernels.base import ActiveDims
+from gpflow.utilities import positive
 
-from .._arguments import instance, items, short
+from .._arguments import finite_array, instance, items, short
 from .._tracing import unconverted
-from ..core.columns import of_columns, select_columns
-from ..core.decomposed import DecomposedKernel
-from ..core.diagonals import UniformVariance
-from ..core.parameters import positive_parameter, positive_vector
-from ..families.waves.periodic_images import wave_variances
-from ..families.waves.spectral_density import KNOWN
+from ..linalg.periodic import wave_variances
 from .columns import Column
 from .frames import checked_effects, checked_names, columns_of_table, effect_name
 
 Effect: TypeAlias = tuple[int, ...]
 
+_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math.inf}
 
-class Additive(UniformVariance, DecomposedKernel):
+
+class Additive(gpflow.kernels.Kernel):
     """A GP that is a sum of effects: a constant, main effects of single columns, interactions.
 
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
@@ -89,8 +90,6 @@ class Additive(UniformVariance, DecomposedKernel):
         ``kernel_class`` is another class; or parameters are not positive or have another shape.
     """
 
-    has_features_of_its_own = True
-
     def __init__(
         self,
         columns: Sequence[Column],
@@ -115,7 +114,7 @@ class Additive(UniformVariance, DecomposedKernel):
         self.names = checked_names([column.label for column in self.columns])
         self.effects = checked_effects(effects, self.names)
         self.effect_names = tuple(effect_name(effect, self.names) for effect in self.effects)
-        if not (isinstance(kernel_class, type) and issubclass(kernel_class, KNOWN)):
+        if kernel_class not in _ORDERS:
             raise ValueError(
                 "kernel_class must be Matern12, Matern32, Matern52 or SquaredExponential of "
                 f"gpflow.kernels, found {short(kernel_class)}; pass the class itself, not a kernel "
@@ -126,15 +125,10 @@ class Additive(UniformVariance, DecomposedKernel):
         self.lengthscale_columns = tuple(self._lengthscale_places)
         self.separate_lengthscales = bool(separate_lengthscales)
         self._periods = [self.columns[column].period for _, column in self._lengthscale_places]
-        self.constant_variance = positive_parameter(
-            "constant_variance", constant_variance, remedy="pass one number"
-        )
-        count = len(self.effects)
-        remedy = f"pass one number, or one for each of the {count} effects"
-        self.variances = positive_vector("variances", variances, count, remedy)
+        self.constant_variance = _positive("constant_variance", constant_variance, ())
+        self.variances = _positive("variances", variances, (len(self.effects),))
         count = len(self.lengthscale_columns)
-        remedy = f"pass one number, or one for each of the {count} in lengthscale_columns"
-        self.lengthscales = positive_vector("lengthscales", lengthscales, count, remedy)
+        self.lengthscales = _positive("lengthscales", lengthscales, (count,))
 
     @classmethod
     def from_data(
@@ -173,22 +167,9 @@ class Additive(UniformVariance, DecomposedKernel):
         return cls(columns, effects, variances=1.0 / max(count, 1), **options)
 
     @property
-    def kernels(self) -> list[Kernel]:
-        """The kernel of the constant, then the kernel of each effect."""
-        return [EffectKernel(self, effect) for effect in ((), *self.effects)]
-
-    @property
     def effect_variances(self) -> tf.Tensor:
         """The prior variance of the constant, and of each effect, ``[1 + E]``."""
         return tf.concat([self.constant_variance[None], self.variances], axis=0)
-
-    def place_of(self, effect: Effect) -> int:
-        """The position of an effect in :attr:`effect_variances`; ``()`` is the constant."""
-        return 1 + self.effects.index(effect) if effect else 0
-
-    def variance_of(self, effect: Effect) -> tf.Tensor:
-        """The prior variance of an effect; ``()`` is the constant."""
-        return self.effect_variances[self.place_of(effect)]
 
     def lengthscale_place(self, effect: Effect, column: int) -> int | None:
         """The position in :attr:`lengthscales` of a column of an effect; None for a column of
@@ -207,26 +188,64 @@ class Additive(UniformVariance, DecomposedKernel):
     def wave_variances(self, highest: int) -> tf.Tensor:
         """The variance that the cosine, and just as much the sine, of 1, ..., ``highest`` periods
         carries in a kernel of variance one, for each of :attr:`lengthscales`."""
-        return wave_variances(self.kernel_class, self.ratios, highest)
-
-    @check_shapes(
-        "return: []",
-    )
-    def total_variance(self) -> tf.Tensor:
-        """The prior variance of f, the same everywhere."""
-        return self.constant_variance + tf.reduce_sum(self.variances)
+        return wave_variances(_ORDERS[self.kernel_class], self.ratios, highest)
 
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        pairs = _Pairs(self, self.seen(X), None if X2 is None else self.seen(X2))
-        terms = [self.variance_of(effect) * pairs.product(effect) for effect in self.effects]
-        return self.constant_variance + tf.add_n(terms)
+        X, X2 = self.seen(X), None if X2 is None else self.seen(X2)
+        rows = tf.shape(X)[:-1]
+        shape = tf.concat([rows, rows[-1:] if X2 is None else tf.shape(X2)[:-1]], axis=0)
+        known: dict[tuple[int | None, int], tf.Tensor] = {}
+        total = self.constant_variance * tf.ones(shape, X.dtype)
+        for effect, variance in zip(self.effects, tf.unstack(self.variances), strict=True):
+            for column in effect:
+                place = self.lengthscale_place(effect, column)
+                if (place, column) not in known:
+                    known[place, column] = self._of_column(column, place, X, X2, shape)
+                variance = variance * known[place, column]
+            total += variance
+        return total
+
+    def _of_column(
+        self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None, shape: tf.Tensor
+    ) -> tf.Tensor:
+        """The kernel of one column with the lengthscale at a place, of all pairs of rows."""
+        part = self.columns[column]
+        first = part.coordinates(X[..., column])
+        if X2 is None:
+            second, first = first[..., None, :], first[..., :, None]
+        else:
+            second = part.coordinates(X2[..., column])
+            ones = tf.ones([tf.rank(second)], tf.int32)
+            first = tf.reshape(first, tf.concat([tf.shape(first), ones], axis=0))
+        pairs = tf.broadcast_to(first, shape), tf.broadcast_to(second, shape)
+        ratio = None if place is None else self.ratios[place]
+        return part.covariances(*pairs, _ORDERS[self.kernel_class], ratio)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.fill(tf.shape(self.seen(X))[:-1], tf.reduce_sum(self.effect_variances))
+
+    def diagonal_terms(self) -> list[Any]:
+        """The diagonal as a function of rows, and a factor: sums over rows serve all variances."""
+        return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        remedy = "select them with the kernel's active_dims"
-        X = select_columns(self, X)
-        return of_columns(X, self.num_columns, ", those of the table", remedy)
+        """The columns of the table, whether or not GPflow has already selected them.
+
+        :raises ValueError: If there are more or fewer.
+        """
+        X = tf.convert_to_tensor(X)
+        if X.shape[-1] != self.num_columns:
+            X, _ = self.slice(X, None)
+        if X.shape[-1] not in (None, self.num_columns):
+            raise ValueError(
+                f"X must have {self.num_columns} columns, those of the table, found {X.shape[-1]}; "
+                "select them with the kernel's active_dims."
+            )
+        return tf.ensure_shape(X, [*X.shape[:-1], self.num_columns])
 
     def _places(self, separate: bool) -> dict[tuple[Effect | None, int], int]:
         """Where the lengthscale of an effect and a column is in the vector."""
@@ -241,63 +260,13 @@ class Additive(UniformVariance, DecomposedKernel):
         return {place: number for number, place in enumerate(numeric)}
 
 
-class EffectKernel(UniformVariance):
-    """One effect of a sum of effects, made by its ``kernels``.
-
-    :param parent: The sum, whose parameters it uses.
-    :param effect: The columns; none for the constant.
-    """
-
-    def __init__(self, parent: Additive, effect: Effect) -> None:
-        label = "_".join(map(str, effect)) or "constant"
-        super().__init__(active_dims=parent.active_dims, name=f"{parent.name}_{label}")
-        self.parent, self.effect = parent, effect
-        self.input_dim = parent.input_dim
-
-    @inherit_check_shapes
-    @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        pairs = _Pairs(self.parent, self.seen(X), None if X2 is None else self.seen(X2))
-        return self.total_variance() * pairs.product(self.effect)
-
-    def seen(self, X: TensorType) -> tf.Tensor:
-        return self.parent.seen(X)
-
-    def total_variance(self) -> tf.Tensor:
-        return self.parent.variance_of(self.effect)
-
-
-class _Pairs:
-    """The kernels of columns at all pairs of rows, each computed once."""
-
-    def __init__(self, kernel: Additive, X: tf.Tensor, X2: tf.Tensor | None) -> None:
-        self._kernel, self._X, self._X2 = kernel, X, X2
-        rows = tf.shape(X)[:-1]
-        self._shape = tf.concat([rows, rows[-1:] if X2 is None else tf.shape(X2)[:-1]], axis=0)
-        self._known: dict[tuple[int | None, int], tf.Tensor] = {}
-
-    def product(self, effect: Effect) -> tf.Tensor:
-        """Over the columns of an effect, in the shape of ``kernel.K``."""
-        result = tf.ones(self._shape, self._X.dtype)
-        for column in effect:
-            result *= self._of_column(effect, column)
-        return result
-
-    def _of_column(self, effect: Effect, column: int) -> tf.Tensor:
-        place = self._kernel.lengthscale_place(effect, column)
-        if (place, column) not in self._known:
-            part, kind = self._kernel.columns[column], self._kernel.kernel_class
-            ratio = None if place is None else self._kernel.ratios[place]
-            self._known[place, column] = part.covariances(*self._pairs(part, column), kind, ratio)
-        return self._known[place, column]
-
-    def _pairs(self, part: Column, column: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Coordinates of both, each in the shape of ``kernel.K``."""
-        first = part.coordinates(self._X[..., column])
-        if self._X2 is None:
-            second, first = first[..., None, :], first[..., :, None]
-        else:
-            second = part.coordinates(self._X2[..., column])
-            ones = tf.ones([tf.rank(second)], tf.int32)
-            first = tf.reshape(first, tf.concat([tf.shape(first), ones], axis=0))
-        return tf.broadcast_to(first, self._shape), tf.broadcast_to(second, self._shape)
+def _positive(name: str, value: Any, shape: tuple[int, ...]) -> gpflow.Parameter:
+    """:raises ValueError: Unless it is one positive number, or as many as the shape has."""
+    if not isinstance(value, (gpflow.Parameter, tf.Variable)):
+        value = finite_array(name, value, (0, 1), "one number or a vector")
+        value = np.full(shape, value) if value.ndim == 0 else value
+        if np.any(value <= 0):
+            raise ValueError(f"{name} must be positive, found {short(value)}.")
+    if tuple(value.shape) != shape:
+        raise ValueError(f"{name} must have shape {shape}, found {tuple(value.shape)}.")
+    return gpflow.Parameter(value, transform=positive(), trainable=0 not in shape)

@@ -19,9 +19,7 @@ from .._arguments import Array, IntArray
 from .._progress import progress_bar
 from ..models import StructuredSGPR
 from .features import AdditiveFeatures
-from .kernel import Additive
-
-Effect = tuple[int, ...]
+from .kernel import Additive, Effect
 
 SHARE = 16
 """The number of features that are reserved for a pair; or its first waves, if these are more."""
@@ -45,14 +43,12 @@ class RankedPair(NamedTuple):
     """An interaction of two columns, and how much it would explain.
 
     :ivar effect: The numbers of the two columns.
-    :ivar name: The name of the interaction, such as ``age x cement``.
     :ivar gain: By how many nats it raises the log marginal likelihood of the rows that it was
         ranked on.
     :ivar variance: The prior variance of the interaction at which the gain is largest.
     """
 
     effect: Effect
-    name: str
     gain: float
     variance: float
 
@@ -70,9 +66,9 @@ class _Sums(NamedTuple):
 
         :param unit: The unit of variances.
         """
-        own = self.places[pair]
-        eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(own, own)])
-        squares = np.sum(np.square(vectors.T @ self.products[own]), axis=1)
+        rows = self.places[pair]
+        eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(rows, rows)])
+        squares = np.sum(np.square(vectors.T @ self.products[rows]), axis=1)
         v = unit * _VARIANCES[:, None]
         scales = v * np.maximum(eigenvalues, 0)
         fit = np.sum(v * squares / (1 + scales), axis=1)
@@ -82,10 +78,10 @@ class _Sums(NamedTuple):
 
     def with_pair(self, pair: Effect, variance: float) -> _Sums:
         """What is left when a pair has become a part of the model."""
-        own = self.places[pair]
-        cross = variance * self.matrix[:, own]
-        inner = variance * self.matrix[np.ix_(own, own)] + np.eye(len(own))
-        solved = np.linalg.solve(inner, np.hstack([self.products[own], self.matrix[own]]))
+        rows = self.places[pair]
+        cross = variance * self.matrix[:, rows]
+        inner = variance * self.matrix[np.ix_(rows, rows)] + np.eye(len(rows))
+        solved = np.linalg.solve(inner, np.hstack([self.products[rows], self.matrix[rows]]))
         taken = cross @ solved
         count = self.products.shape[1]
         products, matrix = self.products - taken[:, :count], self.matrix - taken[:, count:]
@@ -111,25 +107,22 @@ def choose_pairs(
     residuals = model.residuals()
 
     def compared(some: Sequence[Effect]) -> _Sums:
-        own = same_columns(kernel, some, lengthscales=_LENGTHSCALE)
-        features = AdditiveFeatures(own, {pair: _highest(kernel, pair) for pair in own.effects})
-        sums = residuals.compare((features, own))
-        ends = np.cumsum([1, *(part.num_inducing for part in features.of_effects[1:])])
+        unit_kernel = same_columns(kernel, some, lengthscales=_LENGTHSCALE)
+        highest = {pair: _highest(kernel, pair) for pair in unit_kernel.effects}
+        features = AdditiveFeatures(unit_kernel, highest)
+        sums = residuals.compare((features, unit_kernel))
+        ends = np.cumsum([1, *map(len, features.functions[1:])])
         places = map(np.arange, ends, ends[1:])
         (precision,) = sums.precisions
-        by_pair = dict(zip(own.effects, places, strict=True))
+        by_pair = dict(zip(unit_kernel.effects, places, strict=True))
         return _Sums(sums.products, precision - np.eye(len(precision)), by_pair)
-
-    def named(effect: Effect, gain: float, variance: float) -> RankedPair:
-        name = " x ".join(kernel.names[column] for column in effect)
-        return RankedPair(effect, name, gain, variance)
 
     ranking: list[RankedPair] = []
     groups = _groups(kernel, possible)
     with progress_bar("pairs", "pair", len(possible), shown=progress) as bar:
         for group in groups:
             sums = compared(group)
-            ranking += [named(pair, *sums.best(pair, unit)) for pair in sums.places]
+            ranking += [RankedPair(pair, *sums.best(pair, unit)) for pair in sums.places]
             bar.update(len(group))
     ranking.sort(key=lambda pair: (-pair.gain, pair.effect))
     worthwhile = [pair.effect for pair in ranking if pair.gain > _LEAST_GAIN]
@@ -138,7 +131,7 @@ def choose_pairs(
     waiting = list(sums.places) if worthwhile else []
     chosen: list[RankedPair] = []
     while waiting := [pair for pair in waiting if features_of(kernel, pair) <= room]:
-        ranked = [named(pair, *sums.best(pair, unit)) for pair in waiting]
+        ranked = [RankedPair(pair, *sums.best(pair, unit)) for pair in waiting]
         best = max(ranked, key=lambda pair: pair.gain)
         if best.gain <= _LEAST_GAIN:
             break

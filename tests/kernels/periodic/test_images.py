@@ -9,8 +9,8 @@ import scipy.special
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
-from interdomain.families.waves.periodic_images import _SWITCH, _theta
 from interdomain.kernels import Periodized
+from interdomain.linalg.periodic import _SWITCH, _theta
 from tests.conformance.helpers import assert_gradients
 
 from .references import (

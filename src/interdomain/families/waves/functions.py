@@ -15,6 +15,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from ..._arguments import Array, IntArray, different_rows, finite_array, short
+from ...linalg.periodic import table
 
 AnyArray = TypeVar("AnyArray", Array, IntArray)
 
@@ -52,18 +53,18 @@ def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
     """
     remedy = "pass whole numbers of periods, such as BoxFourierFeatures.frequencies"
     rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
-    periods = different_rows("frequencies", frequencies, rule, num_columns, remedy)
-    if np.any((periods < 0) | (periods >= 2**31)):
+    found = different_rows("frequencies", frequencies, rule, num_columns, remedy)
+    if np.any((found < 0) | (found >= 2**31)):
         raise ValueError(
-            f"frequencies must be integers of 0 or more, found {short(periods.ravel())}; {remedy}."
+            f"frequencies must be integers of 0 or more, found {short(found.ravel())}; {remedy}."
         )
-    most = int(np.max(np.count_nonzero(periods, axis=1)))
+    most = int(np.max(np.count_nonzero(found, axis=1)))
     if most > MAX_WAVES:
         raise ValueError(
             f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
             f"with {most}, which has 2**{most} features; {remedy}."
         )
-    return periods
+    return found
 
 
 def functions_of(frequencies: IntArray) -> IntArray:
@@ -90,43 +91,6 @@ def frequencies_of(functions: IntArray) -> IntArray:
     return (functions + 1) // 2
 
 
-def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
-    """The constant, and the cosine and sine of each number of periods, ``[1 + 2 J, N]``, times the
-    root of the period.
-
-    :param turns: ``(x - lower) / period``, ``[N]``.
-    :param orders: Numbers of periods, 1 or more, increasing, ``[J]``.
-    """
-    ones = tf.ones_like(turns)[None]
-    if not len(orders):
-        return ones
-    angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
-    if np.array_equal(orders, np.arange(1, len(orders) + 1)):
-        cosines, sines = _multiples(angles, len(orders))
-    else:
-        multiples = tf.constant(orders, turns.dtype)[:, None] * angles
-        cosines, sines = tf.cos(multiples), tf.sin(multiples)
-    pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
-    return tf.concat([ones, tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])], axis=0)
-
-
-def _multiples(angles: tf.Tensor, highest: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The cosines and sines of the angles ``[1, N]`` times 1, ..., ``highest``.
-
-    One of each is computed. The others follow by adding angles, to which the number of multiples is
-    doubled at a time, so that few operations come one after the other.
-    """
-    cosines, sines = tf.cos(angles), tf.sin(angles)
-    while (count := cosines.shape[0]) < highest:
-        more = min(count, highest - count)
-        c, s, c_last, s_last = cosines[:more], sines[:more], cosines[-1:], sines[-1:]
-        cosines, sines = (
-            tf.concat([cosines, c * c_last - s * s_last], axis=0),
-            tf.concat([sines, s * c_last + c * s_last], axis=0),
-        )
-    return cosines, sines
-
-
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
     """The features ``[M, N]``, times the root of the box's volume.
 
@@ -136,10 +100,10 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
     """
     result: tf.Tensor | None = None
     for column in range(functions.shape[1]):
-        numbers = functions[:, column]
-        orders = np.unique(frequencies_of(numbers[numbers > 0]))  # however high they are
-        places = np.searchsorted(orders, frequencies_of(numbers))
-        places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
+        own = functions[:, column]
+        orders = np.unique(frequencies_of(own[own > 0]))  # however high they are
+        places = np.searchsorted(orders, frequencies_of(own))
+        places = np.where(own > 0, 2 * places + 1 + (own % 2 == 0), 0)
         waves = table(turns[:, column], orders)
         if result is None:
             result = tf.gather(factor * waves, places)

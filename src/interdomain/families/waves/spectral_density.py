@@ -27,9 +27,10 @@ from gpflow.kernels import (
 )
 
 from ..._arguments import Array, IntArray
+from ...linalg.periodic import matern_density
 
-MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
-KNOWN = (*MATERN_ORDERS, SquaredExponential)
+MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math.inf}
+KNOWN = tuple(MATERN_ORDERS)
 
 
 def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
@@ -93,11 +94,11 @@ def _stationary_density(kernel: Stationary, frequencies: tf.Tensor) -> tf.Tensor
     squares = tf.reduce_sum(tf.square(frequencies * kernel.lengthscales), axis=-1)
     ones = tf.ones(dim, kernel.lengthscales.dtype)
     volume = tf.reduce_prod(kernel.lengthscales * ones)
-    return kernel.variance * volume * unit_density(type(kernel), squares, dim)
+    return kernel.variance * volume * matern_density(matern_order(type(kernel)), squares, dim)
 
 
 def matern_order(kind: type[Stationary]) -> float:
-    """nu.
+    """nu; infinite for a squared exponential kernel.
 
     :raises ValueError: For a class of another family.
     """
@@ -105,25 +106,6 @@ def matern_order(kind: type[Stationary]) -> float:
         if issubclass(kind, known):
             return nu
     raise_unknown(kind)
-
-
-def unit_density(kind: type[Stationary], squares: tf.Tensor, dim: int) -> tf.Tensor:
-    """The density of a kernel of variance and lengthscales one.
-
-    :param kind: One of the known classes.
-    :param squares: Squared norms of frequencies.
-    :param dim: The number of columns.
-    """
-    if issubclass(kind, SquaredExponential):
-        return (2 * np.pi) ** (dim / 2) * tf.exp(-squares / 2)
-    nu = matern_order(kind)
-    log_factor = (
-        dim * math.log(2 * math.sqrt(math.pi))
-        + math.lgamma(nu + dim / 2)
-        - math.lgamma(nu)
-        + nu * math.log(2 * nu)
-    )
-    return math.exp(log_factor) * (2 * nu + squares) ** (-nu - dim / 2)
 
 
 def check_base(kernel: Kernel, num_columns: int) -> None:
@@ -149,10 +131,10 @@ def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
     expected: list[int] = seen.tolist()
     if isinstance(kernel, Sum):
         for part in kernel.kernels:
-            if sorted(of_part := _columns_seen(part, seen)) != sorted(expected):
+            if sorted(found := _columns_seen(part, seen)) != sorted(expected):
                 raise ValueError(
                     "base_kernel must be a sum of kernels on the same columns, found "
-                    f"{type(part).__name__} on columns {of_part} of {expected}; sums of kernels on "
+                    f"{type(part).__name__} on columns {found} of {expected}; sums of kernels on "
                     "different columns are sums of Periodized kernels, with SumInducingVariables."
                 )
     elif isinstance(kernel, Product):
@@ -174,10 +156,10 @@ def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
 def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
     """The longest lengthscale that each column has in a kernel, ``[D]``; zero where it has none."""
     longest = np.zeros(num_columns)
-    seen = np.arange(num_columns)[kernel.active_dims]
+    own = np.arange(num_columns)[kernel.active_dims]
     if isinstance(kernel, Stationary):
-        longest[seen] = np.asarray(kernel.lengthscales.numpy(), float)
+        longest[own] = np.asarray(kernel.lengthscales.numpy(), float)
     else:
-        parts = [column_lengthscales(part, len(seen)) for part in kernel.kernels]
-        longest[seen] = np.max(parts, axis=0)
+        parts = [column_lengthscales(part, len(own)) for part in kernel.kernels]
+        longest[own] = np.max(parts, axis=0)
     return longest

@@ -1,0 +1,278 @@
+"""What each column of a table does in a fitted model: the report, as numbers, text and pictures."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gpflow.base import TensorType
+
+from .._arguments import ROWS_OF_A_BATCH, Array, filled_matrix, finite_array, integer, items, short
+from .._progress import aligned
+from ..plotting.axes import new_axes, new_figure
+from .columns import Column
+from .effect_terms import ColumnFunctions, EffectTerm, rows_of_table
+from .frames import column_number
+from .kernel import Additive, Effect
+from .pictures import draw_curve, draw_map
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAND = 2.0
+"""Bands and error bars extend this many standard deviations to either side."""
+
+_ONE, _SEVERAL = "C0", "C1"
+"""Colours of the effects of one column and of interactions."""
+
+_POINTS = 200, 60
+"""The number of values of a column on a line, and on either axis of a map."""
+
+_LONGEST_LINE = 42
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
+
+    When printed, it is a table with the largest effects first. Arrays ``[E]`` are in the order of
+    :attr:`effects`. All results are for f without the mean function.
+
+    :ivar effects: The numbers of the columns of each effect.
+    :ivar names: The name of each effect, such as ``age`` or ``age x cement``.
+    :ivar column_names: The names of the D columns.
+    :ivar columns: A description of each column.
+    :ivar measure: The distribution of the columns that variances refer to, in words.
+    :ivar constant: The constant effect, which is the mean of f under the measure: its posterior
+        mean and standard deviation.
+    :ivar variance_draws: The variance of each effect under the measure, for draws of f from the
+        posterior, ``[num_draws, E]``.
+    :ivar variances_of_mean: The variance of each effect under the measure, for the posterior mean
+        of f, ``[E]``.
+    """
+
+    effects: tuple[Effect, ...]
+    names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    measure: str
+    constant: tuple[float, float]
+    variance_draws: Array = field(repr=False)
+    variances_of_mean: Array = field(repr=False)
+    _terms: tuple[EffectTerm, ...] = field(repr=False)
+    _functions: tuple[ColumnFunctions, ...] = field(repr=False)
+    _table: Additive = field(repr=False)
+
+    @property
+    def share_draws(self) -> Array:
+        """The Sobol indices of draws of f, ``[num_draws, E]``."""
+        variances = self.variance_draws
+        total = np.sum(variances, axis=-1, keepdims=True)
+        return np.asarray(variances / np.where(total > 0, total, 1.0))
+
+    @property
+    def shares(self) -> Array:
+        """The Sobol index of each effect, ``[E]``: its share of the variance of f under the
+        measure, averaged over the posterior."""
+        return np.asarray(np.mean(self.share_draws, axis=0))
+
+    @property
+    def share_deviations(self) -> Array:
+        """The standard deviations of :attr:`shares` under the posterior, ``[E]``."""
+        return np.asarray(np.std(self.share_draws, axis=0))
+
+    @property
+    def total_shares(self) -> Array:
+        """The total Sobol index of each column, ``[D]``: the sum of the shares of all effects that
+        involve it."""
+        return np.asarray(np.mean(self.share_draws @ self._membership, axis=0))
+
+    @property
+    def total_share_deviations(self) -> Array:
+        """The standard deviations of :attr:`total_shares` under the posterior, ``[D]``."""
+        return np.asarray(np.std(self.share_draws @ self._membership, axis=0))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The numbers of the effects, sorted by decreasing share."""
+        return tuple(np.argsort(-self.shares, kind="stable").tolist())
+
+    @property
+    def _membership(self) -> Array:
+        """Which column is in which effect, ``[E, D]``."""
+        columns = range(len(self.columns))
+        return np.array([[float(k in effect) for k in columns] for effect in self.effects])
+
+    def _columns_of(self, effect: Any) -> Effect:
+        """The columns of an effect, in the order in which it lists them.
+
+        :raises ValueError: If there is no such effect.
+        """
+        if isinstance(effect, str) and effect in self.names:
+            return self.effects[self.names.index(effect)]
+        single = isinstance(effect, str) or np.ndim(effect) == 0
+        listed = [effect] if single else items("effect", effect, "names or numbers of columns")
+        numbers = tuple(column_number("effect", column, self.column_names) for column in listed)
+        if tuple(sorted(numbers)) not in self.effects:
+            raise ValueError(
+                f"effect must be one of the report's, found {short(effect)}; pass one of "
+                f"{', '.join(self.names)}."
+            )
+        return numbers
+
+    def at(self, X: TensorType) -> tuple[Array, Array]:
+        """Posterior mean and variance of each effect at the rows of X, ``[N, E]`` both.
+
+        The means and the mean of :attr:`constant` add up to the posterior mean of f.
+
+        :param X: ``[N, D]``, as for the model.
+        :raises ValueError: If X is not finite, or has other columns.
+        """
+        X = filled_matrix("X", X, "a matrix [N, D]")
+        means, variances = [], []
+        for start in range(0, len(X), ROWS_OF_A_BATCH):
+            batch = rows_of_table(self._table, X[start : start + ROWS_OF_A_BATCH])
+            centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
+            of_terms = [term.at([centred[k] for k in term.effect]) for term in self._terms]
+            means.append(np.stack([mean for mean, _ in of_terms], axis=1))
+            variances.append(np.stack([variance for _, variance in of_terms], axis=1))
+        return np.concatenate(means), np.concatenate(variances)
+
+    def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
+        """Posterior mean and variance of one effect at values of its columns, ``[N]`` both.
+
+        :param effect: The name of the effect, the number or name of its only column, or a list of
+            the numbers or names of its columns.
+        :param values: ``[N, k]`` for an effect of k columns, in the order in which ``effect`` lists
+            them (in increasing order, if it is a name); also ``[N]`` for one column.
+        :raises ValueError: If there is no such effect, or values do not fit it.
+        """
+        columns = self._columns_of(effect)
+        number = self.effects.index(tuple(sorted(columns)))
+        form = f"a matrix [N, {len(columns)}], a column for each of {self.names[number]!r}"
+        rows = finite_array("values", values, (1, 2), form)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        if rows.shape[1] != len(columns):
+            raise ValueError(f"values must be {form}, found shape {rows.shape}.")
+        of_column = dict(zip(columns, rows.T, strict=True))
+        term = self._terms[number]
+        return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.effects)} effects over {self.measure}",
+            f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
+        ]
+        for head, names, means, deviations in (
+            (("effect", "share", "+-"), self.names, self.shares, self.share_deviations),
+            (
+                ("column", "in all", "+-"),
+                self.column_names,
+                self.total_shares,
+                self.total_share_deviations,
+            ),
+        ):
+            order = np.argsort(-means, kind="stable")
+            rows = [(names[k], f"{means[k]:.1%}", f"{deviations[k]:.1%}") for k in order]
+            lines += ["", *aligned([head, *rows])]
+        return "\n".join(lines)
+
+    def plot(self, num: int = 6, *, columns: int = 3, label: str = "effect") -> Figure:
+        """Draw the largest effects, each in a panel with its name and its share of the variance.
+
+        See :meth:`plot_effect` for what a panel shows. All panels of single columns have one scale.
+
+        :param num: The largest number of effects of one or two columns to draw.
+        :param columns: The number of panels in a row.
+        :param label: A label for f with its units.
+        :raises ValueError: If the numbers are not positive.
+        """
+        num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
+        chosen = [k for k in self.order if len(self.effects[k]) <= 2][:num]
+        columns = min(columns, len(chosen))
+        rows = -(-len(chosen) // columns)
+        figure = new_figure((4.2 * columns, 3.2 * rows))
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for unused in panels[len(chosen) :]:
+            unused.remove()
+        for k, ax in zip(chosen, panels, strict=False):
+            self.plot_effect(self.effects[k], ax, label=label)
+        of_one = [ax for k, ax in zip(chosen, panels, strict=False) if len(self.effects[k]) == 1]
+        limits = [ax.get_ylim() for ax in of_one]
+        for ax in of_one:
+            ax.set_ylim(np.min(limits), np.max(limits))
+        return figure
+
+    def plot_effect(self, effect: Any, ax: Axes | None = None, *, label: str = "effect") -> Axes:
+        """Draw one effect, over the range of its columns in the data, in their units.
+
+        For a numeric column this is a line with a band of two standard deviations to either side,
+        for a categorical column a bar for each level with such error bars, for two columns a map of
+        the mean, in which zero is white.
+
+        :param effect: An effect of one or two columns, by its name or by its columns.
+        :param ax: Where to draw; a new figure by default.
+        :param label: A label for f with its units.
+        :raises ValueError: If there is no such effect, or it has more than two columns.
+        """
+        places = tuple(sorted(self._columns_of(effect)))
+        number = self.effects.index(places)
+        if len(places) > 2:
+            raise ValueError(
+                f"effect must have one or two columns to be drawn, found {self.names[number]!r}; "
+                "hold some of its columns and pass the others' values to `of`."
+            )
+        ax = new_axes() if ax is None else ax
+        columns = [self.columns[k] for k in places]
+        names = [self.column_names[k] for k in places]
+        values = [column.grid(_POINTS[len(places) - 1]) for column in columns]
+        grid = np.stack(np.meshgrid(*values), axis=-1)
+        mean, variance = self.of(places, grid.reshape([-1, len(places)]))
+        if len(places) == 2:
+            draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label, names)
+        else:
+            draw_curve(ax, columns[0], values[0], mean, _BAND * np.sqrt(variance))
+            ax.set(xlabel=names[0], ylabel=label)
+        share, deviation = self.shares[number], self.share_deviations[number]
+        title = f"{self.names[number]}: {share:.1%} ± {deviation:.1%}"
+        ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
+        return ax
+
+    def plot_shares(self, ax: Axes | None = None, *, num: int = 15) -> Axes:
+        """Draw the share of each effect as a bar with its error bar, the largest first.
+
+        Effects of single columns are blue, interactions orange.
+
+        :param ax: Where to draw; a new figure by default.
+        :param num: The largest number of effects; the others are summed in one bar.
+        :raises ValueError: If ``num`` is not positive.
+        """
+        num = integer("num", num, at_least=1)
+        order = list(self.order)
+        draws = [self.share_draws[:, k] for k in order[:num]]
+        names = [self.names[k] for k in order[:num]]
+        colours = [_ONE if len(self.effects[k]) == 1 else _SEVERAL for k in order[:num]]
+        if len(order) > num:
+            draws.append(np.sum(self.share_draws[:, order[num:]], axis=1))
+            names.append(f"{len(order) - num} others")
+            colours.append("0.7")
+        ax = new_axes() if ax is None else ax
+        place = np.arange(len(names))
+        means, spread = np.mean(draws, axis=1), _BAND * np.std(draws, axis=1)
+        # Shares are not negative, and so are no error bars.
+        errors = np.stack([np.minimum(spread, means), spread])
+        ax.barh(place, means, xerr=errors, color=colours, error_kw={"capsize": 3, "ecolor": "0.2"})
+        ax.set_yticks(place, names)
+        ax.invert_yaxis()
+        ax.set_xlim(left=0)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+        ax.set_xlabel("share of the variance of f (± 2 standard deviations)")
+        if {_ONE, _SEVERAL} <= set(colours):
+            from matplotlib.patches import Patch
+
+            bars = [Patch(color=_ONE), Patch(color=_SEVERAL)]
+            ax.legend(bars, ["one column", "interaction"], loc="lower right")
+        return ax
