@@ -24,10 +24,6 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     GPflow would take apart in ``kernel + other``: the kernel would lose its own ``K``.
     """
 
-    has_features_of_its_own: bool = False
-    """Whether a single inducing variable is made for all parts together. If so,
-    :class:`~interdomain.kernels.FiniteRank` takes the sum as a whole."""
-
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:

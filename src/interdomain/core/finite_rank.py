@@ -68,10 +68,8 @@ class FiniteRank(Kernel):
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
-        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not getattr(
-            kernel, "has_features_of_its_own", False
-        )
-        if parts and not isinstance(inducing_variable, InducingPoints):
+        is_sum = isinstance(kernel, (Sum, DecomposedKernel))
+        if is_sum and not isinstance(inducing_variable, InducingPoints):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
                 f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "
@@ -119,13 +117,6 @@ class FiniteRank(Kernel):
         features, kernel = as_family(self.inducing_variable, self.kernel)
         (A,) = features.whitened_features(kernel, X)
         return tf.reduce_sum(tf.square(A), axis=0)
-
-    def summands(self) -> list[FiniteRank]:
-        """Of a sum that was taken as a whole, each part with its features."""
-        if not getattr(self.kernel, "has_features_of_its_own", False):
-            return []
-        pairs = zip(self.kernel.kernels, self.inducing_variable.inducing_variables, strict=True)
-        return [FiniteRank(part, block) for part, block in pairs]
 
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
         """What the family of features knows of the diagonal."""
