@@ -39,7 +39,8 @@ def draw_map(
     """The mean ``[up, across]``, zero in white."""
     is_numeric = [column.num_levels is None for column in columns]
     across, up = (
-        v if numeric else np.arange(len(v)) for numeric, v in zip(is_numeric, values, strict=True)
+        v if numeric else np.arange(float(len(v)))
+        for numeric, v in zip(is_numeric, values, strict=True)
     )
     draw_image(ax, across, up, mean, label, names)
     for axis, numeric, levels in zip((ax.xaxis, ax.yaxis), is_numeric, values, strict=True):
