@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
 
-Draw: TypeAlias = Callable[..., list[Any]]
+Draw: TypeAlias = Callable[..., Any]
 """Draws the cells of some rows of the grid, and the coast."""
 
 LOWEST_LATITUDE = 60.0
@@ -50,8 +50,8 @@ def globe(
     :param figure: An empty figure or subfigure to draw in; a new one by default.
     :param colours: Arguments of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and
         ``vmax``.
-    :return: The axes, to draw more in them: the oval, in radians, and the discs about the north
-        pole (longitude 0 at the bottom) and the south pole (at the top).
+    :return: The axes, to draw more in them: the oval, in radians, and the polar axes of the discs
+        about the north pole (longitude 0 at the bottom) and the south pole (at the top).
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
         not increasing or go around more than once, or values are not ``[H, W]``.
     """
@@ -75,17 +75,17 @@ def globe(
     figure = new_figure((9.0, 4.0)) if figure is None else figure
     spec = figure.add_gridspec(2, 2, width_ratios=[2.8, 1])
     oval = figure.add_subplot(spec[:, 0], projection="mollweide")
-    discs = [figure.add_subplot(spec[row, 1]) for row in range(2)]
+    discs = [figure.add_subplot(spec[row, 1], projection="polar") for row in range(2)]
     limits = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
     scale = {"vmin": limits[0], "vmax": limits[1], "rasterized": True, **colours}
 
-    def draw(ax: Axes, edges: Any, places: Any, rows: Any, columns: Any) -> list[Any]:
+    def draw(ax: Axes, edges: Any, places: Any, rows: Any, columns: Any) -> Any:
         """The cells between some edges, and the coast through some places."""
-        drawn: list[Any] = [ax.pcolormesh(*edges, shown[rows], **scale)]
+        mesh = ax.pcolormesh(*edges, shown[rows], **scale)
         if coast is not None:
             line = *places, coast[rows][:, columns], [coastline_level]
-            drawn.append(ax.contour(*line, colors="black", linewidths=0.5))
-        return drawn
+            ax.contour(*line, colors="black", linewidths=0.5)
+        return mesh
 
     mesh = _draw_map(oval, latitude, longitude, draw)
     for ax, pole in zip(discs, (1, -1), strict=True):
@@ -94,16 +94,6 @@ def globe(
     bar = figure.colorbar(mesh, ax=[oval, *discs], orientation="horizontal", shrink=0.5, aspect=40)
     bar.set_label(label)
     return oval, discs[0], discs[1]
-
-
-def on_disc(latitude: TensorType, longitude: TensorType, pole: int) -> tuple[Array, Array]:
-    """The coordinates x and y of points on the disc about a pole, which is at zero.
-
-    :param pole: 1 for the north pole, -1 for the south pole.
-    """
-    radius = 2 * np.sin(np.radians(90 - pole * np.asarray(latitude, float)) / 2)
-    angle = np.radians(np.asarray(longitude, float))
-    return radius * np.sin(angle), -pole * radius * np.cos(angle)
 
 
 def _field(name: str, values: TensorType, shape: tuple[int, int]) -> Array:
@@ -139,7 +129,7 @@ def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
     for turn in np.arange(first, last + 1):
         east = np.radians(np.clip(_edges(longitude) + 360 * turn, -180, 180))
         places = np.radians(closed + 360 * turn), np.radians(latitude)
-        mesh, *_ = draw(ax, (east, north), places, slice(None), columns)
+        mesh = draw(ax, (east, north), places, slice(None), columns)
     ax.grid(color="grey", linewidth=0.3)
     ax.set_xticks(np.radians(np.arange(-120, 121, 60)))
     ax.set_yticks(np.radians(np.arange(-60, 61, 30)))
@@ -147,30 +137,23 @@ def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
     return mesh
 
 
-def _draw_disc(ax: Axes, pole: int, latitude: Array, longitude: Array, draw: Draw) -> None:
-    from matplotlib.patches import Circle
+def _draw_disc(ax: Any, pole: int, latitude: Array, longitude: Array, draw: Draw) -> None:
+    """Polar coordinates: the longitude, and the distance from the pole of an equal-area disc."""
 
-    radius = 2 * np.sin(np.radians(90 - LOWEST_LATITUDE) / 2)
-    rim = Circle((0, 0), radius, facecolor="none", edgecolor="black", linewidth=0.8, zorder=3)
-    ax.add_patch(rim)
+    def radius(latitude: Any) -> Any:
+        return 2 * np.sin(np.radians(90 - pole * latitude) / 2)
+
     beyond = np.flatnonzero(pole * latitude > LOWEST_LATITUDE - 5)
     if len(beyond) > 1:
         rows = slice(beyond[0], beyond[-1] + 1)
-        ends = np.clip(_edges(latitude[rows]), -90, 90)
         columns = np.arange(len(longitude) + _goes_around(longitude)) % len(longitude)
-        edges = on_disc(ends[:, None], _edges(longitude), pole)
-        places = on_disc(latitude[rows, None], longitude[columns], pole)
-        for part in draw(ax, edges, places, rows, columns):
-            part.set_clip_path(rim)
-    for meridian, name in enumerate(("0°", "90°E", "180°", "90°W")):
-        x, y = on_disc(pole * np.array([90.0, LOWEST_LATITUDE]), 90.0 * meridian, pole)
-        ax.plot(x, y, color="grey", linewidth=0.3)
-        across = ("center", "left", "center", "right")[meridian]
-        up = "center" if meridian % 2 else ("top" if y[1] < 0 else "bottom")
-        ax.text(1.06 * x[1], 1.06 * y[1], name, ha=across, va=up, fontsize="x-small")
-    x, y = on_disc(np.full(91, 75.0 * pole), np.linspace(0, 360, 91), pole)
-    ax.plot(x, y, color="grey", linewidth=0.3)
-    ax.set(xlim=(-1.5 * radius, 1.5 * radius), ylim=(-1.25 * radius, 1.25 * radius))
-    ax.set_aspect("equal")
-    ax.set_axis_off()
+        ends = radius(np.clip(_edges(latitude[rows]), -90, 90))
+        edges = np.radians(_edges(longitude)), ends
+        draw(ax, edges, (np.radians(longitude[columns]), radius(latitude[rows])), rows, columns)
+    ax.set_theta_zero_location("S" if pole > 0 else "N")
+    ax.set_theta_direction(pole)
+    ax.set_rlim(0, radius(pole * LOWEST_LATITUDE))
+    ax.set_rgrids([radius(pole * 75.0)], [])
+    ax.set_thetagrids([0, 90, 180, 270], ["0°", "90°E", "180°", "90°W"], fontsize="x-small")
+    ax.grid(color="grey", linewidth=0.3)
     ax.set_title(f"beyond {LOWEST_LATITUDE:.0f}° {'N' if pole > 0 else 'S'}", fontsize="small")
