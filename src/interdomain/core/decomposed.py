@@ -60,11 +60,10 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
 
 
 def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
-    none of any other."""
+    """The parts of a kernel that is a sum; none of any other."""
     is_sum = isinstance(kernel, (Sum, DecomposedKernel))
     parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
-    return kernel.summands() if hasattr(kernel, "summands") else parts
+    return parts
 
 
 def pair_blocks(inducing_variable: DecomposedInducingVariables, kernel: Kernel) -> list[Block]:

@@ -53,18 +53,18 @@ def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
     """
     remedy = "pass whole numbers of periods, such as BoxFourierFeatures.frequencies"
     rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
-    found = different_rows("frequencies", frequencies, rule, num_columns, remedy)
-    if np.any((found < 0) | (found >= 2**31)):
+    periods = different_rows("frequencies", frequencies, rule, num_columns, remedy)
+    if np.any((periods < 0) | (periods >= 2**31)):
         raise ValueError(
-            f"frequencies must be integers of 0 or more, found {short(found.ravel())}; {remedy}."
+            f"frequencies must be integers of 0 or more, found {short(periods.ravel())}; {remedy}."
         )
-    most = int(np.max(np.count_nonzero(found, axis=1)))
+    most = int(np.max(np.count_nonzero(periods, axis=1)))
     if most > MAX_WAVES:
         raise ValueError(
             f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
             f"with {most}, which has 2**{most} features; {remedy}."
         )
-    return found
+    return periods
 
 
 def functions_of(frequencies: IntArray) -> IntArray:
@@ -100,10 +100,10 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
     """
     result: tf.Tensor | None = None
     for column in range(functions.shape[1]):
-        own = functions[:, column]
-        orders = np.unique(frequencies_of(own[own > 0]))  # however high they are
-        places = np.searchsorted(orders, frequencies_of(own))
-        places = np.where(own > 0, 2 * places + 1 + (own % 2 == 0), 0)
+        numbers = functions[:, column]
+        orders = np.unique(frequencies_of(numbers[numbers > 0]))  # however high they are
+        places = np.searchsorted(orders, frequencies_of(numbers))
+        places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
         waves = table(turns[:, column], orders)
         if result is None:
             result = tf.gather(factor * waves, places)

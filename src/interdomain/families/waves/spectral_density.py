@@ -131,10 +131,10 @@ def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
     expected: list[int] = seen.tolist()
     if isinstance(kernel, Sum):
         for part in kernel.kernels:
-            if sorted(found := _columns_seen(part, seen)) != sorted(expected):
+            if sorted(of_part := _columns_seen(part, seen)) != sorted(expected):
                 raise ValueError(
                     "base_kernel must be a sum of kernels on the same columns, found "
-                    f"{type(part).__name__} on columns {found} of {expected}; sums of kernels on "
+                    f"{type(part).__name__} on columns {of_part} of {expected}; sums of kernels on "
                     "different columns are sums of Periodized kernels, with SumInducingVariables."
                 )
     elif isinstance(kernel, Product):
@@ -156,10 +156,10 @@ def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
 def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
     """The longest lengthscale that each column has in a kernel, ``[D]``; zero where it has none."""
     longest = np.zeros(num_columns)
-    own = np.arange(num_columns)[kernel.active_dims]
+    seen = np.arange(num_columns)[kernel.active_dims]
     if isinstance(kernel, Stationary):
-        longest[own] = np.asarray(kernel.lengthscales.numpy(), float)
+        longest[seen] = np.asarray(kernel.lengthscales.numpy(), float)
     else:
-        parts = [column_lengthscales(part, len(own)) for part in kernel.kernels]
-        longest[own] = np.max(parts, axis=0)
+        parts = [column_lengthscales(part, len(seen)) for part in kernel.kernels]
+        longest[seen] = np.max(parts, axis=0)
     return longest
