@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import (
     covariances,
-    devices,
     diagnostics,
     distributed,
     inducing_variables,
@@ -20,7 +19,6 @@ from . import (
     linalg,
     models,
     plotting,
-    posteriors,
     regression,
     sampling,
     sphere,
@@ -59,7 +57,6 @@ __all__ = [
     "__version__",
     "covariances",
     "deep",
-    "devices",
     "diagnostics",
     "distributed",
     "fit",
@@ -68,7 +65,6 @@ __all__ = [
     "linalg",
     "models",
     "plotting",
-    "posteriors",
     "predict_in_batches",
     "race",
     "recommend",

@@ -18,8 +18,6 @@ from gpflow.base import TensorType
 
 from ._arguments import items
 
-__all__ = ["move_parameters", "pinned", "resolve_devices"]
-
 
 def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[str, ...] | None:
     """The names of devices as TensorFlow lists them; None if blocks are not to be placed.
@@ -46,15 +44,15 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     for name in items("devices", devices, 'a list of names, "auto" or None'):
         short = str(name).lower().rsplit("/", 1)[-1].removeprefix("device:")
         ending = f":{short}" if ":" in short else f":{short}:0"
-        found = [device.name for device in available if device.name.lower().endswith(ending)]
-        if not found:
+        named = [device.name for device in available if device.name.lower().endswith(ending)]
+        if not named:
             known = [device.name.rsplit("device:", 1)[-1] for device in available]
             raise ValueError(
                 f"devices: there is no device {name!r}; there are {known}. Logical devices are "
                 "made with tf.config.set_logical_device_configuration, before TensorFlow is "
                 "first used."
             )
-        names.append(found[0])
+        names.append(named[0])
     if not names:
         raise ValueError('devices must not be empty; pass names, "auto", or None.')
     return tuple(names)

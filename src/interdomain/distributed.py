@@ -1,7 +1,7 @@
 """Sums over the worker processes of a ``tf.distribute`` strategy: :func:`all_reduce`.
 
 Training on several workers is :func:`interdomain.fit` with a ``strategy``; for several
-devices of one process, see :mod:`interdomain.devices`.
+devices of one process, see ``devices=`` of :class:`interdomain.models.AdditiveSVGP`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel
 
 from ._arguments import Array, filled_matrix
 from .core.pairs import Kuf_in_domain, Kuu_operator, as_family, feature_sums
-from .linalg import stack
+from .linalg.full import stack
 
 __all__ = ["check_family"]
 

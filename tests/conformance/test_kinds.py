@@ -13,7 +13,7 @@ import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
 from interdomain.kernels import FiniteRank
-from interdomain.linalg import variational
+from interdomain.linalg import projections
 
 from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
 from .dense_twin import DenseTwin, dense_twin
@@ -79,7 +79,7 @@ def test_large_roots_and_priors_of_finite_rank(
 ) -> None:
     """Large roots are multiplied by panels, here of two columns or more. Features that explain all
     of the prior (not of a sum: its summands are wrapped one by one) leave no variance of it."""
-    monkeypatch.setattr(variational, "_PANEL", 2)
+    monkeypatch.setattr(projections, "_PANEL", 2)
     kernel, features = case.build()
     priors = [kernel] if "blocks" in case.kind else [kernel, FiniteRank(kernel, features)]
     for prior in priors:

@@ -9,16 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.linalg import (
-    Diagonal,
-    Full,
-    LowRankUpdate,
-    block_diagonal,
-    stack,
-)
-from interdomain.linalg.block_diagonal import BlockDiagonalRoot
+from interdomain.linalg import Diagonal, Full, LowRankUpdate
+from interdomain.linalg.block_diagonal import BlockDiagonalRoot, block_diagonal
 from interdomain.linalg.diagonal import DiagonalRoot
-from interdomain.linalg.full import FullRoot
+from interdomain.linalg.full import FullRoot, stack
 from interdomain.linalg.low_rank import LowRankRoot
 from tests.conformance.helpers import assert_close, assert_same_results
 from tests.extension.markov_operator import MarkovChain, MarkovRoot

@@ -14,9 +14,8 @@ from gpflow.inducing_variables import InducingPoints
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
-from interdomain.training import fit
 from tests.conformance.dense_twin import dense_twin
-from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.helpers import assert_close
 
 
 def test_jitter_reaches_dense_blocks() -> None:
@@ -117,18 +116,3 @@ def test_types_of_inputs(make: Callable[[], Any]) -> None:
     for new in (X + 1j, tf.constant(X + 1j), X.astype("datetime64[s]"), X.astype(str)):
         with pytest.raises(ValueError, match="Xnew must be .*real numbers, found"):
             model.predict_f(new)
-
-
-def test_other_types_of_data_are_refused() -> None:
-    model = gpflow.models.SVGP(KERNEL, LIKELIHOOD, HARMONICS)
-    for data, name, found in (
-        ((X + 1j, Y), "X", "complex128"),
-        ((X, Y.astype(str)), "Y", "entries"),
-    ):
-        message = f"data: {name} must be .*real numbers, found.*{found}"
-        assert_refused(
-            [
-                (lambda: fit(model, data, progress=False), message),  # noqa: B023
-                (lambda: StructuredSGPR(data, KERNEL, HARMONICS), f"data: {name} must be real"),  # noqa: B023
-            ]
-        )

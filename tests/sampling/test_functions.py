@@ -81,24 +81,6 @@ def test_many_rows_are_computed_a_few_at_a_time(
     assert functions(AT[:0]).shape == (3, 0, 1)
 
 
-def test_second_derivatives() -> None:
-    functions = sample_functions(harmonics(), 2, num_features=10)
-    at = tf.constant([[0.3]], gpflow.default_float())
-
-    def slope(at: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            tape.watch(at)
-            total = tf.reduce_sum(functions(at))
-        return tape.gradient(total, at)
-
-    with tf.GradientTape() as tape:
-        tape.watch(at)
-        first = slope(at)
-    second = tape.gradient(first, at)
-    difference = (slope(at + 1e-5) - slope(at - 1e-5)) / 2e-5
-    np.testing.assert_allclose(second, difference, rtol=1e-5)
-
-
 def test_the_seed_says_which_functions() -> None:
     model = regression()
     first, again, other = (sample_functions(model, 2, seed=seed)(AT) for seed in (1, 1, 2))

@@ -110,15 +110,6 @@ def some_of_finite_rank() -> idm.models.StructuredSGPR:
     return idm.models.StructuredSGPR((X, Y), prior, SphericalHarmonics(3, [0, 1, 2]))
 
 
-def collapsed() -> idm.models.DualSVGP:
-    kernel, harmonics = zonal()
-    likelihood = gpflow.likelihoods.Bernoulli()
-    labels = (Y > 0).astype(float)
-    model = idm.models.DualSVGP((X, labels), kernel, likelihood, harmonics, progress=False)
-    model.assign_sites(model.pass_over_data().sites)
-    return model
-
-
 def varying_noise() -> gpflow.models.SGPR:
     noise = gpflow.functions.Linear(A=[[0.1], [0.0]], b=0.4)
     likelihood = Gaussian(scale=noise)
@@ -128,16 +119,10 @@ def varying_noise() -> gpflow.models.SGPR:
 MODELS: dict[str, Callable[[], Any]] = {
     "svgp": points,
     "svgp-diagonal": lambda: points(q_diag=True, whiten=False),
-    "svgp-gpflow-shared": lambda: svgp(
-        SharedIndependent(Matern32(), 2),
-        gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z)),
-        2,
-    ),
     "svgp-bare": lambda: svgp(SharedIndependent(zonal()[0], 2), zonal()[1], 2),
     "svgp-mixed": lambda: svgp(mixed(), SharedIndependentInducingVariables(InducingPoints(Z)), 2),
     "svgp-separate": separate,
     "additive": additive,
-    "additive-diagonal": lambda: additive(q_diag=True, whiten=False),
     "hvgp": rotated,
     "orthogonal": orthogonal,
     "orthogonal-unwhitened": lambda: orthogonal(whiten=False),
@@ -147,9 +132,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "finite-rank": lambda: idm.models.StructuredSGPR((X, Y), *finite_rank(), noise_variance=0.05),
     "some-of-finite-rank": some_of_finite_rank,
     "points-of-finite-rank": lambda: svgp(finite_rank()[0], InducingPoints(Z[:6])),
-    "collapsed-svgp": collapsed,
-    "gpr": lambda: gpflow.models.GPR((X, YY), Matern52(), noise_variance=0.05),
-    "gpr-mean": lambda: gpflow.models.GPR((X, Y), Matern52(), MEAN, noise_variance=0.05),
+    "gpr": lambda: gpflow.models.GPR((X, Y), Matern52(), MEAN, noise_variance=0.05),
     "sgpr": lambda: gpflow.models.SGPR((X, YY), Matern52(), InducingPoints(Z), noise_variance=0.1),
     "sgpr-harmonics": lambda: gpflow.models.SGPR((X, Y), *zonal(), noise_variance=0.1),
     "sgpr-varying-noise": varying_noise,

@@ -86,45 +86,13 @@ class OwnMean(gpflow.models.SVGP):
         return mean + 1.0, variance
 
 
-class OwnPosterior(gpflow.models.SVGP):
-    """A user's model with predictions of y of its own, and a posterior in the same class."""
-
-    def posterior(self, precompute_cache: Any = None) -> Any:
-        return super().posterior(precompute_cache)
-
-    def predict_y(self, Xnew: Any, full_cov: bool = False, full_output_cov: bool = False) -> Any:
-        mean, variance = super().predict_y(Xnew, full_cov, full_output_cov)
-        return mean + 1.0, variance
-
-
 def test_methods_of_a_subclass_are_used() -> None:
     kernel, points = gpflow.kernels.Matern32(), rows(3)
     X = rows(5)
-    for kind in (OwnMean, OwnPosterior):
-        model = kind(kernel, gpflow.likelihoods.Gaussian(), points)
-        for method in ("predict_f", "predict_y"):
-            expected = getattr(model, method)(X)
-            assert_close(predict_in_batches(model, X, method=method), expected, rtol=1e-9)
-
-
-class Counts(gpflow.likelihoods.ScalarLikelihood):
-    """A user's likelihood that takes integers alone."""
-
-    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
-        assert Y.dtype.is_integer
-        return tf.cast(Y, F.dtype) * F - tf.exp(F)
-
-    def _conditional_mean(self, X: Any, F: Any) -> Any:
-        return tf.exp(F)
-
-    def _conditional_variance(self, X: Any, F: Any) -> Any:
-        return tf.exp(F)
-
-
-def test_integers_stay_integers_for_likelihoods_of_users() -> None:
-    model, X, Y = points_svgp(Counts()), rows(5), np.arange(5)[:, None]
-    found = predict_in_batches(model, X, Y=Y, method="predict_log_density")
-    assert_close(found, model.predict_log_density((X, tf.constant(Y))), rtol=1e-9)
+    model = OwnMean(kernel, gpflow.likelihoods.Gaussian(), points)
+    for method in ("predict_f", "predict_y"):
+        expected = getattr(model, method)(X)
+        assert_close(predict_in_batches(model, X, method=method), expected, rtol=1e-9)
 
 
 def test_a_likelihood_that_cannot_be_compiled() -> None:
@@ -165,17 +133,6 @@ def test_rows_that_are_no_inputs_of_the_kernel() -> None:
     X = np.array([[10.0, 20.0], [95.0, 20.0]])
     with pytest.raises(ValueError, match="^X"):
         predict_in_batches(model, X)
-
-
-def test_progress_is_on_stderr_after_a_second(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = points_svgp()
-    for delay, progress, shown in ((1e6, True, False), (0.0, True, True), (0.0, False, False)):
-        monkeypatch.setattr("interdomain._progress._DELAY", delay)
-        predict_in_batches(model, rows(10), batch_size=2, progress=progress)
-        found = capsys.readouterr()
-        assert found.out == "" and ("predict_f: 100%" in found.err if shown else not found.err)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -14,7 +14,8 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
-from ..linalg import Full, StructuredOperator, stack
+from ..linalg import Full, StructuredOperator
+from ..linalg.full import stack
 from .columns import with_columns
 from .family import Block, BlockBatch, InterDomainInducingVariables
 from .feature_sums import FeatureSums

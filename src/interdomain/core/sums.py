@@ -10,7 +10,8 @@ from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
-from ..linalg import StructuredOperator, block_diagonal
+from ..linalg import StructuredOperator
+from ..linalg.block_diagonal import block_diagonal
 from .combined import CombinedInducingVariables, checked_list, each_once
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks

@@ -2,16 +2,17 @@
 
 A covariance matrix is a ``tf.linalg.LinearOperator`` with the methods of
 :class:`StructuredOperator`. Each structure has one file (``diagonal``, ``full``, ``low_rank``,
-``block_diagonal``); a new one is a new class. On top of these, ``variational`` has the
-algebra of q(u), ``precision`` that of the optimal q of regression, by LAPACK (``lapack``), and
-``natural_gradients`` steps towards it. Other modules compute sums that several families need:
-``chunks`` (functions of many rows, a few rows at a time), ``distances``, ``radial_terms`` and
-``radial_sums`` (functions of a squared distance, and weighted sums of them over groups of points).
+``block_diagonal``); a new one is a new class. On top of these, ``variational`` has the algebra of
+q(u) (``projections`` its large products), ``precision`` that of the optimal q of regression, by
+LAPACK (``lapack``), and ``natural_gradients`` steps towards it. Other modules compute sums that
+several families need: ``chunks`` (functions of many rows, a few rows at a time), ``distances``,
+``radial_terms`` and ``radial_sums`` (functions of a squared distance, and weighted sums of them
+over groups of points).
 """
 
-from .block_diagonal import BlockDiagonal, block_diagonal
+from .block_diagonal import BlockDiagonal
 from .diagonal import Diagonal
-from .full import Full, stack
+from .full import Full
 from .low_rank import LowRankUpdate
 from .operators import Root, StructuredOperator
 
@@ -22,6 +23,4 @@ __all__ = [
     "LowRankUpdate",
     "Root",
     "StructuredOperator",
-    "block_diagonal",
-    "stack",
 ]

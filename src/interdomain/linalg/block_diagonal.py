@@ -34,11 +34,14 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
     def stacked_with(self, *others: BlockDiagonal) -> StructuredOperator:
         """Block by block if all have the same sizes; as dense matrices otherwise."""
         operators = (self, *others)
-        sizes = [[block.shape[-1] for block in one.operators] for one in operators]
-        if any(of_one != sizes[0] for of_one in sizes) or (others and None in sizes[0]):
-            return Full(tf.stack([one.to_dense() for one in operators]))
+        sizes = [[block.shape[-1] for block in other.operators] for other in operators]
+        if any(of_other != sizes[0] for of_other in sizes) or (others and None in sizes[0]):
+            return Full(tf.stack([operator.to_dense() for operator in operators]))
         return BlockDiagonal(
-            [stack(blocks) for blocks in zip(*(one.operators for one in operators), strict=True)]
+            [
+                stack(blocks)
+                for blocks in zip(*(other.operators for other in operators), strict=True)
+            ]
         )
 
     def cast(self, dtype: tf.DType) -> BlockDiagonal:
@@ -61,7 +64,7 @@ class BlockDiagonalRoot(Root):
 
     def __init__(self, blocks: Sequence[Root]) -> None:
         # Blocks of blocks are blocks.
-        blocks = [own for block in blocks for own in getattr(block, "_blocks", [block])]
+        blocks = [inner for block in blocks for inner in getattr(block, "_blocks", [block])]
         sizes = [block.size for block in blocks]
         super().__init__(sum(sizes), blocks[0].dtype)
         self._blocks, self._sizes = tuple(blocks), sizes
@@ -101,11 +104,13 @@ def _inverses(
     *,
     adjoint: bool = False,
 ) -> tf.Tensor:
-    """Of each block its own, with so many of the tensors."""
+    """The inverse of each block, by its function and as many of the tensors."""
     ends = list(itertools.accumulate(number for _, number in functions))
-    own = [tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)]
-    parts = tf.split(columns, [last_axis(of_block[0]) for of_block in own], axis=-2)
-    triples = zip(functions, own, parts, strict=True)
+    of_each = [
+        tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)
+    ]
+    parts = tf.split(columns, [last_axis(of_block[0]) for of_block in of_each], axis=-2)
+    triples = zip(functions, of_each, parts, strict=True)
     return tf.concat([f(t, part, adjoint=adjoint) for (f, _), t, part in triples], axis=-2)
 
 

@@ -49,10 +49,10 @@ def map_rows(
 
     @tf.custom_gradient
     def mapped(chunks: tf.Tensor, *shared: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        def one(part: tf.Tensor) -> tf.Tensor:
+        def of_part(part: tf.Tensor) -> tf.Tensor:
             return function(part, *shared)
 
-        values = map_chunks(one, chunks, chunks.dtype)
+        values = map_chunks(of_part, chunks, chunks.dtype)
 
         def gradient(
             upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None

@@ -21,7 +21,7 @@ class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag):  # type: ignor
         return DiagonalRoot(tf.sqrt(self.diag))
 
     def stacked_with(self, *others: Diagonal) -> Diagonal:
-        return Diagonal(tf.stack([one.diag for one in (self, *others)]))
+        return Diagonal(tf.stack([operator.diag for operator in (self, *others)]))
 
     def cast(self, dtype: tf.DType) -> Diagonal:
         return Diagonal(tf.cast(self.diag, dtype))

@@ -23,7 +23,7 @@ class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix):  # type: ign
         return FullRoot(_cholesky(self.to_dense()))
 
     def stacked_with(self, *others: Full) -> Full:
-        return Full(tf.stack([one.to_dense() for one in (self, *others)]))
+        return Full(tf.stack([operator.to_dense() for operator in (self, *others)]))
 
     def cast(self, dtype: tf.DType) -> Full:
         return Full(tf.cast(self.to_dense(), dtype))
@@ -116,8 +116,8 @@ def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
     middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
     middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
     half = tf.linalg.triangular_solve(root, middle, adjoint=True)
-    whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
-    return (whole + tf.linalg.matrix_transpose(whole)) / 4
+    solved = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
+    return (solved + tf.linalg.matrix_transpose(solved)) / 4
 
 
 def matmul(

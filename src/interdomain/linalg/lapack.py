@@ -88,16 +88,16 @@ def turned(upper: Array) -> Array:
 def mirrored(upper: Array, size: int) -> Array:
     """The symmetric matrix whose upper half is U, and as many zeros after it as make it
     ``[size, size]``."""
-    whole = _empty(size)
-    whole[len(upper) :] = 0
-    whole[:, len(upper) :] = 0
+    matrix = _empty(size)
+    matrix[len(upper) :] = 0
+    matrix[:, len(upper) :] = 0
     for rows, block in _panels(upper):
         length = rows.stop - rows.start
-        whole[rows, rows.start : len(upper)] = block
-        whole[rows.stop : len(upper), rows] = block[:, length:].T
+        matrix[rows, rows.start : len(upper)] = block
+        matrix[rows.stop : len(upper), rows] = block[:, length:].T
         corner = np.triu(block[:, :length])
-        whole[rows, rows] = corner + np.triu(corner, 1).T
-    return whole
+        matrix[rows, rows] = corner + np.triu(corner, 1).T
+    return matrix
 
 
 def _panels(upper: Array) -> Iterator[tuple[slice, Array]]:

@@ -43,9 +43,11 @@ class LowRankUpdate(StructuredOperator, tf.linalg.LinearOperatorLowRankUpdate): 
     def stacked_with(self, *others: LowRankUpdate) -> LowRankUpdate:
         """Columns of zeros make ranks equal."""
         operators = (self, *others)
-        rank = max(one.u.shape[-1] for one in operators)
-        updates = [tf.pad(one.u, [[0, 0], [0, rank - one.u.shape[-1]]]) for one in operators]
-        diagonals = [one.base_operator.diag for one in operators]
+        rank = max(operator.u.shape[-1] for operator in operators)
+        updates = [
+            tf.pad(operator.u, [[0, 0], [0, rank - operator.u.shape[-1]]]) for operator in operators
+        ]
+        diagonals = [operator.base_operator.diag for operator in operators]
         return LowRankUpdate(tf.stack(diagonals), tf.stack(updates))
 
     def cast(self, dtype: tf.DType) -> LowRankUpdate:

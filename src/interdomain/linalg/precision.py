@@ -62,10 +62,10 @@ def precision_terms(
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
                 function = partial(_gradients, of_gram=gram_gradient)
-                given = (*tensors, upper, half)
-                found = _in_python(function, given, 4 if gram_gradient else 3)
+                arguments = (*tensors, upper, half)
+                gradients = _in_python(function, arguments, 4 if gram_gradient else 3)
                 of = [inputs[0], *inputs[2:], inputs[1]]
-                return [tf.reshape(g, tf.shape(t)) for g, t in zip(found, of, strict=False)]
+                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, of, strict=False)]
 
             to_scale, *others = once(closed_form, (*inputs, *upstream))
             to_columns, to_noise, *to_gram = others
@@ -189,8 +189,8 @@ def _gradients_of_diagonal(
     :param solved: ``B^{-1} D columns / s``.
     """
     to_log_determinant, to_fit = factors
-    whole = to_log_determinant * (1 - variances) + to_fit * np.sum(np.square(solved), axis=1)
-    to_scale = np.divide(2 * whole, scale, out=np.zeros_like(scale), where=scale != 0)
+    slopes = to_log_determinant * (1 - variances) + to_fit * np.sum(np.square(solved), axis=1)
+    to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
     scaled = scale[:, None] * solved / noise
     fit_to_noise = np.sum(columns * scaled) / noise + np.sum(np.square(solved)) / noise
     determinant_to_noise = np.sum(1 - variances) / noise

@@ -224,8 +224,8 @@ class _BlockPairs:
 
     def once(self, values: tf.Tensor) -> tf.Tensor:
         """Halves what belongs to a block's own points, of ``[n, blocks, reach size, D]``."""
-        own = self.size
-        factors = [0.5] * own + [1.0] * ((self.reach - 1) * own)
+        size = self.size
+        factors = [0.5] * size + [1.0] * ((self.reach - 1) * size)
         return values * tf.constant(factors, values.dtype)[:, None]
 
     def to_rows(self, values: tf.Tensor) -> tf.Tensor:

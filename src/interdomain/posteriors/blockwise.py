@@ -104,8 +104,8 @@ class BlockwisePosterior(AbstractPosterior):
     ) -> MeanAndVariance:
         parts, first = [], 0
         for group, (kept, num_tensors) in zip(self.groups(kept=True), self._kept, strict=True):
-            own = tuple(cache[first : first + num_tensors])
-            parts.append((group.latents, group.kept_parts(kept, own)))
+            of_group = tuple(cache[first : first + num_tensors])
+            parts.append((group.latents, group.kept_parts(kept, of_group)))
             first += num_tensors
         mean, cov = conditional(parts, Xnew, full_cov)
         return outputs_of(self.kernel, mean, cov, full_cov, full_output_cov)
@@ -114,16 +114,8 @@ class BlockwisePosterior(AbstractPosterior):
 class AdditivePosterior(BlockwisePosterior):
     """The posterior of :class:`interdomain.models.AdditiveSVGP`, to be used like GPflow's.
 
-    :param kernel: The whole kernel.
-    :param inducing_variable: The inducing variable, with all its blocks.
-    :param q_mu: The means of the blocks, ``[m_t, P]`` each.
-    :param q_sqrt: The roots of the covariances of the blocks, ``[m_t, P]`` or ``[P, m_t, m_t]``
-        each.
-    :param whiten: Whether q is over the whitened variables.
-    :param mean_function: Added to the mean.
-    :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
-    :param devices: The devices on which ``fused_predict_f`` computes the blocks. Cached predictions
-        do not use them.
+    The arguments are those of the model, with lists of its q_mu and q_sqrt. ``fused_predict_f``
+    computes the blocks on the devices; cached predictions do not use them.
     """
 
     def __init__(
@@ -158,17 +150,9 @@ class AdditivePosterior(BlockwisePosterior):
 class OrthogonalPosterior(BlockwisePosterior):
     """The posterior of :class:`interdomain.models.OrthogonalSVGP`, to be used like GPflow's.
 
-    :param kernel: The kernel.
-    :param inducing_variable: The base u.
-    :param orthogonal_inducing_variable: The orthogonal inducing variable v.
-    :param q_mu: The mean of q(u), ``[M, P]``.
-    :param q_sqrt: A root of its covariance, ``[M, P]`` or ``[P, M, M]``.
-    :param q_mu_orthogonal: The mean of q(v'), ``[K, P]``.
-    :param q_sqrt_orthogonal: A root of its covariance, ``[K, P]`` or ``[P, K, K]``; None for the
-        prior's covariance.
-    :param whiten: Whether both q's are over the whitened variables.
-    :param mean_function: Added to the mean.
-    :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
+    The arguments are those of the model; without ``q_sqrt_orthogonal``, q(v') has the prior's
+    covariance.
+
     :ivar pair: Both inducing variables.
     :ivar q: Both q's.
     """

@@ -22,9 +22,8 @@ from ..core.finite_rank import is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, in_order, latent_gps, split_q
 from ..core.pairs import StackedBlocks, block_batches
-from ..devices import pinned
-from ..linalg.variational import Kept, Terms, Variational, variances
-from .parts import FactorisedPart, KeptPart, Part, PinnedPart, batch_kl, q_of_batch
+from ..linalg.variational import Kept, Terms, variances
+from .parts import FactorisedPart, KeptPart, Part, PinnedPart, q_of_batch
 
 JointQ: TypeAlias = tuple[TensorType, TensorType | None]
 
@@ -49,9 +48,9 @@ class Group(abc.ABC):
     def kept_parts(self, kept: tuple[Any, ...], tensors: tuple[tf.Tensor, ...]) -> Sequence[Part]:
         """What the posterior is the sum of, from what was kept; it may use the first tensors."""
 
-    @abc.abstractmethod
     def kl(self) -> tf.Tensor:
         """The KL divergence of all q; nothing is factorised if they are whitened."""
+        return tf.add_n([part.kl() for part in self.parts()])
 
 
 @dataclass(frozen=True)
@@ -71,49 +70,36 @@ class BlockGroup(Group):
     whiten: bool
     devices: Sequence[str] | None = None
 
-    def _q(self, batch: BlockBatch) -> Variational:
-        return q_of_batch(batch, self.q)
-
     def parts(self) -> Sequence[Part]:
         if self.devices is None:
             return [self._part(batch) for batch in self.batches]
         return [
-            PinnedPart(partial(self._part, batch), device, self._whole)
+            PinnedPart(partial(self._part, batch), device, self._is_complete)
             for batch, device in zip(self.batches, self.devices, strict=True)
         ]
 
     def _part(self, batch: BlockBatch) -> FactorisedPart:
-        return FactorisedPart(batch, self._q(batch), self.whiten, self._whole)
+        return FactorisedPart(batch, q_of_batch(batch, self.q), self.whiten, self._is_complete)
 
     @cached_property
-    def _whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether the features are all that the kernel is made of: its diagonal would compute those
         that are no whole levels again."""
         return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
         pairs = [Kept.of(part.root, *part.q) for part in map(self._part, self.batches)]
-        return tuple(kept for kept, _ in pairs), [tensor for _, own in pairs for tensor in own]
+        return tuple(kept for kept, _ in pairs), [
+            tensor for _, of_part in pairs for tensor in of_part
+        ]
 
     def kept_parts(self, kept: tuple[Kept, ...], tensors: tuple[tf.Tensor, ...]) -> list[KeptPart]:
         parts, first = [], 0
         for batch, of_batch in zip(self.batches, kept, strict=True):
-            own = tensors[first : first + of_batch.num_tensors]
-            parts.append(KeptPart(batch, of_batch, own, self._whole))
+            of_part = tensors[first : first + of_batch.num_tensors]
+            parts.append(KeptPart(batch, of_batch, of_part, self._is_complete))
             first += of_batch.num_tensors
         return parts
-
-    def kl(self) -> tf.Tensor:
-        if self.devices is None:
-            return tf.add_n([batch_kl(b, self._q(b), self.whiten) for b in self.batches])
-        kls: list[tf.Tensor] = []
-        for batch, device in zip(self.batches, self.devices, strict=True):
-
-            def of_block(batch: BlockBatch = batch) -> tuple[tf.Tensor, ...]:
-                return (batch_kl(batch, self._q(batch), self.whiten),)
-
-            kls.append(pinned(of_block, device)[0])
-        return tf.add_n(kls)
 
 
 def joint_groups(
@@ -129,11 +115,13 @@ def joint_groups(
         zero. It is None where a posterior has kept what it needs of it.
     """
     latents = latent_gps(kernel, inducing_variable)
-    own = [of_group.inducing_variables[0] for of_group in latents]
-    own_q = [[]] * len(own) if q is None else [[one] for one in split_q(latents, own, *q)]
+    blocks = [of_group.inducing_variables[0] for of_group in latents]
+    q_of_each = (
+        [[]] * len(blocks) if q is None else [[pair] for pair in split_q(latents, blocks, *q)]
+    )
     return [
         BlockGroup(of_group, [StackedBlocks([(block, of_group.kernel)], [0])], of_blocks, whiten)
-        for of_group, block, of_blocks in zip(latents, own, own_q, strict=True)
+        for of_group, block, of_blocks in zip(latents, blocks, q_of_each, strict=True)
     ]
 
 
@@ -154,30 +142,25 @@ def additive_groups(
         particular, by default.
     """
     latents = latent_gps(kernel, inducing_variable)
-    blocks = [flat_blocks(one.inducing_variables[0], one.kernel) for one in latents]
-    own_q: list[list[JointQ]] = [[] for _ in latents]
+    blocks = [flat_blocks(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
+    q_of_each: list[list[JointQ]] = [[] for _ in latents]
     if q is not None:
         for of_block, alike in zip(q, zip(*blocks, strict=True), strict=True):
             of_groups = split_q(latents, [block for block, _ in alike], *of_block)
-            for collected, one in zip(own_q, of_groups, strict=True):
-                collected.append(one)
+            for collected, pair in zip(q_of_each, of_groups, strict=True):
+                collected.append(pair)
     groups = []
-    for of_group, own_blocks, of_blocks in zip(latents, blocks, own_q, strict=True):
+    for of_group, own_blocks, of_blocks in zip(latents, blocks, q_of_each, strict=True):
         if devices is None:
             batches = block_batches(of_group.inducing_variables[0], of_group.kernel)
-            own_devices = None
+            placed = None
         else:
-            batches = [_single_block(t, *block) for t, block in enumerate(own_blocks)]
-            own_devices = [devices[t % len(devices)] for t in range(len(own_blocks))]
-        groups.append(BlockGroup(of_group, batches, of_blocks, whiten, own_devices))
+            batches = [batch for block in own_blocks for batch in block_batches(*block)]
+            for t, batch in enumerate(batches):
+                batch.positions = (t,)
+            placed = [devices[t % len(devices)] for t in range(len(batches))]
+        groups.append(BlockGroup(of_group, batches, of_blocks, whiten, placed))
     return groups
-
-
-def _single_block(position: int, block: InducingVariables, kernel: Kernel) -> BlockBatch:
-    batch: BlockBatch
-    (batch,) = block_batches(block, kernel)
-    batch.positions = (position,)
-    return batch
 
 
 def marginals_and_kl(
@@ -203,7 +186,7 @@ def marginals_and_kl(
 
 def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:
     """What the terms of the parts are to be added to, ``[N]``."""
-    if all(part.whole for part in parts):
+    if all(part.is_complete for part in parts):
         return tf.zeros_like(X[:, 0])
     return latents.kernel(X, full_cov=False)
 

@@ -30,15 +30,9 @@ from gpflow.kernels import Kernel
 from ..core.covariances import Kvu
 from ..core.latents import LatentGPs, latent_gps, split_q
 from ..core.pairs import Kuu_operator
-from ..linalg import Full, Root, StructuredOperator, stack
-from ..linalg.full import gram, matmul
-from ..linalg.variational import (
-    Kept,
-    Variational,
-    Whitened,
-    kl_divergence,
-    whitened,
-)
+from ..linalg import Full, Root, StructuredOperator
+from ..linalg.full import gram, matmul, stack
+from ..linalg.variational import Kept, Variational, Whitened, whitened
 from .groups import Group
 from .parts import FeaturePart, Features, stack_roots
 
@@ -254,12 +248,6 @@ class OrthogonalGroup(Group):
     ) -> list[KeptOrthogonalPart]:
         return [KeptOrthogonalPart(self.pair, self.latents.kernel, *kept, tensors)]
 
-    def kl(self) -> tf.Tensor:
-        assert self.q is not None
-        roots = None if self.whiten else factorise(self.pair, self.latents.kernel)
-        base, orthogonal = whitened_q(roots, self.q)
-        return kl_divergence(base) + kl_divergence(orthogonal)
-
 
 def orthogonal_groups(
     pair: OrthogonalPair, kernel: Kernel, q: OrthogonalQ | None, *, whiten: bool
@@ -267,15 +255,18 @@ def orthogonal_groups(
     """The latent GPs of a kernel, with their parts of q; it is None where a posterior has kept what
     it needs of it."""
     latents = latent_gps(kernel, *pair)
-    own = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
-    own_q: list[OrthogonalQ | None] = [None] * len(own)
+    pairs = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
+    q_of_each: list[OrthogonalQ | None] = [None] * len(pairs)
     if q is not None:
-        base = split_q(latents, [one.base for one in own], q.q_mu, q.q_sqrt)
+        base = split_q(latents, [of_pair.base for of_pair in pairs], q.q_mu, q.q_sqrt)
         orthogonal = split_q(
-            latents, [one.orthogonal for one in own], q.q_mu_orthogonal, q.q_sqrt_orthogonal
+            latents,
+            [of_pair.orthogonal for of_pair in pairs],
+            q.q_mu_orthogonal,
+            q.q_sqrt_orthogonal,
         )
-        own_q = [OrthogonalQ(*one, *other) for one, other in zip(base, orthogonal, strict=True)]
+        q_of_each = [OrthogonalQ(*of_u, *of_v) for of_u, of_v in zip(base, orthogonal, strict=True)]
     return [
         OrthogonalGroup(of_group, of_pair, of_q, whiten)
-        for of_group, of_pair, of_q in zip(latents, own, own_q, strict=True)
+        for of_group, of_pair, of_q in zip(latents, pairs, q_of_each, strict=True)
     ]

@@ -12,7 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import gpflow
 import tensorflow as tf
@@ -42,11 +42,11 @@ Features: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 class Part(abc.ABC):
     """What some inducing variables contribute to f at new points.
 
-    :ivar whole: Whether they explain all of their kernel's variance, which its own diagonal would
-        compute from the same features: :meth:`terms` then have the variance itself.
+    :ivar is_complete: Whether they explain all of their kernel's variance, which its own diagonal
+        would compute from the same features: :meth:`terms` then have the variance itself.
     """
 
-    whole: bool = False
+    is_complete: bool = False
 
     @abc.abstractmethod
     def terms(self, X: tf.Tensor) -> Terms:
@@ -58,8 +58,12 @@ class Part(abc.ABC):
         covariance within each set ``[B, P, N, N]``."""
 
     @abc.abstractmethod
+    def kl(self) -> tf.Tensor:
+        """The KL divergence of all q; nothing is factorised if they are whitened."""
+
+    @abc.abstractmethod
     def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        """:meth:`terms`, and the KL divergence of all q, with one factorisation for both."""
+        """:meth:`terms` and :meth:`kl`, with one factorisation for both."""
 
 
 class FeaturePart(Part):
@@ -77,7 +81,7 @@ class FeaturePart(Part):
     def terms_of_sets(self, X: tf.Tensor) -> list[Terms]:
         """The terms of each set."""
         pairs = zip(self.features(X), self.q, strict=True)
-        return [feature_terms(*features, q, whole=self.whole) for features, q in pairs]
+        return [feature_terms(*features, q, is_complete=self.is_complete) for features, q in pairs]
 
     def terms(self, X: tf.Tensor) -> Terms:
         return functools.reduce(Terms.plus, self.terms_of_sets(X))
@@ -88,8 +92,11 @@ class FeaturePart(Part):
         means, changes = zip(*of_sets, strict=True)
         return functools.reduce(operator.add, means), functools.reduce(operator.add, changes)
 
+    def kl(self) -> tf.Tensor:
+        return functools.reduce(operator.add, map(kl_divergence, self.q))
+
     def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        return self.terms(X), functools.reduce(operator.add, map(kl_divergence, self.q))
+        return self.terms(X), self.kl()
 
 
 class FactorisedPart(FeaturePart):
@@ -98,13 +105,17 @@ class FactorisedPart(FeaturePart):
     :param batch: The blocks.
     :param q: Theirs.
     :param whiten: Whether q is that of whitened variables.
-    :param whole: See :class:`Part`.
+    :param is_complete: See :class:`Part`.
     """
 
-    def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, whole: bool) -> None:
-        self._batch, self.whole = batch, whole
-        self.root = batch_root(batch)
+    def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, is_complete: bool) -> None:
+        self._batch, self.is_complete = batch, is_complete
         self._q = Whitened(*q) if whiten else whitened(self.root, q)
+
+    @functools.cached_property
+    def root(self) -> Root:
+        """The factor of Kuu."""
+        return batch_root(self._batch)
 
     @property
     def q(self) -> tuple[Whitened]:
@@ -115,7 +126,9 @@ class FactorisedPart(FeaturePart):
         return [(A, self._q.projected(A))]
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return marginal_terms(self.root, self._batch.features(X), self._q, whole=self.whole)
+        return marginal_terms(
+            self.root, self._batch.features(X), self._q, is_complete=self.is_complete
+        )
 
 
 class PinnedPart(Part):
@@ -123,29 +136,29 @@ class PinnedPart(Part):
 
     :param make: Makes the part, there.
     :param device: Its name.
-    :param whole: See :class:`Part`.
+    :param is_complete: See :class:`Part`.
     """
 
-    def __init__(self, make: Callable[[], FactorisedPart], device: str, whole: bool) -> None:
-        self._make, self._device, self.whole = make, device, whole
+    def __init__(self, make: Callable[[], FactorisedPart], device: str, is_complete: bool) -> None:
+        self._make, self._device, self.is_complete = make, device, is_complete
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return Terms(*self._pinned(lambda X: tuple(self._make().terms(X)), X))
+        return Terms(*pinned(lambda X: tuple(self._make().terms(X)), self._device, X))
 
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        mean, change = self._pinned(lambda X: self._make().joint_terms(X, num_sets), X)
+        mean, change = pinned(lambda X: self._make().joint_terms(X, num_sets), self._device, X)
         return mean, change
+
+    def kl(self) -> tf.Tensor:
+        return pinned(lambda: (self._make().kl(),), self._device)[0]
 
     def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
         def of_part(X: tf.Tensor) -> tuple[tf.Tensor, ...]:
             terms, kl = self._make().terms_and_kl(X)
             return *terms, kl
 
-        *terms, kl = self._pinned(of_part, X)
+        *terms, kl = pinned(of_part, self._device, X)
         return Terms(*terms), kl
-
-    def _pinned(self, function: Callable[..., Any], X: tf.Tensor) -> Any:
-        return pinned(function, self._device, X)
 
 
 @dataclass(frozen=True)
@@ -155,13 +168,13 @@ class KeptPart(FeaturePart):
     :ivar batch: The blocks, for their features.
     :ivar kept: How to use the tensors.
     :ivar tensors: Of :meth:`interdomain.linalg.variational.Kept.of`.
-    :ivar whole: See :class:`Part`.
+    :ivar is_complete: See :class:`Part`.
     """
 
     batch: BlockBatch
     kept: Kept
     tensors: tuple[tf.Tensor, ...]
-    whole: bool
+    is_complete: bool
 
     @property
     def q(self) -> list[Whitened]:
@@ -176,11 +189,6 @@ def batch_root(batch: BlockBatch) -> Root:
     return batch.operator(default_jitter()).root()
 
 
-def batch_kl(batch: BlockBatch, q: Variational, whiten: bool) -> tf.Tensor:
-    """The KL divergence of the blocks' q; nothing is factorised if they are whitened."""
-    return kl_divergence(Whitened(*q) if whiten else whitened(batch_root(batch), q))
-
-
 def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | None]]) -> Variational:
     """The q of a batch's blocks, picked from those of all blocks.
 
@@ -189,7 +197,7 @@ def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | Non
         all.
     """
     means, roots = zip(*(q[position] for position in batch.positions), strict=True)
-    mean = tf.stack([tf.convert_to_tensor(one) for one in means])
+    mean = tf.stack([tf.convert_to_tensor(of_block) for of_block in means])
     return Variational(mean, None if roots[0] is None else stack_roots(roots))
 
 

@@ -69,7 +69,7 @@ class Q(gpflow.Module, abc.ABC):
 
     @abc.abstractmethod
     def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        """The posterior, of a class of :mod:`interdomain.posteriors`."""
+        """The posterior, of a class of ``interdomain.posteriors``."""
 
     @property
     def _sets(self) -> dict[str, InducingVariables]:
@@ -78,7 +78,7 @@ class Q(gpflow.Module, abc.ABC):
 
     def groups(self, kernel: Kernel) -> Any:
         """The latent GPs with their inducing variables and their part of q, as
-        :mod:`interdomain.posteriors` has them."""
+        ``interdomain.posteriors`` has them."""
         return self._posterior(kernel, precompute_cache=None).groups()
 
     @unconverted

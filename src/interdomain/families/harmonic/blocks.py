@@ -17,7 +17,8 @@ from ...core.columns import as_rows, num_columns
 from ...core.family import BlockBatch, InterDomainInducingVariables, with_jitter
 from ...core.pairs import with_input_columns
 from ...core.set_kernel import SetKernel
-from ...linalg import Full, StructuredOperator, block_diagonal
+from ...linalg import Full, StructuredOperator
+from ...linalg.block_diagonal import block_diagonal
 from .decomposition import HarmonicKernel
 from .orbit_sums import orbit_sums
 
