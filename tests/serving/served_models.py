@@ -107,38 +107,14 @@ def of_data(kind: type, num_outputs: int = 1) -> Any:
     return kind(data, kernel, inducing_variable=features, noise_variance=0.1)
 
 
-def collapsed_svgp() -> Any:
-    """With a q that a pass has found."""
-    X = rows(20, seed=5)
-    kernel, features = harmonics()
-    for parameter in (kernel.weight_variances, kernel.bias_variance):
-        gpflow.set_trainable(parameter, False)
-    labels = (targets(X, 1) > 0) * 1.0
-    likelihood = gpflow.likelihoods.Bernoulli()
-    model = idm.models.DualSVGP((X, labels), kernel, likelihood, features, progress=False)
-    model.assign_sites(model.pass_over_data().clipped)
-    return model
-
-
 MODELS: dict[str, Callable[[], Any]] = {
     "SVGP": lambda: svgp(num_latent_gps=2),
     "SVGP-points": points_svgp,
-    "SVGP-MultiClass": lambda: points_svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
     "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
     "OrthogonalSVGP": lambda: with_points(idm.models.OrthogonalSVGP),
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
-    "DualSVGP-Bernoulli": collapsed_svgp,
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
     "CGLB": lambda: of_data(gpflow.models.CGLB),
     "GPR": lambda: of_data(gpflow.models.GPR, 2),
     "GPMC": lambda: of_data(gpflow.models.GPMC),
 }
-
-
-def targets_of(name: str, X: np.ndarray, num_outputs: int) -> np.ndarray:
-    """Targets that the likelihood of one of ``MODELS`` takes."""
-    if name.endswith("Bernoulli"):
-        return (X[:, :1] > 0).astype(float)
-    if name == "SVGP-MultiClass":
-        return np.arange(len(X))[:, None] % 3
-    return targets(X, num_outputs)

@@ -22,7 +22,7 @@ from tests.serving.served_models import (
     points_svgp,
     rows,
     svgp,
-    targets_of,
+    targets,
 )
 from tests.workers import UNCHECKED
 
@@ -33,15 +33,14 @@ def test_every_model(name: str) -> None:
     model = MODELS[name]()
     X = rows(5, seed=7)
     mean, variance = model.predict_f(X)
-    Y = targets_of(name, X, mean.shape[1])
+    Y = targets(X, mean.shape[1])
     expected = {
         "predict_f": (mean, variance),
         "predict_y": model.predict_y(X),
         "predict_log_density": model.predict_log_density((X, Y)),
     }
     functions, _ = _prediction_functions(model, keep=True)
-    # GPflow's cached posteriors of points multiply by an inverse.
-    rtol = 1e-9 if name in ("SVGP-points", "SVGP-MultiClass") else 1e-12
+    rtol = 1e-9 if name == "SVGP-points" else 1e-12  # whose cache is an inverse
     for method, values in expected.items():
         given = (tf.constant(X), tf.constant(Y)) if "density" in method else tf.constant(X)
         assert_close(functions[method](given), values, rtol=rtol, message=method)
