@@ -106,8 +106,6 @@ class NumericColumn(Column):
         in between are interpolated. By default they are proportional to the values.
     :param margin: How much longer the box is than the range of the data, as a multiple of it.
     :param label: What it is called in reports and messages.
-    :ivar knots: As given.
-    :ivar positions: The positions of the knots, from 0 to 1, ``[K]``.
     :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
         margin is not positive.
     """
@@ -158,8 +156,7 @@ class NumericColumn(Column):
         :param quantiles: Whether values are mapped to quantiles, so that functions can vary most
             where most rows are. None, the default, does so if the rows are not spread evenly over
             the range: with heavy tails, in clusters, or in the shape of a bell.
-        :param margin: As for the constructor.
-        :param label: As for the constructor.
+        :param margin: As for the constructor; ``label`` likewise.
         :raises ValueError: If values are not finite, or all the same.
         """
         _, sorted_values = _varying(values, label)

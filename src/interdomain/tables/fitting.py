@@ -18,9 +18,9 @@ from ..models import StructuredSGPR
 from ..training import FitResult, fit
 from .features import AdditiveFeatures
 from .frames import effect_name
-from .kernel import Additive, Effect
+from .kernel import Additive
 from .orders import atom_size, largest_orders
-from .pairs import RankedPair, choose_pairs, features_of, same_columns
+from .pairs import RankedPair, choose_pairs, features_of, same_columns, with_pairs
 
 _CHOSEN = "chosen"
 
@@ -177,7 +177,7 @@ def fit_additive(
         if not pairs:
             break
         chosen += pairs
-        kernel = _with_pairs(kernel, pairs)
+        kernel = with_pairs(kernel, pairs)
         features = _features_for(kernel, num_inducing, highest)
         room -= sum(features_of(kernel, pair.effect) for pair in pairs)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
@@ -296,23 +296,3 @@ def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Par
     scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
     transform = tfp.bijectors.Chain([scale, positive(lower)])
     return gpflow.Parameter(value, transform=transform)
-
-
-def _with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
-    """The kernel with more effects; its parameters keep their values."""
-    effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
-    more = same_columns(kernel, effects, separate_lengthscales=kernel.separate_lengthscales)
-    scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
-    scales |= {pair.effect: pair.variance for pair in pairs}
-    more.variances = gpflow.Parameter(
-        [scales[effect] for effect in more.effects], transform=kernel.variances.transform
-    )
-    more.constant_variance = kernel.constant_variance
-    lengthscales = more.lengthscales.numpy()
-    known = kernel.lengthscales.numpy()
-    for place, (effect, column) in enumerate(more.lengthscale_columns):
-        before = kernel.lengthscale_place(effect or (), column)
-        if before is not None:
-            lengthscales[place] = known[before]
-    more.lengthscales.assign(lengthscales)
-    return more

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 
 from .._arguments import Array, IntArray
@@ -153,6 +154,26 @@ def same_columns(kernel: Additive, effects: Sequence[Any], **options: Any) -> Ad
     return Additive(
         kernel.columns, effects, kernel_class=kernel.kernel_class, active_dims=dims, **options
     )
+
+
+def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
+    """The kernel with more effects; its parameters keep their values."""
+    effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
+    more = same_columns(kernel, effects, separate_lengthscales=kernel.separate_lengthscales)
+    scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
+    scales |= {pair.effect: pair.variance for pair in pairs}
+    more.variances = gpflow.Parameter(
+        [scales[effect] for effect in more.effects], transform=kernel.variances.transform
+    )
+    more.constant_variance = kernel.constant_variance
+    lengthscales = more.lengthscales.numpy()
+    known = kernel.lengthscales.numpy()
+    for place, (effect, column) in enumerate(more.lengthscale_columns):
+        before = kernel.lengthscale_place(effect or (), column)
+        if before is not None:
+            lengthscales[place] = known[before]
+    more.lengthscales.assign(lengthscales)
+    return more
 
 
 def _highest(kernel: Additive, pair: Effect) -> int:
