@@ -90,8 +90,8 @@ def build(
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         mean = None if index == len(sizes) - 1 else _identity_or_principal(rows, width)
-        own_kernel = None if kernel is None else kernel(rows.shape[1])
-        prior, inducing_variable = _chosen(features, own_kernel, rows, num_inducing, seed)
+        layer_kernel = None if kernel is None else kernel(rows.shape[1])
+        prior, inducing_variable = _chosen(features, layer_kernel, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
         layers.append(Layer(prior, q, num_data or count, mean, name=f"layer_{index}"))
         if mean is not None:
