@@ -102,7 +102,7 @@ HUGE = 10**9
 TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: inducing_variables.SphericalHarmonics.for_kernel(kernels.ArcCosine(), 20, 12),
-        r"^input_dim=20, max_degree=12: .* 225,792,861 harmonics .* 1.68e\+03 GiB.*allow_la",
+        r"^dimension, degrees: .* 225,792,861 harmonics .* 1.68e\+03 GiB.*allow_la",
     ),
     (lambda: kernels.ArcCosine(1, HUGE), "depth must be .* from 1 to 1000, found 1000000000"),
 ]
@@ -127,7 +127,7 @@ def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for name, build in (
         ("dimension, degrees", lambda **a: iv.SphericalHarmonics(3, [0, 1], **a)),
-        ("input_dim", lambda **a: iv.SphericalHarmonics.for_kernel(kernel, 2, 3, **a)),
+        ("dimension, degrees", lambda **a: iv.SphericalHarmonics.for_kernel(kernel, 2, 3, **a)),
         ("num_frequencies", lambda **a: iv.VariationalFourierFeatures(0, 1, 3, **a)),
         ("frequencies", lambda **a: iv.BoxFourierFeatures(0, 1, [[0], [1]], **a)),
         ("num_features", lambda **a: iv.BoxFourierFeatures.for_kernel(box, 3, **a)),

@@ -95,31 +95,6 @@ def test_a_subset_of_degrees_is_the_rows_of_all(dimension: int, degrees: tuple[i
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-@eager
-@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 1, 3, 4), (0, 4), (2, 0, 4)])
-def test_batch_dimensions(shape: tuple[int, ...]) -> None:
-    X = np.random.default_rng(2).normal(size=shape)
-    harmonics = spherical_harmonics(X, range(4)).numpy()
-    assert harmonics.shape == (30, *shape[:-1])
-    flat = spherical_harmonics(X.reshape(-1, 4), range(4)).numpy()
-    np.testing.assert_array_equal(harmonics.reshape(30, -1), flat)
-
-
-def test_compiled_by_xla_equals_eager() -> None:
-    X = tf.constant(unit_vectors(6, 4))
-
-    def values_and_gradient(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            harmonics = spherical_harmonics(X, range(3))
-            total = tf.reduce_sum(harmonics**3)
-        return harmonics, tape.gradient(total, X)
-
-    compiled = tf.function(values_and_gradient, jit_compile=True, autograph=False)(X)
-    for actual, expected in zip(compiled, values_and_gradient(X), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-11)
-
-
 def test_traced_once_whatever_the_number_of_points() -> None:
     degrees = (0, 1, 4)
     before = _compiled.cache_info()

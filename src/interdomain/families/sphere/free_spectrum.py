@@ -114,11 +114,6 @@ class FreeSpectrum(ZonalKernelOfDimension):
         dimension = kernel.lift.dimension(columns, "input_dim")
         max_degree = integer("max_degree", max_degree, at_least=0)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
-        if len(degrees) < 2:
-            raise ValueError(
-                f"max_degree must be such that two degrees or more carry variance, found "
-                f"{max_degree}, up to which {list(degrees)} do; pass a higher one."
-            )
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
         counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
         inputs: dict[str, Any] = {"inputs": kernel.inputs}

@@ -173,15 +173,10 @@ class SphericalHarmonics(OnSphere):
         noise, and :func:`interdomain.fit` reports it afterwards.
         """
         _check_zonal(kernel)
-        columns = integer("input_dim", input_dim, at_least=1)
-        dimension = kernel.lift.dimension(columns, "input_dim")
+        dimension = kernel.lift.dimension(integer("input_dim", input_dim, at_least=1), "input_dim")
         max_degree = integer("max_degree", max_degree, at_least=0)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
-        try:
-            harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
-        except ValueError as error:
-            message = str(error).removeprefix("dimension, degrees: ")
-            raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
+        harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
         harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
 
@@ -378,18 +373,15 @@ class SphericalHarmonics(OnSphere):
     def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
         """Check that all eigenvalues are positive, where their values are known.
 
-        In compiled functions they are not known, and nothing is checked.
-
-        :param eigenvalues: One per degree.
+        :param eigenvalues: One per degree; those of compiled functions are not known.
         :raises ValueError: If one has underflowed, or is lost in the error of a quadrature.
         """
         values = tf.get_static_value(eigenvalues)
         if values is None or np.all(values > 0):
             return
-        degrees = [degree for degree, v in zip(self.degrees, values, strict=True) if not v > 0]
+        wrong = {d: float(v) for d, v in zip(self.degrees, values, strict=True) if not v > 0}
         raise ValueError(
-            "degrees must have positive eigenvalues, found "
-            f"{[float(v) for v in values if not v > 0]} for {degrees}, which are too small for the "
+            f"degrees must have positive eigenvalues, found {wrong}, which are too small for the "
             "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
             "kernel of your own, override has_degree or eigenvalues."
         )
@@ -402,13 +394,11 @@ def _check_zonal(kernel: ZonalKernel) -> None:
 
 def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
     """:raises ValueError: If it is no permutation of so many columns."""
-    if order is None:
-        return tuple(range(count))
     remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
-    found = as_integers("column_order", order, remedy)
-    if len(found) != count or sorted(found) != list(range(count)):
+    columns = tuple(range(count)) if order is None else as_integers("column_order", order, remedy)
+    if sorted(columns) != list(range(count)):
         raise ValueError(
-            f"column_order must be a permutation of {count} columns, found {short(found)}; "
+            f"column_order must be a permutation of {count} columns, found {short(columns)}; "
             f"{remedy}."
         )
-    return found
+    return columns

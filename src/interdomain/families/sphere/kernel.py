@@ -121,12 +121,10 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @property
     def ard(self) -> bool:
         """Whether each input column has a weight variance of its own."""
-        weights = getattr(self, "weight_variances", None)
-        return weights is not None and bool(weights.shape.rank > 0)
+        return self.inputs == "euclidean" and bool(self.weight_variances.shape.rank > 0)
 
     def sphere_dimension(self, num_columns: int) -> int:
-        """The dimension d of the space around the sphere for inputs of so many columns (after
-        ``active_dims``).
+        """The dimension d of the space around the sphere for inputs of so many active columns.
 
         :raises ValueError: If inputs of this kind have another number of columns.
         """
@@ -193,8 +191,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """Radii ``[..., N, 1]`` and unit vectors ``[..., N, d]`` of inputs that are already sliced
         to ``active_dims``.
 
-        :raises ValueError: If the number of columns is not that of ``weight_variances``, or not two
-            with ``inputs="degrees"``.
+        :raises ValueError: If the number of columns is wrong.
         """
         if self.inputs != "euclidean":
             unit = self.lift.unit_vectors(tf.convert_to_tensor(X))
@@ -253,7 +250,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The squared radii, to the power, times the variance."""
 
         def radii(X: tf.Tensor) -> tf.Tensor:
-            radius, _ = self.to_sphere(select_columns(self, X))
+            radius, _ = self._lifted(tf.convert_to_tensor(X))
             return self.radial_factor(radius[:, 0], 2 * self.radial_power)
 
         return [(radii, lambda: tf.convert_to_tensor(self.variance))]
@@ -267,8 +264,7 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
         """kappa at inner products t on S^{d-1}.
 
         :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
-            of columns plus one. It must be given, because the kernel is defined by a spectrum that
-            depends on it.
+            of columns plus one. It must be given.
         :raises ValueError: If ``dimension`` is missing.
         """
         if dimension is None:

@@ -52,11 +52,9 @@ from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 _LEAST_TABULATED = NUM_INTERVALS
 """For fewer values of t, known in advance, the series is summed at each of them."""
 
-_RANGE = (1e-10, 1e10)
-"""Of the lengthscales that float64 tells apart from white noise, and from a constant."""
+_RANGE = (1e-10, 1e10)  # of lengthscales that float64 tells from white noise, and from a constant
 
-_FADED = 40.0
-"""Where ``exp(-q time)`` counts as zero."""
+_FADED = 40.0  # where ``exp(-q time)`` counts as zero
 
 
 def stationary_kernel(
