@@ -6,8 +6,8 @@ of the earth, Poisson with a rate of three to the power of the standardised elev
 without --data-dir a made-up field); mnist, zeros against ones, a convolutional kernel. Each model
 runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
 evaluations do not count, tracing does.
-collapsed          `DualSVGP` over harmonics, `fit_collapsed`; one point, at its end
-collapsed_by_data  ... harmonics that the data choose, `fit_collapsed(num_inducing=)`; tables and
+collapsed          `DualSVGP` over harmonics, `fit`; one point, at its end
+collapsed_by_data  ... harmonics that the data choose, `fit(num_inducing=)`; tables and
                    flights
 diagonal_adam      the same harmonics with a diagonal q, minibatches of 1,000, Adam 0.03 for all
 diagonal_natural   ... natural gradients of the default sizes for q
@@ -191,7 +191,7 @@ def features(
     if method.startswith("collapsed"):
         model = idm.models.DualSVGP(train, prior, likelihood, chosen)
         wanted = {"num_inducing": num_inducing} if by_data else {}
-        fit = idm.training.fit_collapsed(model, progress=False, **wanted)
+        fit = idm.fit(model, progress=False, **wanted)
         passed = time.perf_counter() - started
         trace = [{"seconds": passed, "log_density": log_density(model, held_out, cached=True)}]
         return {
@@ -208,8 +208,8 @@ def features(
         q_diag=method.startswith("diagonal"),
         num_data=len(train[0]),
     )
-    own = {"optimizer": RATE, "natural_gradient": method.endswith("natural")}
-    trace = density_trace(svgp, train, held_out, seconds, started, **own)
+    optimizer = RATE if method.endswith("natural") else (None, RATE)
+    trace = density_trace(svgp, train, held_out, seconds, started, optimizer=optimizer)
     return {"trace": trace, "subset_seconds": ready - started}
 
 
@@ -273,7 +273,8 @@ def points(
     def size(step: int) -> float:
         return 0.01 if step < 10 else 0.1
 
-    trace = density_trace(model, train, held_out, seconds, started, natural_gradient=size)
+    natural = gpflow.optimizers.NaturalGradient(size)
+    trace = density_trace(model, train, held_out, seconds, started, optimizer=natural)
     return {"trace": trace}
 
 

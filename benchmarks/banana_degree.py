@@ -1,7 +1,7 @@
 """Banana classification by the number of spherical harmonics (Dutordoir et al. 2020, Figure 5).
 
 VISH with all harmonics up to degree 2, 14 and 27 (M = 9, 225 and 784, the paper's), and degrees
-between: `DualSVGP` by `fit_collapsed`, Bernoulli likelihood, SphericalMatern32 with a scale
+between: `DualSVGP` by `fit`, Bernoulli likelihood, SphericalMatern32 with a scale
 for each input, 400 training rows, 4,900 test rows, inputs standardised.
 full        the prior of the paper: the bound pays for the degrees above the highest
 truncated   the prior ends with the harmonics (`FiniteRank`), another model for every degree
@@ -113,7 +113,7 @@ def fitted(train: Rows, degree: int, *, truncated: bool) -> tuple[Any, float]:
     harmonics = harmonics_up_to(kernel, degree)
     prior = idm.kernels.FiniteRank(kernel, harmonics) if truncated else kernel
     model = idm.models.DualSVGP(train, prior, gpflow.likelihoods.Bernoulli(), harmonics)
-    fit = idm.training.fit_collapsed(model, progress=False)
+    fit = idm.fit(model, progress=False)
     return model, max(fit.elbos)
 
 
@@ -131,7 +131,7 @@ def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple
         idm.fit(exact, steps=2_000, progress=False)
         return exact, float(exact.elbo())
     model = idm.models.DualSVGP(train, kernel, likelihood, harmonics_up_to(kernel, degree))
-    fit = idm.training.fit_collapsed(model, progress=False)
+    fit = idm.fit(model, progress=False)
     return model, max(fit.elbos)
 
 

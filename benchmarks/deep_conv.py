@@ -85,6 +85,8 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own; its errors by CPU seconds."""
+    import gpflow
+
     import interdomain as idm
 
     folder = None if data_dir is None else Path(data_dir)
@@ -110,12 +112,10 @@ def measured(
         (rows.X_train, rows.Y_train),
         batch_size=min(BATCH_SIZE, len(rows.X_train) // 2),
         steps=10**9,
-        natural_gradient=0.05,
-        optimizer=0.01,
+        optimizer=(gpflow.optimizers.NaturalGradient(0.05), 0.01),
         callbacks=[judged],
-        every=5,
         progress=False,
-        seed=seed,
+        options={"every": 5, "seed": seed},
     )
     return {"trace": trace}
 

@@ -122,11 +122,9 @@ def measured(
         (X, Y),
         batch_size=min(BATCH_SIZE, len(X)),
         steps=10**9,
-        natural_gradient=True,
         callbacks=[out_of_time],
-        every=10,
         progress=False,
-        seed=split,
+        options={"every": 10, "seed": split},
     )
     spent = time.process_time() - started
     predict = idm.predict_in_batches

@@ -5,7 +5,7 @@ rows), 20% for testing, drawn at random as in `elevation`. Without --data-dir a 
 drawn at random. Every model runs in a process of its own; imports are not counted, everything from
 the rows in memory to the predictions of all test rows is.
 harmonics_L  all (L + 1)^2 spherical harmonics of the globe up to degree L under GlobeMatern32 of
-             their rank, from latitude and longitude in degrees; `fit_sgpr`: one pass, no subset
+             their rank, from latitude and longitude in degrees; `fit`: one pass, no subset
 box_M        the two angles as columns: M BoxFourierFeatures of a Periodized Matern-3/2
 ring_M       the same with a box of 360 degrees of longitude, so that the date line is none
 planar_L     the two angles as columns: harmonics of the projected sphere (VISH), SphericalMatern32
@@ -205,7 +205,7 @@ def _fitted(data: tuple[Array, Array], kernel: Any, features: Any) -> tuple[Any,
 
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
-    return model, idm.training.fit_sgpr(model)
+    return model, idm.fit(model)
 
 
 def _of_fit(model: Any, fit: Any) -> dict[str, Any]:
@@ -242,10 +242,9 @@ def points(
         model,
         (X, Y),
         batch_size=min(race.BATCH_SIZE, len(X)),
-        natural_gradient=0.1,
         steps=10**6,
-        max_seconds=max(1.0, seconds - (time.perf_counter() - started)),
-        seed=seed,
+        optimizer=gpflow.optimizers.NaturalGradient(0.1),
+        options={"max_seconds": max(1.0, seconds - (time.perf_counter() - started)), "seed": seed},
     )
     count = int(model.inducing_variable.num_inducing)
     return model, unit_rows, {"num_inducing": count, "steps": fit.steps}

@@ -127,8 +127,7 @@ def measured(
         started=started,
         batch_size=min(BATCH_SIZE, len(rows.X_train)),
         optimizer=0.01,
-        natural_gradient=True,
-        seed=split,
+        options={"seed": split},
     )
     return {"trace": trace, "rows": len(rows.X_train), "test_rows": len(rows.X_test)}
 

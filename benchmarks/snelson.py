@@ -132,7 +132,7 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
         data,
         steps=max_iterations,
         callbacks=[lambda step, model: times.append(time.perf_counter())],
-        every=1,
+        options={"every": 1},
     )
     return {
         "elbo": outcome.elbo,

@@ -3,10 +3,10 @@
 The elevations near Jacksboro ship with matplotlib; nothing is downloaded. One row in ten, drawn at
 random, is for testing. Each model runs in a process of its own; imports are not counted, everything
 from the standardised rows in memory to the predictions of all test rows is.
-box_M        M BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`: one
+box_M        M BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit`: one
              pass over the rows, then all hyperparameters without them
 sphere_M     M SphericalHarmonics of the projected sphere, SphericalMatern32 that ends with them;
-             `fit_sgpr`: weight variances from a subset, one pass, the rest without rows
+             `fit`: weight variances from a subset, one pass, the rest without rows
 svgp_M       gpflow's SVGP with M inducing points (k-means of 20,000 rows), Matern-3/2, minibatches
              of 1,000, natural gradients 0.1 and Adam 0.01, evaluated at several times (which do not
              count); the clock stops after the last
@@ -122,7 +122,7 @@ def sphere(data: tuple[Array, Array], num_inducing: int, seed: int) -> tuple[Any
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
     prior = idm.kernels.FiniteRank(kernel, harmonics)
     model = idm.models.StructuredSGPR(data, prior, harmonics, noise_variance=0.1)
-    return model, idm.training.fit_sgpr(model, seed=seed)
+    return model, idm.fit(model, options={"seed": seed})
 
 
 def table_of(records: Sequence[Record]) -> str:

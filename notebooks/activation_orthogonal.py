@@ -118,9 +118,9 @@ orthogonal = f"{M} units + {M} points"
 # %%
 print(f"{'':24}{'ELBO':>9}{'test RMSE':>11}{'test NLPD':>11}{'unexplained':>13}")
 for name, model in models.items():
-    idm.fit(model, data, steps=STEPS, natural_gradient=0.5, progress=False)
-    mean, _ = model.predict_y(X[test])
-    rmse = np.sqrt(np.mean((Y[test] - mean) ** 2))
+    natural = gpflow.optimizers.NaturalGradient(0.5)
+    idm.fit(model, data, steps=STEPS, progress=False, optimizer=natural)
+    rmse = np.sqrt(np.mean((Y[test] - model.predict_y(X[test])[0]) ** 2))
     nlpd = -np.mean(model.predict_log_density((X[test], Y[test])))
     terms = idm.diagnostics.variance_terms(model, X[test])
     rest = np.mean((terms.prior - terms.explained - terms.orthogonal_explained) / terms.prior)

@@ -44,7 +44,7 @@ print(f"{len(train):,} rows, {X.shape[1]} columns; the noise has an RMSE of {1 /
 # ## Few harmonics to begin with
 #
 # All harmonics up to degree 2, a weight variance for each column, and a prior that consists of the
-# harmonics (`FiniteRank`), whatever they are. `fit_sgpr` with `num_inducing` trains the weights on
+# harmonics (`FiniteRank`), whatever they are. `fit` with `num_inducing` trains the weights on
 # some of the rows, lets the residuals say which harmonics are missing, and takes one pass over all
 # rows in the end.
 
@@ -68,13 +68,13 @@ def errors(model):
 
 
 whole = model_of(few)
-fitted = idm.training.fit_sgpr(whole, progress=False)
+fitted = idm.fit(whole, progress=False)
 print(f"{few.num_inducing} harmonics up to degree 2: {errors(whole)}, {fitted.seconds:.0f} s")
 
 # %%
-gpflow.set_trainable(kernel, True)  # `fit_sgpr` froze the weights
+gpflow.set_trainable(kernel, True)  # `fit` froze the weights
 chosen = model_of(few)
-fitted = idm.training.fit_sgpr(chosen, num_inducing=NUM_INDUCING, progress=False)
+fitted = idm.fit(chosen, num_inducing=NUM_INDUCING, progress=False)
 harmonics = chosen.inducing_variable
 print(fitted.choice)
 print(f"\n{harmonics.num_inducing} chosen harmonics: {errors(chosen)}, {fitted.seconds:.0f} s")

@@ -62,8 +62,7 @@ def classifier(kernel, inducing_variable):
         (X[train], Y[train]),
         steps=STEPS,
         batch_size=100,
-        natural_gradient=0.1,
-        optimizer=0.02,
+        optimizer=(gpflow.optimizers.NaturalGradient(0.1), 0.02),
         progress=False,
     )
     return model

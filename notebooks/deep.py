@@ -62,7 +62,7 @@ def trained(widths: list[int]) -> deep.DeepGP:
         num_samples=5,
         num_prediction_samples=64,
     )
-    fit = idm.fit(model, (X, Y), steps=STEPS, natural_gradient=True, progress=False)
+    fit = idm.fit(model, (X, Y), steps=STEPS, progress=False, optimizer=0.01)
     print(f"widths {widths}: bound {fit.elbo:.1f} after {fit.seconds:.0f} s")
     return model
 

@@ -63,7 +63,7 @@ kernel = idm.kernels.GlobeMatern52(lengthscale=0.3)
 harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, MAX_DEGREE)
 prior = idm.kernels.FiniteRank(kernel, harmonics)
 globe = idm.models.StructuredSGPR((X, (Y - mean) / scale), prior, harmonics, noise_variance=0.1)
-idm.training.fit_sgpr(globe, progress=False)
+idm.fit(globe, progress=False)
 seconds = {"globe": perf_counter() - start}
 lengthscale = kernel.lengthscale.numpy()
 print(f"{harmonics.num_inducing} harmonics; lengthscale {lengthscale:.2g} rad")
@@ -81,7 +81,7 @@ box = idm.kernels.Periodized.from_data(base, X)
 waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, NUM_FEATURES)
 prior = idm.kernels.FiniteRank(box, waves)
 flat = idm.models.StructuredSGPR((X, (Y - mean) / scale), prior, waves, noise_variance=0.1)
-idm.training.fit_sgpr(flat, progress=False)
+idm.fit(flat, progress=False)
 seconds["two columns"] = perf_counter() - start
 
 # %% [markdown]

@@ -118,10 +118,10 @@ for name, model in models.items():
         data,
         steps=STEPS,
         batch_size=256,
-        natural_gradient=0.1,
         callbacks=[evaluate],
-        every=EVERY,
         progress=False,
+        optimizer=gpflow.optimizers.NaturalGradient(0.1),
+        options={"every": EVERY},
     ).metrics
     pairs = zip(trace[:-1], trace[1:], strict=True)
     step_time = np.median([after["entered"] - before["left"] for before, after in pairs]) / EVERY

@@ -77,7 +77,7 @@ print(f"{len(china[0]):,} rows of one photograph, {len(flower[0]):,} of another"
 # %% [markdown]
 # ## One call for the first photograph
 #
-# `fit_sgpr` trains everything on a random subset, freezes what the features depend on, reads all
+# `fit` trains everything on a random subset, freezes what the features depend on, reads all
 # rows once, and trains the rest on the sums.
 
 
@@ -92,7 +92,7 @@ def make_model(data):
 
 
 model = make_model(china)
-fit = idm.training.fit_sgpr(model, subset_size=SUBSET, subset_steps=30, steps=STEPS, progress=False)
+fit = idm.fit(model, steps=STEPS, progress=False, options={"subset_size": SUBSET})
 print(f"M = {model.inducing_variable.num_inducing} harmonics, N = {model.num_data:,} rows")
 print(f"subset {fit.subset_seconds:.1f} s, pass {fit.pass_seconds:.1f} s, all {fit.seconds:.1f} s")
 

@@ -62,7 +62,7 @@ def errors(model):
 # ## One pass, every hyperparameter
 #
 # The kernel is a Matern-3/2 that repeats beyond the box; the features are the waves that carry most
-# of it, and the prior is what they explain (`FiniteRank`). `fit_sgpr` reads the rows once and does
+# of it, and the prior is what they explain (`FiniteRank`). `fit` reads the rows once and does
 # the rest on the sums.
 
 # %%
@@ -73,7 +73,7 @@ kernel = idm.kernels.Periodized.from_data(
 waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, NUM_FEATURES)
 prior = idm.kernels.FiniteRank(kernel, waves)
 model = idm.models.StructuredSGPR(data, prior, waves, noise_variance=0.1, progress=False)
-fitted = idm.training.fit_sgpr(model, progress=False)
+fitted = idm.fit(model, progress=False)
 seconds = perf_counter() - start
 results = [(f"{waves.num_inducing} waves", seconds, *errors(model))]
 print(f"{seconds:.1f} s, of which {fitted.pass_seconds:.1f} s for the pass over the rows")
@@ -98,10 +98,10 @@ idm.fit(
     stock,
     data,
     steps=100_000,
-    max_seconds=max(1.0, left),
     batch_size=1_000,
-    natural_gradient=0.1,
     progress=False,
+    optimizer=gpflow.optimizers.NaturalGradient(0.1),
+    options={"max_seconds": max(1.0, left)},
 )
 results.append((f"{NUM_POINTS} inducing points", perf_counter() - start, *errors(stock)))
 

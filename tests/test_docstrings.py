@@ -33,7 +33,7 @@ WITH_FIT = {
     "sites.dual_svgp.DualSVGP",
     "tables.fitting.fit_additive",
     "recommending.race.race",
-    "training.sgpr.fit_sgpr",
+    "training.fitting.fit",
 }
 """Those that take seconds."""
 

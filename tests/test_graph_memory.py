@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
+from interdomain import fit
 from interdomain._tracing import compiled
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.training import fit
 
 
 def graphs() -> int:
@@ -32,7 +32,7 @@ def fit_a_model(**arguments: object) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"batch_size": 10, "natural_gradient": 0.1}, {}],
+    [{"batch_size": 10}, {}],
     ids=["adam and natural gradients", "l-bfgs"],
 )
 def test_graphs_go_with_the_model(arguments) -> None:

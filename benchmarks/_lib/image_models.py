@@ -189,16 +189,16 @@ def train_and_judge(configuration: Configuration, rows: LabelledRows) -> dict[st
         steps=configuration["steps"],
         points=CURVE_POINTS,
         batch_size=configuration["batch_size"],
-        optimizer=adam(configuration) if minibatches else None,
+        optimizer=optimizer_of(configuration) if minibatches else None,
         seed=configuration["seed"],
-        natural_gradient=configuration["natural_gradient"],
     )
     errors = class_errors(model, rows.X_test, rows.Y_test)
     return {**errors, **trained, "kernel": kernel_parameters(model)}
 
 
-def adam(configuration: Configuration) -> Any:
-    """Adam with the configuration's learning rate and its decay."""
+def optimizer_of(configuration: Configuration) -> Any:
+    """Adam with the configuration's learning rate and its decay, and natural gradients."""
+    import gpflow
     from gpflow.keras import tf_keras
 
     rate: Any = configuration["learning_rate"]
@@ -206,7 +206,8 @@ def adam(configuration: Configuration) -> Any:
         rate = tf_keras.optimizers.schedules.ExponentialDecay(
             rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
         )
-    return tf_keras.optimizers.Adam(rate)
+    adam, size = tf_keras.optimizers.Adam(rate), configuration["natural_gradient"]
+    return adam if size is None else (gpflow.optimizers.NaturalGradient(size), adam)
 
 
 def kernel_parameters(model: Any) -> dict[str, float]:

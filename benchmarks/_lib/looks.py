@@ -32,6 +32,7 @@ def trained_with_looks(
     seconds: Sequence[float],
     steps: Sequence[int],
     started: float,
+    options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Trace:
     """Train until all times have passed, and look when one has, and after each number of steps;
@@ -40,7 +41,7 @@ def trained_with_looks(
     :param evaluate: What is found, by name.
     :param seconds: The times, rising.
     :param started: When the clock began, of `time.process_time`.
-    :param arguments: Of `training.fit`.
+    :param options: Of `idm.fit`, and `arguments`, too.
     """
     import interdomain as idm
 
@@ -64,8 +65,8 @@ def trained_with_looks(
         data,
         steps=MOST_STEPS,
         callbacks=[look],
-        every=1,
         progress=False,
+        options={"every": 1, **(options or {})},
         **arguments,
     )
     return trace

@@ -81,7 +81,7 @@ def images(data: str) -> bool:
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
     """What `diagnostics.candidates` calls `kind`, trained by `tables.race`.
 
-    :param training: replaces arguments of `training.fit`.
+    :param training: replaces arguments of `idm.fit`.
     """
 
     def train(task: Task) -> Result:
@@ -182,7 +182,7 @@ def raced(task: Task, entrant: Any) -> Result:
 
 
 GPYTORCH = "gpytorch_500"
-ADAM_ALONE = candidate("points", natural_gradient=False, optimizer=0.01)
+ADAM_ALONE = candidate("points", optimizer=(None, 0.01))
 
 METHODS = {
     "svgp_500": Method(candidate("points"), anything, ours=False),

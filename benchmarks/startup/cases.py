@@ -26,7 +26,7 @@ CASES = {
     "orthogonal": "OrthogonalSVGP, harmonics and orthogonal points",
     "convolutional": "SVGP, Convolutional on 28 x 28 images, patches",
     "harmonizable": "gpflow's SGPR, HarmonizableMixture, Fourier features, L-BFGS",
-    "out_of_core": "fit_sgpr, spherical harmonics",
+    "out_of_core": "StructuredSGPR, spherical harmonics",
 }
 INPUT_DIM = 8
 NEGATIONS = 3  # of HVGP: 2^3 parts
@@ -184,17 +184,25 @@ def random_mixture(seed: int) -> Any:
 def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]) -> Any:
     """One step of training, by the call that a user makes.
 
-    The first `fit_sgpr` fits a subset and takes the sums of all rows; when it is called again the
+    The first `fit` fits a subset and takes the sums of all rows; when it is called again the
     features are fixed, and what is left is the fit on those sums.
     """
+    import gpflow
+
     import interdomain as idm
 
     if case == "out_of_core":
-        return idm.training.fit_sgpr(model, subset_steps=1, steps=1, progress=False)
+        return idm.fit(model, steps=1, progress=False, options={"subset_steps": 1})
     if case == "harmonizable":
-        return idm.fit(model, steps=1, progress=False)
+        return idm.fit(model, steps=1, progress=False, options={"subset_size": None})
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]
-    natural = NATURAL_GRADIENT if case == "svgp_natural" else False
+    natural = gpflow.optimizers.NaturalGradient(NATURAL_GRADIENT)
+    optimizer = natural if case == "svgp_natural" else (None, 0.01)
     return idm.fit(
-        model, data, batch_size=batch_size, steps=1, natural_gradient=natural, progress=False
+        model,
+        data,
+        batch_size=batch_size,
+        steps=1,
+        progress=False,
+        optimizer=optimizer,
     )

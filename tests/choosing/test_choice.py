@@ -1,4 +1,4 @@
-"""Features that the data choose in ``fit_sgpr`` and ``fit_collapsed``: scales, features, files."""
+"""Features that the data choose in a fit: scales, features, files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import gpflow
 import numpy as np
 import pytest
 
+from interdomain import fit
 from interdomain.choosing import choice
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -18,10 +19,9 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
-from interdomain.training import fit_collapsed, fit_sgpr
 
-QUICK: dict[str, Any] = {"subset_steps": 2, "steps": 2, "progress": False}
-WHOLE: dict[str, Any] = {"num_inducing": 35, "subset_steps": 12, "steps": 5, "progress": False}
+QUICK: dict[str, Any] = {"options": {"subset_steps": 2}, "steps": 2, "progress": False}
+WHOLE: dict[str, Any] = {"num_inducing": 35, "options": {"subset_steps": 12}, "steps": 5}
 SCALES = {"kernel.kernel.weight_variances", "kernel.kernel.bias_variance"}
 
 
@@ -83,7 +83,7 @@ def test_regression(tmp_path: Path) -> None:
     """New rows are predicted better than by all harmonics up to degree 2. A run that is resumed
     chooses the same, and has the same parameters."""
     model = make_model(make_data(250, 3))
-    fitted = fit_sgpr(model, checkpoint_dir=tmp_path, **WHOLE)
+    fitted = fit(model, checkpoint_dir=tmp_path, **WHOLE)
     assert_found(model, fitted)
     assert fitted.subset is None and model.inducing_variable.num_inducing == 35
     new = np.random.default_rng(5).normal(size=(300, 3))
@@ -93,7 +93,7 @@ def test_regression(tmp_path: Path) -> None:
     assert "ended by" in str(fitted.choice)
 
     resumed = make_model(make_data(250, 3))
-    again = fit_sgpr(resumed, checkpoint_dir=tmp_path, resume=True, **WHOLE)
+    again = fit(resumed, checkpoint_dir=tmp_path, **WHOLE)
     assert_resumed(again, fitted, resumed, model)
 
 
@@ -105,19 +105,16 @@ def test_labels(tmp_path: Path) -> None:
     f = 3 * np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
     Y = (f + 0.3 * rng.normal(size=f.shape) > 0).astype(float)
     data, held_out = (X[:250], Y[:250]), (X[250:], Y[250:])
-    settings: dict[str, Any] = {"num_inducing": 24, "steps": 0, "progress": False}
-    settings |= {"max_passes": 3, "tolerance": 0.0}
+    settings: dict[str, Any] = {"num_inducing": 24, "steps": 3, "progress": False}
+    settings["options"] = {"tolerance": 0.0}
     model = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
-    fitted = fit_collapsed(model, checkpoint_dir=tmp_path, **settings)
+    fitted = fit(model, checkpoint_dir=tmp_path, **settings)
     assert_found(model, fitted)
     assert model.inducing_variable.num_inducing == 24 and len(fitted.elbos) > 2
     assert np.mean(model.predict_log_density(held_out)) > fitted.choice.turns[0] + 0.1
     resumed = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
-    again = fit_collapsed(resumed, checkpoint_dir=tmp_path, resume=True, **settings)
+    again = fit(resumed, checkpoint_dir=tmp_path, **settings)
     assert_resumed(again, fitted, resumed, model)
-    np.testing.assert_allclose(again.elbos, fitted.elbos, rtol=1e-9)
-    with pytest.raises(ValueError, match="already holds .*; pass resume=True"):
-        fit_collapsed(model, checkpoint_dir=tmp_path, **settings)
 
 
 @pytest.mark.slow
@@ -132,7 +129,8 @@ def test_waves_that_three_classes_ask_for() -> None:
         kernel = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=0.5), X, margin=1.5)
         few = BoxFourierFeatures.for_kernel(kernel, 3)
         model = DualSVGP(data, FiniteRank(kernel, few), gpflow.likelihoods.MultiClass(3), few)
-        fits.append(fit_collapsed(model, max_passes=3, steps=0, progress=False, **chosen))
+        gpflow.set_trainable(model, False)
+        fits.append(fit(model, progress=False, steps=3, **chosen))
         if chosen:  # those of most variance end at 3
             assert np.max(np.abs(model.inducing_variable.frequencies)) > 3
             assert model.inducing_variable.num_inducing <= 9
@@ -145,7 +143,7 @@ def test_a_single_row() -> None:
     X, Y = make_data(1, 3)
     X[:, 1] = 0.0
     model = make_model((X, Y))
-    fitted = fit_sgpr(model, num_inducing=10, **QUICK)
+    fitted = fit(model, num_inducing=10, **QUICK)
     assert model.inducing_variable.num_inducing == 10
     assert np.all(np.isfinite(fitted.choice.turns)) and np.isfinite(model.elbo())
 
@@ -158,7 +156,7 @@ def test_waves_have_no_feature_parameters() -> None:
     kernel = Periodized.from_data(gpflow.kernels.Matern52(lengthscales=0.3), X)
     few = BoxFourierFeatures.for_kernel(kernel, 5)
     model = StructuredSGPR((X, Y), FiniteRank(kernel, few), few, noise_variance=0.1)
-    fitted = fit_sgpr(model, num_inducing=31, subset_steps=20, steps=50, progress=False)
+    fitted = fit(model, num_inducing=31, steps=50, progress=False)
     assert fitted.frozen == ()
     assert model.inducing_variable.num_inducing in (30, 31)
     assert np.mean((model.predict_f(X)[0] - Y) ** 2) < 0.05 < np.var(Y)
@@ -171,9 +169,9 @@ def test_wrong_models_are_refused_before_anything_is_trained() -> None:
     points = gpflow.inducing_variables.InducingPoints(Z)
     model = StructuredSGPR((X, Y), zonal + other, SumInducingVariables([few, points]))
     with pytest.raises(ValueError, match="num_inducing must have room .* found 8; pass 9 or more"):
-        fit_sgpr(model, num_inducing=8, **QUICK)
+        fit(model, num_inducing=8, **QUICK)
     of_labels = DualSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
-    for fit, of_points in (fit_sgpr, StructuredSGPR((X, Y), other, Z)), (fit_collapsed, of_labels):
+    for of_points in (StructuredSGPR((X, Y), other, Z), of_labels):
         before = values_of(of_points)
         with pytest.raises(ValueError, match="of an orthogonal dictionary, found InducingPoints"):
             fit(of_points, num_inducing=20, progress=False)

@@ -13,13 +13,13 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 
+from interdomain import fit
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
     SphericalHarmonics,
 )
 from interdomain.models import OrthogonalSVGP
-from interdomain.training import fit
 from tests.conformance.helpers import assert_close, value_and_gradients
 
 from .cases import (
@@ -239,7 +239,13 @@ def test_fit(data: tuple) -> None:
     """By natural gradients; with "odvgp" the mean of q(v') is left to Adam."""
     model = at_points(variant="odvgp", num_data=NUM_DATA)
     before, values = float(model.elbo(data)), gpflow.utilities.read_values(model)
-    fit(model, data, steps=25, progress=False, natural_gradient=0.3, optimizer=0.02)
+    fit(
+        model,
+        data,
+        steps=25,
+        progress=False,
+        optimizer=(gpflow.optimizers.NaturalGradient(0.3), 0.02),
+    )
     assert float(model.elbo(data)) > before + 5
     for path, value in gpflow.utilities.read_values(model).items():
         assert np.any(value != values[path]), f"{path} has not moved"

@@ -22,7 +22,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.regression.scales import warn_of_data
-from interdomain.training import fit, fit_sgpr
+from interdomain import fit
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -189,7 +189,7 @@ def test_a_model_that_holds_rows_tells_once(data: Any, message: str) -> None:
     def use() -> None:
         model = structured_sgpr(data)
         model.elbo()
-        fit_sgpr(model, subset_size=30, subset_steps=1, steps=1, progress=False)
+        fit(model, steps=1, progress=False, options={"subset_size": 30, "subset_steps": 1})
 
     (text,) = caught(use)
     assert re.search(message, text), text

@@ -17,7 +17,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.training import fit, fit_sgpr
+from interdomain import fit
 from interdomain.training.trained import warn_of_fit
 
 X = np.linspace(0, 10, 80)[:, None]
@@ -117,7 +117,7 @@ def parts() -> tuple[FiniteRank, BoxFourierFeatures]:
 def test_one_pass_refuses_them() -> None:
     model = StructuredSGPR(BEYOND, *parts(), noise_variance=0.1, progress=False)
     with pytest.raises(ValueError, match=MESSAGE) as error:
-        fit_sgpr(model, progress=False)
+        fit(model, progress=False)
     assert "Periodized.from_data(base_kernel, X)" in str(error.value)
 
 

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 
+from interdomain import fit
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
@@ -87,7 +88,7 @@ def assert_variances(
     return largest
 
 
-# Predictions take inputs of every real type, as `training.fit` does, and of no other.
+# Predictions take inputs of every real type, as `idm.fit` does, and of no other.
 
 X = np.array([[0, 1], [2, -1], [1, 1], [-2, 0]])
 Y = np.array([[0.5], [1.0], [-0.5], [0.0]])

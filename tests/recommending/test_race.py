@@ -141,7 +141,7 @@ def test_the_best_in_time_is_first() -> None:
 def test_rows_that_are_given_and_processor_seconds(clock: None) -> None:
     """A classifier by passes, compared on other rows; the data are all trained with."""
     build = lambda data: waves(data, gpflow.likelihoods.Bernoulli())  # noqa: E731
-    models = {"waves": Entrant(build, {"max_passes": 2, "steps": 2})}
+    models = {"waves": Entrant(build, {"steps": 2})}
     others = X[:10] + 0.01, LABELS[:10]
     found = race(models, (X, LABELS), 900, validation_data=others, clock="cpu", progress=False)
     entry = found.entries["waves"]

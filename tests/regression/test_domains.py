@@ -15,7 +15,7 @@ from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.models import StructuredSGPR
 from interdomain.regression import SufficientStatistics
-from interdomain.training import fit_sgpr
+from interdomain import fit
 from tests.conformance.helpers import assert_close
 from tests.regression.test_structured_sgpr import loss_and_gradients
 
@@ -67,7 +67,7 @@ def test_bound_and_gradients_are_those_of_gpflow(parts: Any) -> None:
     assert_close(model.predict_f(BEYOND[::7]), sgpr.predict_f(BEYOND[::7]), rtol=1e-7)
 
 
-def test_one_pass_serves_all_parameters_and_fit_sgpr_needs_no_subset(
+def test_one_pass_serves_all_parameters_and_no_subset_is_needed(
     computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(additive())
@@ -76,7 +76,7 @@ def test_one_pass_serves_all_parameters_and_fit_sgpr_needs_no_subset(
     assert sum(computed_rows) == NUM_ROWS
     computed_rows.clear()
     monkeypatch.setattr("interdomain.regression.rows.Rows._stored", None)
-    fitted = fit_sgpr(model, subset_size=20, steps=5, progress=False)
+    fitted = fit(model, steps=5, progress=False, options={"subset_size": 20})
     assert fitted.subset is None and fitted.frozen == ()
     assert all(parameter.trainable for parameter in model.kernel.parameters)
     assert model.elbo() > before
@@ -114,7 +114,7 @@ def test_rows_and_features_that_come_are_looked_at() -> None:
         model.elbo()
     match = r"3 of 60 rows of X are outside of the interval \[-1\.5, 1\.5\]"
     with pytest.raises(ValueError, match=match):
-        fit_sgpr(make_model(with_points(), (BEYOND, Y)), progress=False)
+        fit(make_model(with_points(), (BEYOND, Y)), progress=False)
 
 
 def test_files_of_statistics(tmp_path: Path) -> None:

@@ -69,13 +69,17 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
     np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
     message = (
         "data: the features depend on kernel.weight_variances, kernel.bias_variance, trainable, and"
-        " their gradients need all rows in memory.*fit_sgpr.*set_trainable.*SVGP, in minibatches"
+        " their gradients need all rows in memory.*interdomain.fit.*set_trainable.*SVGP, in mini"
     )
     with tf.GradientTape() as tape:
         loss = model.training_loss()
     with pytest.raises(ValueError, match=message):
         tape.gradient(loss, model.trainable_variables)
-    assert not expected.needs_recipe and model.needs_recipe
+    everything: dict[str, Any] = {"progress": False, "options": {"subset_size": None}}
+    assert idm.fit(expected, steps=3, **everything).frozen == ()
+    assert expected.kernel.weight_variances.trainable
+    with pytest.raises(ValueError, match=message):
+        idm.fit(model, steps=3, **everything)
 
 
 def test_memory_does_not_grow_with_the_rows(make_model: Make) -> None:

@@ -1,4 +1,4 @@
-"""fit_collapsed: the optimum of SVGP for every kind of likelihood, subsets, limits and resuming."""
+"""Fits of a DualSVGP: the optimum of SVGP for every likelihood, subsets, limits and resuming."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import tensorflow_probability as tfp
 from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
-from interdomain.training import fit_collapsed
-from interdomain.training.collapsed import warn_of_separation
-from interdomain.training.passes import Passes, train
+from interdomain import fit
+from interdomain.training.dual import warn_of_separation
+from interdomain.training.passes import Passes, train_parameters
 from tests.sites.test_collapsed_svgp import TARGETS, X, harmonics, model_of
 
 
@@ -42,7 +42,7 @@ def test_the_optimum_is_that_of_svgp(name: str) -> None:
     model = model_of(name)
     if name == "Poisson":
         model.kernel.variance.prior = NEAR_ONE
-    result = fit_collapsed(model, max_passes=80, tolerance=1e-5, progress=False)
+    result = fit(model, progress=False, steps=80, options={"tolerance": 1e-5})
     assert result.converged, result.message
     svgp = model.to_svgp()
     data = (X, TARGETS[name][1])
@@ -52,29 +52,11 @@ def test_the_optimum_is_that_of_svgp(name: str) -> None:
     assert float(svgp.training_loss(data)) == pytest.approx(loss, abs=1e-5 * abs(loss))
 
 
-def test_fit_makes_the_passes(tmp_path: Path) -> None:
-    """Those of the recipe, and its arguments are called as those of fit."""
-    model, other = model_of("Poisson"), model_of("Poisson")
-    arguments: dict[str, Any] = {"data": None, "every": 100, "progress": False}
-    result = idm.fit(model, steps=3, checkpoint_dir=tmp_path, **arguments)
-    expected = fit_collapsed(other, max_passes=3, progress=False)
-    np.testing.assert_array_equal(result.elbos, expected.elbos)
-    assert (result.steps, result.reason) == (3, "steps") and not result.converged
-    assert result.checkpoint is not None and result.checkpoint.startswith(str(tmp_path))
-    assert result.elbo == expected.elbo == pytest.approx(float(model.elbo()))
-    for wrong, message in [
-        ({"batch_size": 10}, "batch_size: a DualSVGP is trained .*fit_collapsed.*leave it"),
-        ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            idm.fit(model, **wrong)
-
-
 def test_slopes_of_the_priors_of_a_likelihood() -> None:
     """Against differences."""
     model = model_of("StudentT")
     model.likelihood.scale.prior = NEAR_ONE
-    (slope,), ((curvature,),) = Passes(model, steps=0, tolerance=None)._slopes_of_prior()
+    (slope,), ((curvature,),) = Passes(model, None)._slopes_of_prior()
     variable, h = model.likelihood.scale.unconstrained_variable, 1e-3
     density = []
     for shift in (-h, h, h):
@@ -89,10 +71,11 @@ def test_slopes_of_the_priors_of_a_likelihood() -> None:
 
 def test_q_alone() -> None:
     model = model_of("Poisson")
-    before = [p.numpy() for p in model.trainable_parameters]
-    result = fit_collapsed(model, steps=0, progress=False)
-    assert result.converged
-    for old, new in zip(before, model.trainable_parameters, strict=True):
+    gpflow.set_trainable(model, False)
+    before = [p.numpy() for p in model.parameters]
+    result = fit(model, progress=False)
+    assert result.converged and result.elbo == max(result.elbos)
+    for old, new in zip(before, model.parameters, strict=True):
         np.testing.assert_array_equal(old, new.numpy())
 
 
@@ -108,7 +91,7 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
     model = idm.models.DualSVGP(
         (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
     )
-    result = fit_collapsed(model, subset_size=200, tolerance=0.5, progress=False)
+    result = fit(model, progress=False, options={"subset_size": 200, "tolerance": 0.5})
     assert result.converged
     assert set(result.frozen) == {
         "kernel.kernel.weight_variances",
@@ -122,7 +105,9 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
 
 
 def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of("logit")
+    model, other_model = model_of("logit"), model_of("logit")
+    for some in (model, other_model):
+        gpflow.set_trainable(some, False)
     begun: list[int] = []
     original = idm.models.DualSVGP.model_of
 
@@ -131,32 +116,32 @@ def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(self, rows, kind)
 
     monkeypatch.setattr(idm.models.DualSVGP, "model_of", counted)
-    few = fit_collapsed(model, subset_size=10, tolerance=1e-3, steps=0, progress=False)
+    few = fit(model, progress=False, options={"subset_size": 10, "tolerance": 1e-3})
     assert begun == [10]
-    other = fit_collapsed(model_of("logit"), tolerance=1e-3, steps=0, progress=False)
+    other = fit(other_model, progress=False, options={"tolerance": 1e-3})
     assert begun == [10]
     assert few.elbo == pytest.approx(other.elbo, abs=1e-2)
 
 
 def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
     """As one that was not interrupted: the same bounds, one after the other."""
-    arguments: dict[str, Any] = {"tolerance": 1e-3, "steps": 5, "progress": False}
-    whole = fit_collapsed(model_of("StudentT"), max_passes=4, **arguments)
-    first = fit_collapsed(model_of("StudentT"), max_passes=2, checkpoint_dir=tmp_path, **arguments)
+    arguments: dict[str, Any] = {"progress": False, "options": {"tolerance": 1e-3}}
+    whole = fit(model_of("StudentT"), steps=4, **arguments)
+    first = fit(model_of("StudentT"), checkpoint_dir=tmp_path, steps=2, **arguments)
     assert first.reason == "steps"
-    with pytest.raises(ValueError, match="pass resume=True"):
-        fit_collapsed(model_of("StudentT"), checkpoint_dir=tmp_path, progress=False)
-    second = fit_collapsed(
-        model_of("StudentT"), max_passes=4, checkpoint_dir=tmp_path, resume=True, **arguments
-    )
-    np.testing.assert_allclose(second.elbos, whole.elbos, rtol=1e-9)
+    assert first.checkpoint is not None and first.checkpoint.startswith(str(tmp_path))
+    with pytest.raises(ValueError, match="another fit .tolerance: 0.001; now tolerance: None"):
+        fit(model_of("StudentT"), checkpoint_dir=tmp_path, progress=False)
+    second = fit(model_of("StudentT"), checkpoint_dir=tmp_path, steps=4, **arguments)
+    assert (second.first_step, second.steps) == (2, 4)
+    np.testing.assert_allclose(second.elbos, whole.elbos[2:], rtol=1e-9)
     assert second.elbo == pytest.approx(whole.elbo, rel=1e-9)
 
 
 def test_limits_leave_the_best_point() -> None:
     model = model_of()
-    assert fit_collapsed(model, max_seconds=1e-9, progress=False).reason == "max_seconds"
-    result = fit_collapsed(model, max_passes=3, progress=False)
+    assert fit(model, progress=False, options={"max_seconds": 1e-9}).reason == "max_seconds"
+    result = fit(model, progress=False, steps=3)
     assert result.reason == "steps" and len(result.elbos) == 3
     assert result.elbo == max(result.elbos)
     assert result.elbo == pytest.approx(float(model.elbo()), rel=1e-12)
@@ -165,17 +150,17 @@ def test_limits_leave_the_best_point() -> None:
 def test_wrong_arguments() -> None:
     model = model_of()
     for arguments, message in [
-        ({"max_passes": 0}, "max_passes"),
-        ({"tolerance": -1.0}, "tolerance"),
-        ({"steps": -1}, "steps"),
-        ({"max_seconds": 0}, "max_seconds"),
-        ({"subset_size": 0}, "subset_size"),
+        ({"steps": 0}, "steps must be .* found 0"),
+        ({"options": {"tolerance": -1.0}}, "tolerance"),
+        ({"options": {"subset_size": 0}}, "subset_size"),
+        ({"options": {"ftol": 0.1}}, "options: training a DualSVGP has no ftol; leave these out"),
         ({"num_inducing": 0}, "num_inducing must be .* found 0"),
-        ({"resume": True}, "checkpoint_dir must be given"),
-        ({"model": model.to_svgp()}, "model: found a SVGP; pass an interdomain.models.Collapsed"),
+        ({"batch_size": 10}, "batch_size: a DualSVGP holds its data .* leave batch_size out"),
+        ({"optimizer": 0.1}, "optimizer: a DualSVGP is trained in passes, found 0.1; .*to_svgp"),
+        ({"model": model.to_svgp(), "num_inducing": 3}, "num_inducing: .* found a SVGP; leave num"),
     ]:
         with pytest.raises(ValueError, match=message):
-            fit_collapsed(**{"model": model, **arguments})
+            fit(**{"model": model, **arguments})
 
 
 def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +177,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
         mean.c.assign([-3.0])
 
     monkeypatch.setattr("interdomain.training.passes.fit_by_lbfgs", fit)
-    train(model, 1)
+    train_parameters(model, 1)
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))
     np.testing.assert_allclose(mean.c, [-2.0])
@@ -205,7 +190,7 @@ def test_labels_that_can_be_told_apart_are_warned_of() -> None:
     with pytest.warns(
         UserWarning, match=r"tells the labels apart almost without error .* give it a prior"
     ):
-        fit_collapsed(model, max_passes=8, steps=5, progress=False)
+        fit(model, progress=False, steps=8)
     assert model.kernel.variance > 160
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -228,9 +213,7 @@ def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
         data = X, TARGETS["probit"][1]
         return idm.models.DualSVGP(data, kernel, Bernoulli(), some, progress=False)
 
-    settings: dict[str, Any] = {"max_passes": 2, "steps": 0, "progress": False}
-    fit_collapsed(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)
+    settings: dict[str, Any] = {"steps": 2, "progress": False}
+    fit(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)
     with pytest.raises(ValueError, match="a checkpoint of another fit .features: "):
-        fit_collapsed(model(slice(7, 16)), checkpoint_dir=tmp_path, resume=True, **settings)
-    with pytest.raises(ValueError, match="already holds the checkpoint .* pass resume=True"):
-        fit_collapsed(model(slice(0, 9)), num_inducing=12, checkpoint_dir=tmp_path, **settings)
+        fit(model(slice(7, 16)), checkpoint_dir=tmp_path, **settings)

@@ -13,7 +13,6 @@ from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
 from interdomain.models import StructuredSGPR
-from interdomain.training.data import failing_likelihood
 from tests.models.small import (
     MISSING,
     VALUES,
@@ -76,7 +75,7 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
     trained = svgp(likelihood, 2)
     gpflow.set_trainable(likelihood, False)
-    idm.fit(trained, (X, Y), batch_size=len(X), natural_gradient=1.0, steps=1, progress=False)
+    idm.fit(trained, (X, Y), batch_size=len(X), optimizer=gpflow.optimizers.NaturalGradient(1.0), steps=1, progress=False)
     np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
     parts = [
         idm.predict_in_batches(model, X, Y=targets, method="predict_log_density", progress=False)
@@ -102,43 +101,3 @@ def test_nan_and_infinity_are_refused() -> None:
             idm.fit(svgp(likelihood, 2), (X, targets), progress=False)
     with pytest.raises(ValueError, match=way):
         StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo()
-
-
-class WithoutEdges(gpflow.likelihoods.Ordinal):
-    """GPflow's, as with versions of TensorFlow whose erf of infinity is NaN."""
-
-    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
-        inside = super()._scalar_log_prob(X, F, tf.ones_like(Y))
-        return tf.where(tf.equal(Y, 1), inside, np.nan)
-
-
-class SteepWhereMissing(WithoutMissing):
-    """Values that are finite, and slopes that are not: zero times that of a root at zero."""
-
-    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
-        each = tf.where(tf.equal(Y, MISSING), tf.sqrt(0.0 * Fmu), -tf.square(Y - Fmu))
-        return tf.reduce_sum(each, axis=-1)
-
-
-def test_a_likelihood_that_fails_alone_is_named() -> None:
-    ordinal, missing = WithoutEdges(np.array([-0.5, 0.5])), SteepWhereMissing()
-    edges = np.digitize(X, [-0.5, 0.5]).astype(float)
-    Y = np.where(np.arange(len(X))[:, None] % 3 == 0, MISSING, VALUES)
-    for likelihood, targets, shown in (ordinal, edges, "0, 2"), (missing, Y, "-999"):
-        said = failing_likelihood(svgp(likelihood), X, targets)
-        kind = type(likelihood).__name__
-        assert said is not None and f"density of {kind}, or its slope, is not finite" in said
-        assert f"for Y = {shown}, although" in said
-    for likelihood, targets in (ordinal, np.ones_like(X)), (WithoutMissing(), Y), (Gaussian(), X):
-        assert failing_likelihood(svgp(likelihood), X, targets) is None
-    for optimizer in None, 0.01:
-        with pytest.raises(idm.training.NonFiniteError, match="for Y = 0, 2, alth") as caught:
-            idm.fit(svgp(ordinal), (X, edges), optimizer=optimizer, steps=2, progress=False)
-        assert "standardised" not in str(caught.value)
-        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(ValueError, match="^likelihood: .* WithoutEdges, .* Y = 0, 2, although"):
-        idm.training.fit_collapsed(collapsed(ordinal, edges), progress=False)
-    far = collapsed(gpflow.likelihoods.Poisson(), np.ones_like(X))
-    far.kernel.variance.assign(1e5)
-    with pytest.raises(ValueError, match="check the kernel's parameters"):
-        idm.training.fit_collapsed(far, progress=False)

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from interdomain.training import FitResult, fit
+from interdomain import fit
+from interdomain.training import FitResult
 from tests.training.conftest import BayesianLine, NoisyLine, Valley
 
 # 18 steps, killed after the checkpoint of step 15: in the third epoch, in its middle.
@@ -44,9 +45,9 @@ def dataset() -> tf.data.Dataset:
 
 KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "minibatches": (svgp, arrays, {"batch_size": 8, "optimizer": 0.02}),
-    "Dataset": (BayesianLine, dataset, {"natural_gradient": 0.3}),
+    "Dataset": (BayesianLine, dataset, {"optimizer": gpflow.optimizers.NaturalGradient(0.3)}),
     # Sizes that fall with the step.
-    "diagonal q": (diagonal_q, arrays, {"batch_size": 8, "seed": 5, "natural_gradient": True}),
+    "diagonal q": (diagonal_q, arrays, {"batch_size": 8, "options": {"seed": 5}}),
     "keras 3": (NoisyLine, arrays, {"batch_size": 8, "optimizer": keras.optimizers.Adam}),
     "l-bfgs": (Valley, arrays, {"steps": 300, "options": {"ftol": 0.0, "gtol": 1e-9}}),
 }
@@ -57,7 +58,8 @@ def run(kind: str, folder: Path, **more: Any) -> tuple[Any, FitResult]:
     model = make()
     if callable(arguments.get("optimizer")):
         arguments = {**arguments, "optimizer": arguments["optimizer"](0.02)}
-    arguments = {"steps": STEPS, "every": EVERY, "progress": False, **arguments, **more}
+    arguments = {"steps": STEPS, "progress": False, **arguments, **more}
+    arguments["options"] = {"every": EVERY, **arguments.get("options", {})}
     return model, fit(model, data(), checkpoint_dir=folder / kind, **arguments)
 
 

@@ -22,6 +22,7 @@ tf.config.set_logical_device_configuration(
 )
 strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before any other operation
 
+import gpflow  # noqa: E402
 from gpflow.keras import tf_keras  # noqa: E402
 
 import interdomain as idm  # noqa: E402
@@ -37,7 +38,8 @@ from tests.training.strategy_models import (  # noqa: E402
 
 FOLDER, DIE_AT = Path(sys.argv[1]), int(sys.argv[2])
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-SETTINGS: dict[str, Any] = {"batch_size": 33, "steps": 40, "natural_gradient": 0.3}
+SETTINGS: dict[str, Any] = {"batch_size": 33, "steps": 40}
+SETTINGS["optimizer"] = gpflow.optimizers.NaturalGradient(0.3)
 DEVICES = ["CPU:0", "CPU:1"]
 fit = functools.partial(idm.fit, progress=False)
 of_both: dict[str, Any] = {}
@@ -67,11 +69,9 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
         result = idm.fit(
             model,
             (X, Y),
-            strategy=strategy,
             checkpoint_dir=FOLDER / "killed",
-            resume=True,
             callbacks=[maybe_die],
-            every=5,
+            options={"every": 5},
             **SETTINGS,
         )
     learnt("resumed", model, svgp, start, lambda one: fit(one, (X, Y), **SETTINGS))
@@ -88,11 +88,12 @@ def blocks_on_devices() -> None:
         model, optimizer = hvgp(DEVICES), tf_keras.optimizers.SGD(1e-4)
     assert [name[-5:] for name in model.devices or ()] == DEVICES
     start = unconstrained(hvgp())
-    settings: dict[str, Any] = {"batch_size": 33, "steps": 2, "natural_gradient": 0.3}
-    fit(model, (X, Y), strategy=strategy, optimizer=optimizer, **settings)
+    settings: dict[str, Any] = {"batch_size": 33, "steps": 2}
+    natural = gpflow.optimizers.NaturalGradient(0.3)
+    fit(model, (X, Y), optimizer=(natural, optimizer), **settings)
 
     def alone(single: Any) -> None:
-        fit(single, (X, Y), optimizer=tf_keras.optimizers.SGD(1e-4), **settings)
+        fit(single, (X, Y), optimizer=(natural, tf_keras.optimizers.SGD(1e-4)), **settings)
 
     learnt("blocks on devices", model, hvgp, start, alone)
 
@@ -109,14 +110,7 @@ def dataset_in_two_legs() -> None:
     for steps in (2, 5):
         for variable, value in zip(model.trainable_variables, start, strict=True):
             variable.assign(value)  # as in a new process, but for what is compiled
-        fit(
-            model,
-            data(),
-            steps=steps,
-            strategy=strategy,
-            checkpoint_dir=FOLDER / "dataset",
-            resume=True,
-        )
+        fit(model, data(), steps=steps, checkpoint_dir=FOLDER / "dataset")
     learnt("dataset", model, svgp, start, lambda one: fit(one, data(), steps=5))
 
 
@@ -125,10 +119,10 @@ def ended_together(model: Any) -> dict[str, Any]:
     was fitted before: nothing is compiled again."""
     ends = {}
     for name, arguments in {
-        "callback": {"callbacks": [only_the_other_stops], "every": 2},
-        "max_seconds": {"max_seconds": 1e-3, "every": 3},
+        "callback": {"callbacks": [only_the_other_stops], "options": {"every": 2}},
+        "max_seconds": {"options": {"max_seconds": 1e-3, "every": 3}},
     }.items():
-        result = fit(model, (X, Y), strategy=strategy, **(SETTINGS | {"steps": 9}), **arguments)
+        result = fit(model, (X, Y), **SETTINGS | {"steps": 9}, **arguments)
         ends[name] = [result.steps, result.reason, result.message]
     return ends
 
@@ -155,7 +149,7 @@ def only_the_other_stops(step: int, model: Any) -> None:
 def refused(model: Any) -> str:
     """A checkpoint that the chief refuses: the others do not wait for it in vain."""
     try:
-        idm.fit(model, (X, Y), strategy=strategy, checkpoint_dir=FOLDER / "killed", **SETTINGS)
+        idm.fit(model, (X, Y), checkpoint_dir=FOLDER / "killed", **SETTINGS | {"batch_size": 34})
     except (ValueError, RuntimeError) as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -7,8 +7,8 @@ import tensorflow as tf
 from gpflow.kernels import Matern32
 from gpflow.likelihoods import Gaussian, MultiClass
 
+from interdomain import fit
 from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.training import fit
 from interdomain.training.data import check_columns
 from tests.training.conftest import additive_svgp, harmonics_svgp, orthogonal_svgp
 
@@ -24,15 +24,18 @@ EXACT, FROZEN = gpflow.models.GPR((X, Y), Matern32()), gpflow.models.GPR((X, Y),
 gpflow.set_trainable(FROZEN, False)
 POINTS_OF_FOUR = np.ones((3, 4))
 
+NATURAL = gpflow.optimizers.NaturalGradient(0.1)
+
 WRONG = [
     ({"model": object()}, "model: a object is neither"),
-    ({"model": EXACT, "natural_gradient": 0.1}, "natural_gradient: a GPR has neither"),
+    ({"model": EXACT, "optimizer": NATURAL}, "optimizer: a GPR has neither .* NaturalGradient"),
     ({"model": EXACT, "data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are othe"),
     ({"model": EXACT, "batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
     ({"model": FROZEN}, "model: this GPR has no trainable variables"),
     ({"model": FROZEN, "optimizer": 0.1}, "model: this GPR has no trainable variables"),
-    ({"options": {"ftol": 1}, "batch_size": 3}, r"options: found .*; they are for L-BFGS"),
-    ({"options": {"maxiter": 3}}, r"options: found \{'maxiter': 3\}; .* Pass .* as steps"),
+    ({"options": {"ftol": 1}, "batch_size": 3}, "options: .*SVGP by minibatches has no ftol;"),
+    ({"options": {"maxiter": 3}}, "options: .*has no maxiter; leave these out, there are every"),
+    ({"num_inducing": 5}, "num_inducing: the data choose .* found a SVGP"),
     ({"data": None}, r"data: a SVGP holds no data, found None; pass \(X, Y\)"),
     ({"data": X}, r"data: found a ndarray of shape \(6, 2\); pass a pair"),
     ({"data": (X, Y[:, 0])}, r"data: Y has shape \(6,\); .* Y\[:, None\]"),
@@ -45,19 +48,11 @@ WRONG = [
     ({"data": slices(X).batch(2)}, "elements are .*pass pairs of batches"),
     ({"data": slices(X, Y).batch(2).take(0)}, "data: the Dataset is empty"),
     ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
-    ({"every": 0}, "every must be .* found 0"),
-    ({"max_seconds": 0}, "max_seconds must be positive, found 0"),
-    ({"resume": True}, "checkpoint_dir must be given to resume from, found None"),
+    ({"options": {"every": 0}}, "every must be .* found 0"),
+    ({"options": {"max_seconds": 0}}, "max_seconds must be positive, found 0"),
     ({"optimizer": -0.1}, r"optimizer must be positive, found -0\.1"),
     ({"optimizer": "adam"}, "optimizer: found 'adam'; pass a learning rate"),
-    (
-        {"optimizer": gpflow.optimizers.NaturalGradient(0.1)},
-        "optimizer: found a NaturalGradient; pass natural_gradient=gamma",
-    ),
-    (
-        {"callbacks": [lambda step, model: 3], "steps": 1},
-        "callbacks: a callback must return a mapping .* returned 3",
-    ),
+    ({"optimizer": (NATURAL, 0.1, 0.1)}, r"optimizer: found \(.*; pass a learning rate .* pair"),
 ]
 
 

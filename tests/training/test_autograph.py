@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from interdomain import fit
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.training import fit
 from tests.training.conftest import MINIBATCHES, Line, additive_svgp
 
 
@@ -54,16 +54,16 @@ class DoubledLine(Line):
 def test_likelihoods_and_models_that_need_autograph(data) -> None:
     """By L-BFGS; by minibatches, on one device and under a strategy."""
     model = additive_svgp(data, Branching(0.3))
-    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
         spread = BranchingLine()
     for needs, same, arguments in (
         (model, additive_svgp(data, Doubled(0.3)), {"steps": 3}),
         (BranchingLine(), DoubledLine(), MINIBATCHES),
-        (spread, DoubledLine(), {**MINIBATCHES, "strategy": strategy}),
+        (spread, DoubledLine(), MINIBATCHES),
     ):
         found = fit(needs, data, progress=False, **arguments)
-        expected = fit(same, data, progress=False, **{**arguments, "strategy": None})
+        expected = fit(same, data, progress=False, **arguments)
         np.testing.assert_allclose(found.elbos, expected.elbos, rtol=1e-9)
         for one, other in zip(needs.trainable_variables, same.trainable_variables, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

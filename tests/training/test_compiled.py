@@ -15,9 +15,8 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.keras import tf_keras
 
-from interdomain import _tracing
+from interdomain import _tracing, fit
 from interdomain.models import StructuredSGPR
-from interdomain.training import fit
 from interdomain.training.compiled import kept
 from tests.training.conftest import (
     MINIBATCHES,
@@ -148,17 +147,18 @@ def test_checks_of_the_loss_are_not_steps(
     data, make_noisy_line, make_bayesian_line, assert_same_bits, tmp_path
 ) -> None:
     """A checkpoint is written after the loss was computed once more, by the compiled step."""
-    for case, make, natural_gradient in [
+    size = gpflow.optimizers.NaturalGradient(0.1)
+    for case, make, natural in [
         ("adam", make_noisy_line, None),
-        ("full q", make_bayesian_line, 0.1),
-        ("diagonal q", functools.partial(make_bayesian_line, q_diag=True), 0.1),
+        ("full q", make_bayesian_line, size),
+        ("diagonal q", functools.partial(make_bayesian_line, q_diag=True), size),
     ]:
-        arguments = {"batch_size": 10, "steps": 3, "natural_gradient": natural_gradient}
+        arguments = {"batch_size": 10, "steps": 3, "progress": False}
         checked, other = make(), make()
-        adam = tf_keras.optimizers.Adam()
-        saved = {"checkpoint_dir": tmp_path / case, "every": 1, "optimizer": adam}
-        fit(checked, data, **arguments, **saved, progress=False)
-        fit(other, data, **arguments, optimizer=tf_keras.optimizers.Adam(), progress=False)
+        adam, same = tf_keras.optimizers.Adam(), tf_keras.optimizers.Adam()
+        saved = {"checkpoint_dir": tmp_path / case, "options": {"every": 1}}
+        fit(checked, data, **arguments, **saved, optimizer=(natural, adam))
+        fit(other, data, **arguments, optimizer=(natural, same))
         assert int(adam.iterations) == 3
         assert_same_bits(checked, other)
 

@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.training import fit
+from interdomain import fit
 from interdomain.training.checkpoints import Checkpoints
 
 DATA, INDEX = "step-8.data-00000-of-00001", "step-8.index"
 
 
-def opened(
-    folder: Path, resume: bool = True, seed: int = 0, **options: Any
-) -> tuple[Checkpoints, tf.Variable]:
+def opened(folder: Path, seed: int = 0, **options: Any) -> tuple[Checkpoints, tf.Variable]:
     """Checkpoints of numbers that are those of the step, and these numbers."""
     numbers = tf.Variable(tf.zeros(100))
     fit = f"method: adam\nseed: {seed}"
-    return Checkpoints(folder, resume, fit=fit, numbers=numbers, **options), numbers
+    return Checkpoints(folder, fit=fit, numbers=numbers, **options), numbers
 
 
 def restored(folder: Path, **options: Any) -> int:
@@ -36,7 +34,7 @@ def restored(folder: Path, **options: Any) -> int:
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     """The folder of a fit that was stopped after step 8."""
-    checkpoints, numbers = opened(tmp_path / "kept", resume=False)
+    checkpoints, numbers = opened(tmp_path / "kept")
     assert not checkpoints.restore()
     for step in (0, 2, 4, 6, 8):
         numbers.assign(tf.fill([100], float(step)))
@@ -92,7 +90,7 @@ def test_a_fit_goes_on_from_the_newest_good_checkpoint(
     """It ends with the bits of one that was never stopped."""
 
     def run(model: Any, folder: Path, steps: int = 12) -> int:
-        settings = {"batch_size": 8, "every": 2, "progress": False, "resume": True}
+        settings = {"batch_size": 8, "options": {"every": 2}, "progress": False}
         return fit(model, data, steps=steps, checkpoint_dir=folder, **settings).first_step
 
     whole, resumed = make_line(), make_line()
@@ -110,8 +108,6 @@ def test_the_file_that_names_the_newest_is_not_needed(kept: Path) -> None:
         content = (kept / "checkpoint").read_bytes()
         damage(kept / "checkpoint")
         assert restored(kept) == 8
-        with pytest.raises(ValueError, match="already holds the checkpoint .*step-8; pass resume="):
-            opened(kept, resume=False)[0].restore()
         (kept / "checkpoint").write_bytes(content)
 
 

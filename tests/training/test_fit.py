@@ -7,11 +7,13 @@ import pytest
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from interdomain.training import FitResult, fit
+from interdomain import fit
+from interdomain.training import FitResult
 from interdomain.training.batches import Minibatches
 from interdomain.training.data import batches_of
 
 TYPES = (np.float64, np.float64)
+NATURAL = gpflow.optimizers.NaturalGradient(0.3)
 
 
 def test_lbfgs_equals_gpflow(data, make_valley):
@@ -38,10 +40,10 @@ def test_optimizers_equal_a_plain_loop(family, data, make_noisy_line):
         ours,
         data,
         batch_size=16,
-        seed=2,
         steps=7,
         optimizer=family.optimizers.Adam(0.05),
         progress=False,
+        options={"seed": 2},
     )
     optimizer = family.optimizers.Adam(0.05)
     batches = Minibatches(data, TYPES, 16, seed=2)
@@ -78,7 +80,9 @@ def test_one_natural_gradient_step_is_the_exact_posterior(data, make_svgp):
     joint, pair = make_svgp(num_latent_gps=2), TwoSVGPs([make_svgp(), make_svgp()])
     for model in joint, pair:
         gpflow.set_trainable(model, False)
-        result = fit(model, (X, Y), natural_gradient=1.0, steps=1, progress=False)
+        result = fit(
+            model, (X, Y), steps=1, progress=False, optimizer=gpflow.optimizers.NaturalGradient(1.0)
+        )
         reference = gpflow.models.SGPR(
             (X, Y), joint.kernel, joint.inducing_variable, noise_variance=1.0
         )
@@ -144,8 +148,8 @@ def test_default_float32(data, make_bayesian_line):
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         rows = tuple(array.astype(np.float32) for array in data)
         for arguments in (
-            {"batch_size": 8, "natural_gradient": 0.1, "q_diag": False},
-            {"natural_gradient": 0.5, "q_diag": True},
+            {"batch_size": 8, "optimizer": (NATURAL, 0.01), "q_diag": False},
+            {"optimizer": NATURAL, "q_diag": True},
             {"q_diag": False},
         ):
             model = make_bayesian_line(arguments.pop("q_diag"))
@@ -181,8 +185,8 @@ def test_callbacks(optimizer, data):
         optimizer=optimizer,
         steps=7,
         callbacks=[evaluate, lambda step, model: None, lambda step, model: {"twice": 2 * step}],
-        every=3,
         progress=False,
+        options={"every": 3},
     )
     assert calls == [3, 6, 7]
     assert [metrics["step"] for metrics in result.metrics] == [3, 6, 7]
@@ -201,7 +205,7 @@ def test_progress_bar(data, make_line, capsys):
         batch_size=8,
         steps=30,
         callbacks=[lambda step, model: {"half": step / 2}],
-        every=10,
+        options={"every": 10},
     )
     out, err = capsys.readouterr()
     assert out == ""

@@ -6,12 +6,14 @@ import pytest
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
+from interdomain import fit
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern52
-from interdomain.training import fit
 from interdomain.training.batches import Minibatches
-from interdomain.training.natural_gradients import NaturalGradients, natural_gradients
+from interdomain.training.natural_gradients import NaturalGradients
+from interdomain.training.steps import _parts
 
+NaturalGradient = gpflow.optimizers.NaturalGradient
 GAUSSIAN, BERNOULLI = gpflow.likelihoods.Gaussian, gpflow.likelihoods.Bernoulli
 
 
@@ -26,7 +28,7 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
     data = data[0], np.hstack([data[1], data[1] ** 2])
     ours, theirs = make_svgp(num_latent_gps=2), make_svgp(num_latent_gps=2)
     batches = Minibatches(data, (float, float), 16, seed=3)
-    natural, adam = gpflow.optimizers.NaturalGradient(0.2), tf_keras.optimizers.Adam(0.05)
+    natural, adam = NaturalGradient(0.2), tf_keras.optimizers.Adam(0.05)
     q = [theirs.q_mu, theirs.q_sqrt]
     others = [*theirs.kernel.trainable_variables, *theirs.likelihood.trainable_variables]
     others += theirs.inducing_variable.trainable_variables
@@ -37,8 +39,8 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
         gradients = tape.gradient(loss, others)
         natural.minimize(lambda batch=batch: theirs.training_loss(batch), [q])
         adam.apply_gradients(zip(gradients, others, strict=True))
-    options = {"natural_gradient": 0.2, "optimizer": 0.05, "progress": False}
-    fit(ours, data, batch_size=16, seed=3, steps=4, **options)
+    adam_and_natural = (NaturalGradient(0.2), 0.05)
+    fit(ours, data, batch_size=16, steps=4, optimizer=adam_and_natural, options={"seed": 3})
     assert len(others) == len(ours.trainable_variables) - 2
     expected = gpflow.utilities.read_values(theirs)
     for path, value in gpflow.utilities.read_values(ours).items():
@@ -51,7 +53,7 @@ def test_a_diagonal_q_is_trained(data):
     model = harmonic_svgp(given, BERNOULLI, q_diag=True, num_data=len(data[0]))
     gpflow.set_trainable(model, False)
     before = float(model.elbo(given))
-    result = fit(model, given, natural_gradient=0.3, steps=150, progress=False)
+    result = fit(model, given, steps=150, progress=False, optimizer=NaturalGradient(0.3))
     assert np.all(np.diff(result.elbos) > -1e-6)
     assert result.elbos[-1] > before + 3
     variables = [p.unconstrained_variable for p in (model.q_mu, model.q_sqrt)]
@@ -70,7 +72,13 @@ def test_means_that_explain_the_same_do_not_overshoot(trainable, data):
     model = harmonic_svgp(near, lambda: GAUSSIAN(0.01), q_diag=True)
     for parameter in (model.kernel, model.likelihood.variance):
         gpflow.set_trainable(parameter, trainable)
-    elbos = fit(model, near, steps=30, optimizer=1e-6, natural_gradient=0.5, progress=False).elbos
+    elbos = fit(
+        model,
+        near,
+        steps=30,
+        optimizer=(NaturalGradient(0.5), 1e-6),
+        progress=False,
+    ).elbos
     assert np.all(np.diff(elbos) > -1e-6 * np.abs(elbos[1:]))
     assert elbos[-1] > elbos[0] / 10
 
@@ -99,7 +107,7 @@ def test_steps_out_of_the_cone_are_halved():
     data = probit()
     stock, model = probit_svgp(data), probit_svgp(data)
     batches = Minibatches(data, (float, float), 10, seed=5)
-    natural = gpflow.optimizers.NaturalGradient(0.1)
+    natural = NaturalGradient(0.1)
 
     @tf.function(autograph=False)
     def step(X, Y):
@@ -109,7 +117,15 @@ def test_steps_out_of_the_cone_are_halved():
         for k in range(30):
             step(*batches.batch(k))
     before = float(model.elbo(data))
-    fit(model, data, batch_size=10, seed=5, steps=60, natural_gradient=0.1, progress=False)
+    fit(
+        model,
+        data,
+        batch_size=10,
+        steps=60,
+        progress=False,
+        optimizer=NaturalGradient(0.1),
+        options={"seed": 5},
+    )
     assert float(model.elbo(data)) > before + 150
 
 
@@ -126,7 +142,8 @@ def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_
     def has_nan(tensor):
         return tf.reduce_any(tf.math.is_nan(tensor))
 
-    options = {"batch_size": 10, "seed": 5, "steps": 20, "natural_gradient": 0.1}
+    options = {"batch_size": 10, "options": {"seed": 5}, "steps": 20}
+    options["optimizer"] = NaturalGradient(0.1)
     expected, model = probit_svgp(data), probit_svgp(data)
     fit(expected, data, progress=False, **options)
     monkeypatch.setattr("interdomain.linalg.natural_gradients.tf.linalg.cholesky", raising)
@@ -135,24 +152,25 @@ def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_
 
 
 def test_the_default(data, make_svgp):
-    """Of each q and one latent GP for each column, in a fit whose optimizer is its own."""
+    """Of each q and one latent GP for each column, with a rate alone."""
     model, frozen = make_svgp(q_diag=True), make_svgp()
     gpflow.set_trainable(frozen.q_mu, False)
     classes = make_svgp(num_latent_gps=2)
     classes.likelihood = gpflow.likelihoods.Softmax(2)
     exact = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-    for given, natural, own_optimizer, found in [
-        (model, None, False, "True"),
-        (model, None, True, None),
-        (model, False, False, None),
-        (model, 0.3, True, "0.3"),
-        (frozen, None, False, None),
-        (frozen, True, False, "True"),
-        (classes, None, False, None),
-        (exact, None, False, None),
+    for given, optimizer, size in [
+        (model, None, "default"),
+        (model, 0.01, "default"),
+        (model, tf_keras.optimizers.Adam(), None),
+        (model, (None, 0.01), None),
+        (model, NaturalGradient(0.3), "0.3"),
+        (frozen, None, None),
+        (frozen, (NaturalGradient(0.3), 0.1), "0.3"),
+        (classes, None, None),
+        (exact, None, None),
     ]:
-        chosen = natural_gradients(given, natural, own_optimizer=own_optimizer)
-        assert (None if chosen is None else chosen.describe()) == found
+        chosen, _ = _parts(given, optimizer)
+        assert (None if chosen is None else chosen.describe()) == size
 
 
 def sizes(given, *diagonal):
@@ -163,14 +181,14 @@ def sizes(given, *diagonal):
 
 
 def test_the_default_rises_for_a_full_q_and_falls_for_a_diagonal_one():
-    found = sizes(True, False, True)
+    found = sizes(None, False, True)
     full, diagonal = np.array([found.sizes(step) for step in range(2000)]).T
     assert full[0] == pytest.approx(1e-3) and full[-1] == pytest.approx(0.1)
     assert np.all(np.diff(full) >= 0) and np.all(full[20:] == full[-1])
     assert diagonal[0] <= 0.1 and np.all(np.diff(diagonal) < 0)
     assert diagonal[-1] < 0.2 * diagonal[0]
     # Of many q's the steps are shorter.
-    assert sizes(True, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 1 / 40))
+    assert sizes(None, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 1 / 40))
     assert sizes(0.5, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 0.5))
 
 
@@ -179,18 +197,34 @@ def test_functions_and_schedules_are_given_the_steps_before(data, make_bayesian_
     decay = tf_keras.optimizers.schedules.ExponentialDecay
     np.testing.assert_allclose(sizes(decay(0.5, 1, 0.1), True, False).sizes(2), 0.005)
     options = {"steps": 2, "checkpoint_dir": tmp_path, "progress": False}
-    fit(make_bayesian_line(), data, natural_gradient=decay(0.3, 10, 0.5), **options)
-    for changed in (0.3, True, decay(0.3, 20, 0.5)):
-        with pytest.raises(ValueError, match=r"another fit .*natural_gradient"):
-            fit(make_bayesian_line(), data, natural_gradient=changed, resume=True, **options)
+    fit(
+        make_bayesian_line(),
+        data,
+        optimizer=NaturalGradient(decay(0.3, 10, 0.5)),
+        **options,
+    )
+    for changed in (0.3, decay(0.3, 20, 0.5)):
+        with pytest.raises(ValueError, match=r"another fit .*natural gradients"):
+            fit(
+                make_bayesian_line(),
+                data,
+                optimizer=NaturalGradient(changed),
+                **options,
+            )
 
 
 def test_wrong_sizes(data, make_bayesian_line):
     for given, message in [
-        (0.0, r"found a step size of 0\.0; pass a number in \(0, 1\], True"),
-        (lambda step: 2.0, r"found a step size of 2\.0 at step 0; pass"),
-        ("large", "natural_gradient must be a number of real numbers, found 'large'"),
-        (lambda step: 0.15 - 0.1 * step, r"step size of -0\.\d+ at step 2; pass a number"),
+        (0.0, r"must be in \(0, 1\], found 0\.0 at step 0; pass"),
+        (lambda step: 2.0, r"found 2\.0 at step 0; pass"),
+        ("large", "must be a number of real numbers, found 'large'"),
+        (lambda step: 0.15 - 0.1 * step, r"found -0\.\d+ at step 2; pass such a number"),
     ]:
         with pytest.raises(ValueError, match=message):
-            fit(make_bayesian_line(), data, steps=5, natural_gradient=given, progress=False)
+            fit(
+                make_bayesian_line(),
+                data,
+                steps=5,
+                progress=False,
+                optimizer=NaturalGradient(given),
+            )

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.training import fit_sgpr
+from interdomain import fit
 from tests.training.conftest import values
 
 pytestmark = pytest.mark.usefixtures("no_jitter")  # GPflow's SGPR adds it to a diagonal Kuu, too
@@ -33,7 +33,7 @@ def make_model(data: Any = None) -> idm.models.StructuredSGPR:
 def test_the_recipe(computed_rows: list[int]) -> None:
     model = make_model()
     start = values(model)
-    fitted = fit_sgpr(model, subset_size=100, subset_steps=15, steps=30, progress=False)
+    fitted = fit(model, steps=30, progress=False, options={"subset_size": 100, "subset_steps": 15})
     # What the features depend on is trained on the subset, and frozen; the rest on all rows.
     assert set(fitted.frozen) == {"kernel.weight_variances", "kernel.bias_variance"}
     scales = model.kernel.weight_variances
@@ -64,37 +64,34 @@ def test_what_is_frozen_already_needs_no_subset(tmp_path: Path) -> None:
         model.statistics, model.kernel, model.inducing_variable, noise_variance=0.5
     )
     folder = tmp_path / "new"
-    fitted = fit_sgpr(statistics, steps=10, checkpoint_dir=folder, progress=False)
+    fitted = fit(statistics, steps=10, checkpoint_dir=folder, progress=False)
     assert fitted.subset is None and fitted.frozen == ()
     assert fitted.steps == 10
-    assert sorted(path.name for path in folder.iterdir()) == ["fit"]
+    assert (folder / "step-10.index").exists() and not (folder / "subset").exists()
+
+
+def interrupt(*_: Any) -> None:
+    """After the subset."""
+    raise KeyboardInterrupt
 
 
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends where one that was not interrupted ends."""
     settings: dict[str, Any] = {
-        "subset_size": 50,
-        "subset_steps": 4,
+        "options": {"subset_size": 50, "subset_steps": 4},
         "steps": 5,
         "progress": False,
     }
     whole = make_model()
-    fit_sgpr(whole, checkpoint_dir=tmp_path / "whole", **settings)
+    fit(whole, checkpoint_dir=tmp_path / "whole", **settings)
 
     model, folder = make_model(), tmp_path / "interrupted"
     with monkeypatch.context() as patch:
-        original = idm.training.sgpr.fit_by_lbfgs
-
-        def fit_the_subset_only(model: Any, **arguments: Any) -> Any:
-            if arguments["checkpoint_dir"].name == "fit":
-                raise KeyboardInterrupt
-            return original(model, **arguments)
-
-        patch.setattr("interdomain.training.sgpr.fit_by_lbfgs", fit_the_subset_only)
+        patch.setattr("interdomain.training.structured.gpflow.set_trainable", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            fit_sgpr(model, checkpoint_dir=folder, **settings)
+            fit(model, checkpoint_dir=folder, **settings)
     resumed = make_model()
-    fit_sgpr(resumed, checkpoint_dir=folder, resume=True, **settings)
+    fit(resumed, checkpoint_dir=folder, **settings)
     for path, value in values(whole).items():
         np.testing.assert_array_equal(values(resumed)[path], value)
 
@@ -135,11 +132,10 @@ def test_subsets_of_other_features_and_another_kernel() -> None:
 
 def test_wrong_arguments() -> None:
     for arguments, message in [
-        ({"subset_size": 0}, "subset_size must be .*found 0"),
-        ({"subset_steps": 1.5}, "subset_steps must be .*found 1.5"),
+        ({"options": {"subset_size": 0}}, "subset_size must be .*found 0"),
+        ({"options": {"subset_steps": 1.5}}, "subset_steps must be .*found 1.5"),
+        ({"options": {"tolerance": 1.5}}, "options: training a StructuredSGPR has no tolerance"),
         ({"steps": 0}, "steps must be .*found 0"),
-        ({"num_inducing": 14, "resume": True}, "checkpoint_dir must be given to .*, found None"),
-        ({"model": None}, "model: found a NoneType"),
     ]:
         with pytest.raises(ValueError, match=message):
-            fit_sgpr(**({"model": make_model()} | arguments))
+            fit(**{"model": make_model()} | arguments)

@@ -47,8 +47,7 @@ choose by."""
 
 @dataclass(frozen=True)
 class Choice:
-    """How :func:`interdomain.training.fit_sgpr` or :func:`interdomain.training.fit_collapsed` chose
-    features, on some rows drawn at random.
+    """How :func:`interdomain.fit` chose features, on some rows drawn at random.
 
     :ivar turns: the mean log density of held-out rows: that of the given model with its parameters
         trained; and that after a few features were chosen, and all parameters trained with them.

@@ -6,7 +6,7 @@ It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
     from interdomain import deep
 
     model = deep.build(X, widths=[5, 1])
-    idm.fit(model, (X, Y), batch_size=256, natural_gradient=True)
+    idm.fit(model, (X, Y), batch_size=256)
     mean, variance = model.predict_y(Xnew, num_samples=64)
 
 The layers can be used in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own can.

@@ -1,4 +1,4 @@
-"""A deep GP that is also a GPflow model: it is trained by ``training.fit``, and predicts."""
+"""A deep GP that is also a GPflow model: it is trained by :func:`interdomain.fit`, and predicts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> model = deep.build(X, widths=[2, 1], num_inducing=9)
     >>> result = idm.fit(
-    ...     model, (X, X[:, :1]), batch_size=10, steps=2, natural_gradient=True, progress=False
+    ...     model, (X, X[:, :1]), batch_size=10, steps=2, progress=False
     ... )
     >>> mean, variance = model.predict_y(X, num_samples=8)
     >>> mean.shape, model.predict_log_density((X, X[:, :1])).shape

@@ -47,8 +47,7 @@ class Candidate:
     :ivar steps: functions of which each makes what the next one takes, from X, Y, ``likelihood``
         and the ``arguments``; the last one makes the model.
     :ivar arguments: arguments of these functions.
-    :ivar training: the name of the function in ``interdomain.training`` that trains the model; None
-        if it is trained already.
+    :ivar training: "fit" for :func:`interdomain.fit`; None if the model is trained already.
     :ivar training_arguments: the arguments of that function.
     :ivar likelihood: the likelihood; None for Gaussian noise.
     :ivar preparation: lines of code that turn the X and Y that were passed into those of the model.
@@ -97,7 +96,7 @@ class Candidate:
         if self.training is not None:
             data = ["(X, Y)"] if "batch_size" in self.training_arguments else []
             texts = [f"{name}={value!r}" for name, value in self.training_arguments.items()]
-            lines.append(f"idm.training.{self.training}({', '.join(['model', *data, *texts])})")
+            lines.append(f"idm.fit({', '.join(['model', *data, *texts])})")
         text = "\n".join([*lines, ""])
         kmeans = ["from scipy.cluster.vq import kmeans2"] if "kmeans2(" in text else []
         imports = ["import gpflow", "import numpy as np", *kmeans, "", "import interdomain as idm"]
@@ -131,7 +130,7 @@ def candidates(
     >>> list(found)[:4]
     ['exact', 'waves', 'harmonics', 'effects']
     >>> print(found["waves"].code.splitlines()[-1])
-    idm.training.fit_sgpr(model)
+    idm.fit(model)
 
     ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares them at this
     size; its X and Y must be standardised already. :func:`recommend` compares small versions, and
@@ -174,9 +173,9 @@ def candidates_for(
     def collapsed(name: str, prior: Any, sizes: Mapping[str, Any], **how: Any) -> Any:
         """A model of fixed features: of Gaussian noise in one pass, of others in a few."""
         if gaussian:
-            return name, (prior, recipes.in_one_pass), sizes, "fit_sgpr", how
+            return name, (prior, recipes.in_one_pass), sizes, "fit", how
         of_prior = {"num_latent": latents, **sizes}
-        return name, (prior, recipes.in_a_few_passes), of_prior, "fit_collapsed", how
+        return name, (prior, recipes.in_a_few_passes), of_prior, "fit", how
 
     of_points: list[Any] = [
         ("points", (recipes.points,), with_q, "fit", minibatches),
@@ -207,12 +206,11 @@ def candidates_for(
         if columns <= _MOST_COLUMNS and columns > 1 and gaussian:
             parts: Any = recipes.harmonics, recipes.in_one_pass, recipes.and_effects
             both = {**table, "num_inducing": 2 * size}
-            listed.append(("effects and harmonics", parts, both, "fit_sgpr", {}))
+            listed.append(("effects and harmonics", parts, both, "fit", {}))
         if columns <= _MOST_COLUMNS:
             parts = recipes.harmonics, recipes.in_a_few_passes, recipes.by_minibatches
             for name, q_diag in (("diagonal", True), ("full", False)):
-                how = {**minibatches, "optimizer": _RATE}
-                how |= {"natural_gradient": False} if q_diag else {}
+                how = {**minibatches, "optimizer": (None, _RATE) if q_diag else _RATE}
                 sizes = {**with_q, "q_diag": q_diag}
                 listed.append((f"harmonics with {name} q", parts, sizes, "fit", how))
     return {each[0]: Candidate(*each, likelihood, data.code) for each in listed}

@@ -19,11 +19,9 @@ from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
 from ..plotting.axes import new_axes
 from ..serving import predict_in_batches
-from ..training.collapsed import fit_collapsed
 from ..training.data import checked_arrays, num_functions
-from ..training.loop import fit
+from ..training.fitting import fit
 from ..training.results import StopFit
-from ..training.sgpr import fit_sgpr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,11 +30,6 @@ Clock: TypeAlias = Literal["wall", "cpu"]
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """By what an argument ``clock`` says."""
-
-_RECIPES: Mapping[type, Callable[..., Any]] = {
-    StructuredSGPR: fit_sgpr,
-    DualSVGP: fit_collapsed,
-}
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
 """Of the seconds: when models are looked at, if nobody says when."""
@@ -57,9 +50,7 @@ class Entrant:
 
     :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
         new model of them.
-    :ivar arguments: arguments of the function that trains it: ``training.fit_sgpr`` for a
-        StructuredSGPR, ``training.fit_collapsed`` for a DualSVGP, ``training.fit`` for any
-        other model.
+    :ivar arguments: arguments of :func:`interdomain.fit`, which trains it.
     :ivar trained: whether the model that ``build`` returns is already trained, as with
         :func:`fit_additive`.
     """
@@ -211,10 +202,9 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    A StructuredSGPR is trained by ``training.fit_sgpr`` and a DualSVGP by
-    ``training.fit_collapsed``; these end by themselves, whatever the time, and the model is
-    evaluated then. A model that holds its data is trained by ``training.fit`` with L-BFGS, and any
-    other by ``training.fit`` with minibatches of 1,000 rows and its defaults. Use an
+    All are trained by :func:`interdomain.fit`. A StructuredSGPR and a DualSVGP end by themselves,
+    whatever the time, and are evaluated then. A model that holds its data is trained with L-BFGS,
+    and any other with minibatches of 1,000 rows and its defaults. Use an
     :class:`Entrant` to train a model differently.
 
     :param models: by name, functions that build a model, or instances of :class:`Entrant`.
@@ -264,7 +254,7 @@ class _Runner:
             model = entrant.build(train)
             instance(name, model, BayesianModel, "a GPflow model", "let its function return one")
             if not entrant.trained:
-                self._train(model, train, {"progress": False, "seed": seed, **entrant.arguments})
+                self._train(model, train, entrant.arguments, seed)
             if not self._over:
                 self._startup = self._passed() if entrant.trained else self._startup
                 self._look(model)
@@ -277,17 +267,22 @@ class _Runner:
     def _passed(self) -> float:
         return self._now() - self._started - self._apart
 
-    def _train(self, model: Any, train: RegressionData, arguments: dict[str, Any]) -> None:
-        recipe = _RECIPES.get(type(model))
-        if recipe is not None:
-            self._startup = self._passed()
-            recipe(model, **arguments)
-            return
-        defaults: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "every": 1}
+    def _train(
+        self, model: Any, train: RegressionData, arguments: Mapping[str, Any], seed: int
+    ) -> None:
+        ends_by_itself = isinstance(model, (StructuredSGPR, DualSVGP))
         holds_data = isinstance(model, InternalDataTrainingLossMixin)
+        defaults: dict[str, Any] = {"progress": False}
+        options = {"seed": seed} if ends_by_itself or not holds_data else {}
+        if ends_by_itself:
+            self._startup = self._passed()
+        else:
+            defaults |= {"steps": _STEPS, "callbacks": [self._step]}
+            options["every"] = 1
         if not holds_data:
             defaults["batch_size"] = min(_BATCH_SIZE, len(train[0]))
-        fit(model, None if holds_data else train, **{**defaults, **arguments})
+        options |= arguments.get("options", {})
+        fit(model, None if holds_data else train, **{**defaults, **arguments, "options": options})
 
     def _step(self, step: int, model: Any) -> None:
         """After each step: a look, if it is time for one."""

@@ -128,7 +128,7 @@ def in_a_few_passes(
 
 def and_effects(X: Any, Y: Any, model: Any, num_inducing: int, categorical: list[int]) -> Names:
     """Effects of single columns and of pairs, and harmonics of all columns."""
-    idm.training.fit_sgpr(model, num_inducing=num_inducing // 2)
+    idm.fit(model, num_inducing=num_inducing // 2)
     effects = idm.tables.fit_additive((X, Y), num_inducing // 2, categorical=categorical).model
     features = [effects.inducing_variable, model.inducing_variable]
     model = idm.models.StructuredSGPR(
@@ -150,7 +150,7 @@ def by_minibatches(
     q_diag: bool,
 ) -> Names:
     """Harmonics of most prior variance, trained by minibatches: for very many rows."""
-    idm.training.fit_collapsed(model, max_passes=1)  # input scales, on a subset
+    idm.fit(model, steps=1)  # input scales, on a subset
     chosen = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
     model = gpflow.models.SVGP(
         idm.kernels.FiniteRank(zonal, chosen),

@@ -159,7 +159,7 @@ def _without_gradients(
         raise ValueError(
             f"data: the features depend on {', '.join(trainable)}, trainable, and their gradients "
             f"need all rows in memory: arrays, with at most {MOST_NUMBERS:,} numbers of features. "
-            "Call interdomain.training.fit_sgpr, which trains these on a subset; or freeze them "
+            "Call interdomain.fit, which trains these on a subset; or freeze them "
             "with gpflow.set_trainable(parameter, False); or give all rows to gpflow.models.SVGP, "
             "in minibatches."
         )

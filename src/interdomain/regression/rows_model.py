@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -41,10 +41,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     :param why: Why the kernel may have one output only.
     :param num_latents: From the number of columns of Y to that of latent GPs.
     :param rows: The arguments of ``Rows`` for data that are no statistics.
-    :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
     """
 
-    recipe: ClassVar[str]
     inducing_variable: InducingVariables
 
     def __init__(
@@ -97,12 +95,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""
         return {**self.__dict__, "_built_features": None}
-
-    @property
-    def needs_recipe(self) -> bool:
-        """Whether the :attr:`recipe` has to train the model, as gradients of its loss alone are not
-        enough."""
-        return True
 
     @property
     def num_columns(self) -> int:
@@ -292,7 +284,7 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
         raise ValueError(
             "likelihood must be gpflow.likelihoods.Gaussian of one noise variance or have its "
             f"densities, for which q has a closed form, found {what}; pass it to "
-            "interdomain.models.DualSVGP, which fit_collapsed trains and whose to_svgp() "
+            "interdomain.models.DualSVGP, whose to_svgp() "
             "minibatches go on with, or to gpflow.models.SVGP."
         )
     return likelihood

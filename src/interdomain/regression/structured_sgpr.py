@@ -48,7 +48,7 @@ class StructuredSGPR(RowsModel):
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
     >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
     >>> model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.1)
-    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> fitted = idm.fit(model, progress=False)
     >>> mean, variance = model.predict_f(np.array([[0.3]]))
     >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
     prediction 1.0, truth 1.0
@@ -63,7 +63,7 @@ class StructuredSGPR(RowsModel):
 
     * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
-      these, as :func:`interdomain.training.fit_sgpr` does, and after one pass every step of an
+      these, as :func:`interdomain.fit` does, and after one pass every step of an
       optimiser costs O(M^3), for any number of rows.
     * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them
       in a sum, there are none: the data are read once, whatever is trained. That holds for rows
@@ -98,8 +98,6 @@ class StructuredSGPR(RowsModel):
         features.
     """
 
-    recipe = "fit_sgpr"
-
     def __init__(
         self,
         data: Any,
@@ -131,12 +129,6 @@ class StructuredSGPR(RowsModel):
         If these have changed, this takes a pass over the data.
         """
         return self._sums.statistics(self._features)
-
-    @property
-    def needs_recipe(self) -> bool:
-        """Whether :func:`interdomain.training.fit_sgpr` has to train the model: parameters of the
-        features are trainable, and the rows are not in memory, where gradients need them."""
-        return self._sums.lack_gradients(self._features)
 
     @property
     def num_data(self) -> int:

@@ -67,16 +67,16 @@ class DualSVGP(RowsModel):
     >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
     >>> likelihood = gpflow.likelihoods.Bernoulli()
     >>> model = idm.models.DualSVGP((X, Y), prior, likelihood, harmonics)
-    >>> fitted = idm.training.fit_collapsed(model, max_passes=5, progress=False)
+    >>> fitted = idm.fit(model, steps=5, progress=False)
     >>> probability, _ = model.predict_y(np.array([[0.3], [-0.3]]))
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
-    **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
+    **Before the first pass** q is the prior. :func:`interdomain.fit` runs the
     passes, and :func:`interdomain.fit` calls it.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
-    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
+    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
     subset first, and then freezes them). Waves of a box and additive features depend on no
     parameter. Points depend on the kernel's parameters, which have to be frozen.
 
@@ -101,8 +101,6 @@ class DualSVGP(RowsModel):
         that the likelihood does not know, rows that are not finite, fewer or more than in the first
         pass, or outside of the box of the features.
     """
-
-    recipe = "fit_collapsed"
 
     def __init__(
         self,
@@ -291,7 +289,7 @@ class DualSVGP(RowsModel):
             raise ValueError(
                 f"model: the features depend on {', '.join(trainable)}, trainable, and the sites "
                 "belong to features; freeze these with gpflow.set_trainable(parameter, False), or "
-                "train them on a subset first (training.fit_collapsed does)."
+                "train them on a subset first (interdomain.fit does)."
             )
         value = log_normaliser(self._prior(), self._present_sites())
         return tf.cast(value, gpflow.default_float())

@@ -12,10 +12,11 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
+from .. import fit
 from .._arguments import instance, integer, items
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
-from ..training import FitResult, fit
+from ..training import FitResult
 from .features import AdditiveFeatures
 from .frames import effect_name
 from .kernel import Additive
@@ -121,7 +122,7 @@ def fit_additive(
 
     This function runs in one process and keeps no checkpoints. To skip invalid rows or
     to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
-    ``fitted.kernel`` and call ``training.fit``.
+    ``fitted.kernel`` and call :func:`interdomain.fit`.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. If ``kernel`` is
         given, anything from which :class:`~interdomain.models.StructuredSGPR` can draw rows.

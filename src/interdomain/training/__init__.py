@@ -1,21 +1,5 @@
-"""Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
+"""What :func:`interdomain.fit` returns and raises, and how a callback ends it."""
 
-from ..choosing import Choice, Pursuit, PursuitRound
-from .collapsed import fit_collapsed
-from .loop import fit
-from .results import Callback, FitResult, NonFiniteError, RowsFit, StopFit
-from .sgpr import fit_sgpr
+from .results import FitResult, NonFiniteError, StopFit
 
-__all__ = [
-    "Callback",
-    "Choice",
-    "FitResult",
-    "NonFiniteError",
-    "Pursuit",
-    "PursuitRound",
-    "RowsFit",
-    "StopFit",
-    "fit",
-    "fit_collapsed",
-    "fit_sgpr",
-]
+__all__ = ["FitResult", "NonFiniteError", "StopFit"]

@@ -21,19 +21,16 @@ class Checkpoints:
     them completely or not at all.
 
     :param directory: the folder, which need not exist; None to keep nothing.
-    :param resume: whether the fit goes on from what is in the folder.
     :param fit: what the fit is, one ``name: value`` a line. A folder with another text is refused.
     :param writes: whether this process writes the checkpoints, or only reads those of another.
     :param trackables: what is kept, by name: models, optimizers and variables.
     :ivar path: the folder, or None.
-    :raises ValueError: if there is no folder to resume from.
     :raises OSError: if the folder cannot be made, or is a file.
     """
 
     def __init__(
         self,
         directory: str | os.PathLike[str] | None,
-        resume: bool,
         *,
         fit: str,
         writes: bool = True,
@@ -41,15 +38,10 @@ class Checkpoints:
     ) -> None:
         self.path = None if directory is None else Path(directory)
         self._latest: str | None = None
-        self._resume, self._fit, self._writes = resume, fit, writes
+        self._fit, self._writes = fit, writes
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._manager = None
         if self.path is None:
-            if resume:
-                raise ValueError(
-                    "checkpoint_dir must be given to resume from, found None; pass the folder of "
-                    "the fit that was interrupted, or resume=False."
-                )
             return
         self.path.mkdir(parents=True, exist_ok=True)
         text = tf.Variable(fit, trainable=False)
@@ -68,21 +60,18 @@ class Checkpoints:
         """The path of the last good checkpoint, or None."""
         if self.path is None or self._writes:
             return self._latest
-        found: str | None = tf.train.latest_checkpoint(str(self.path))
-        return found
+        latest: str | None = tf.train.latest_checkpoint(str(self.path))
+        return latest
 
     def restore(self) -> bool:
         """
         Restore the newest checkpoint that can be read; damaged ones are passed over with a warning.
 
         :returns: whether there was one.
-        :raises ValueError: if there is one without ``resume``, if it is of another fit, or if there
-            are checkpoints and none can be read.
+        :raises ValueError: if it is of another fit, or there are checkpoints and none can be read.
         """
         damages: list[str] = []
-        for prefix in self._found():
-            if not self._resume:
-                raise _taken(self.path, prefix)
+        for prefix in self._prefixes():
             try:
                 reader = tf.train.load_checkpoint(prefix)
                 fit = reader.get_tensor(_FIT).decode() if reader.has_tensor(_FIT) else None
@@ -121,7 +110,7 @@ class Checkpoints:
         except (OSError, tf.errors.OpError) as error:
             remedy = "pass another folder."
             if self._latest is not None:
-                remedy = f"the last good one is {self._latest}, from which resume=True goes on."
+                remedy = f"the last good one is {self._latest}, from which a new call goes on."
             raise OSError(
                 f"checkpoint_dir: {self.path}: the checkpoint of step {self.step} was not written "
                 f"({_reason(error)}); {remedy}"
@@ -129,7 +118,7 @@ class Checkpoints:
         finally:  # of a disk that is full
             shutil.rmtree(self.path / f"step-{self.step}_temp", ignore_errors=True)
 
-    def _found(self) -> list[str]:
+    def _prefixes(self) -> list[str]:
         """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
         names; if that is damaged, all whose index is there."""
         if self._manager is None or self.path is None:
@@ -149,21 +138,6 @@ class Checkpoints:
             f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before or '-'}; now "
             f"{now or '-'}); pass what was passed then, or another folder."
         )
-
-
-def check_free(*directories: Path) -> None:
-    """:raises ValueError: if a folder has a checkpoint, which a fit that is not resumed refuses."""
-    for directory in directories:
-        prefix = tf.train.latest_checkpoint(str(directory))
-        if prefix is not None:
-            raise _taken(directory, prefix)
-
-
-def _taken(directory: Path | None, prefix: str) -> ValueError:
-    return ValueError(
-        f"checkpoint_dir: {directory} already holds the checkpoint {prefix}; pass resume=True to "
-        "continue from it, or another folder."
-    )
 
 
 def _reason(error: Exception) -> str:

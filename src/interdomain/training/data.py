@@ -16,14 +16,12 @@ from gpflow.models.training_mixins import (
 )
 
 from .._arguments import integer, numeric
-from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
+from .._targets import check_number_of_targets, check_targets, takes_missing
 from ..core.inputs import check_inputs
 from ..regression.rows import MISSING, check_dataset, check_shapes_of_rows
-from ..sites.algebra import expectations
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
-_ROWS_LOOKED_AT = 1_000  # to say whose fault it is that numbers are not finite
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
 
@@ -42,12 +40,12 @@ def batches_of(
     """
     likelihood = getattr(model, "likelihood", None)
     if isinstance(model, InternalDataTrainingLossMixin):
-        _check_internal(model, data, batch_size)
+        check_internal(model, data, batch_size)
         if strategy is not None:
             raise ValueError(
-                f"strategy: a {type(model).__name__} holds its data, which cannot be spread over "
-                "replicas; leave strategy out, or use a model that is given its data, such as "
-                "gpflow.models.SVGP."
+                f"model: a {type(model).__name__} holds its data, which cannot be spread over "
+                "the replicas of a strategy; build it outside of the strategy's scope, or use a "
+                "model that is given its data, such as gpflow.models.SVGP."
             )
         own = getattr(model, "data", None)
         arrays = tuple(own) if isinstance(own, (tuple, list)) and len(own) == 2 else None
@@ -85,7 +83,8 @@ def batches_of(
     return Minibatches((X, Y), types, batch_size, seed)
 
 
-def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
+def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
+    """:raises ValueError: for other data than a model holds, or parts of them."""
     kind, own = type(model).__name__, getattr(model, "data", None)
     if batch_size is not None:
         raise ValueError(
@@ -192,31 +191,3 @@ def num_functions(model: Any) -> int | None:
         return int(np.shape(kernel.W)[0])
     number = getattr(model, "num_latent_gps", None)
     return number if isinstance(number, int) else None
-
-
-def failing_likelihood(model: Any, X: Any, Y: Any) -> str | None:
-    """What to say if the likelihood of a model has expectations, or slopes of these, that are not
-    finite although f is standard normal; None if it is not the likelihood alone that fails, or has
-    other functions than one can tell."""
-    likelihood, number = getattr(model, "likelihood", None), num_functions(model)
-    if number is None or not isinstance(likelihood, Likelihood):
-        return None
-    every = -(-len(X) // _ROWS_LOOKED_AT)
-    X, targets = tf.cast(X[::every], gpflow.default_float()), np.asarray(Y[::every])
-    Y = tf.cast(targets, targets_type(likelihood, targets.dtype))
-    mean, variance = moments = [make([len(X), number], X.dtype) for make in (tf.zeros, tf.ones)]
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(moments)
-        values = expectations(likelihood, X, mean, variance, Y)
-    slopes = tape.gradient(values, moments, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    wrong = ~np.all(np.isfinite(tf.concat([values[:, None], *slopes], axis=1)), axis=1)
-    if not np.any(wrong):
-        return None
-    rows = np.unique(targets[wrong], axis=0)
-    shown = ", ".join(" ".join(f"{value:g}" for value in row) for row in rows[:3])
-    return (
-        f"likelihood: the expected log density of {type(likelihood).__name__}, or its slope, is "
-        f"not finite for Y = {shown}{', ...' * (len(rows) > 3)}, although f is standard normal; it "
-        "is the likelihood that fails, whatever the kernel and the scales: pass another, or a "
-        "subclass whose log_prob is finite there."
-    )

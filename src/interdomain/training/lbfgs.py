@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from .._arguments import Array
 from .._tracing import Traced, is_operation_by_operation
-from .batches import Batch, Batches
+from .batches import Batch
 from .compiled import kept
 from .losses import (
     NumericalBreakdown,
@@ -26,9 +25,8 @@ from .losses import (
     tensorflow_errors_as_breakdowns,
     training_loss_of,
 )
-from .replicas import Replicas
 from .results import Ending, FitResult
-from .run import Run, train
+from .run import Plan, Run, train
 
 Evaluation = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
@@ -44,19 +42,14 @@ class LBFGS:
 
     :param batch: all of the data, or () if the model holds them.
     :param options: of SciPy's L-BFGS-B.
-    :ivar described: what must be the same for a resumed fit.
-    :raises ValueError: if the options say the number of iterations.
     """
 
-    def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any] | None) -> None:
-        if options is not None and "maxiter" in options:
-            raise ValueError(
-                f"options: found {dict(options)}; leave maxiter out. Pass the number of iterations "
-                "as steps."
-            )
+    exact = True
+
+    def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any]) -> None:
         self.variables = tuple(model.trainable_variables)
-        self.stored: dict[str, Any] = {}
-        self._model, self._batch, self._options = model, batch, dict(options or {})
+        self.stored = {"model": model}
+        self._model, self._batch, self._options = model, batch, dict(options)
         self.described = {"method": "l-bfgs", "options": str(self._options)}
         self._evaluate = _evaluation(model, batch, self.variables)
         self._loss: float | None = None  # at the iterate; None before it is evaluated
@@ -70,7 +63,7 @@ class LBFGS:
             if no better point was found without a NaN.
         """
         draw_for_step(self._model, 0)  # the same at all steps: a function to be minimised
-        most = run.steps - run.step
+        most = run.plan.steps - run.step
         ending: Ending | None = None
 
         def after_iteration(intermediate_result: OptimizeResult) -> None:
@@ -157,18 +150,8 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     return traced
 
 
-def fit_by_lbfgs(
-    model: Any,
-    *,
-    steps: int,
-    options: Mapping[str, Any] | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    progress: bool = False,
-) -> FitResult:
-    """Fit a model that holds its data, which were checked already, as :func:`.loop.fit` does;
-    without warnings about the features or the kernel, which may soon be replaced."""
-    started, method = time.perf_counter(), LBFGS(model, (), options)
-    how: dict[str, Any] = {"started": started, "steps": steps, "progress": progress}
-    how |= {"checkpoint_dir": checkpoint_dir, "resume": resume}
-    return train(model, method, Batches(None), Replicas(None), **how)
+def fit_by_lbfgs(model: Any, *, steps: int, progress: bool = False) -> FitResult:
+    """Fit a model that holds its data, which were checked already, without warnings about the
+    features or the kernel, which may soon be replaced."""
+    plan = Plan(time.perf_counter(), steps, progress=progress)
+    return train(model, LBFGS(model, (), {}), plan)

@@ -15,30 +15,24 @@ from ..linalg.natural_gradients import diagonal_step, full_step
 
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
-NaturalGradient: TypeAlias = bool | float | Callable[[int], Any] | None
-"""What ``fit`` takes: whether to take the default sizes, a constant, or a schedule."""
-
-_REMEDY = "pass a number in (0, 1], True for the default, or a function of the number of steps"
+Size: TypeAlias = float | Callable[[int], Any] | None
+"""Of a step: a constant, a function of the number of steps before, or None for the default."""
 
 
 class NaturalGradients:
     """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q).
 
-    :param given: the sizes as passed to ``fit``, neither None nor False.
+    :param size: of all steps.
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
     :ivar coupled: for each of ``variables``, whether it is the mean of a diagonal q.
-    :raises ValueError: if ``given`` is neither True, nor a number in (0, 1], nor a function whose
-        first value is such a number.
+    :raises ValueError: if the first size is not in (0, 1].
     """
 
-    def __init__(self, pairs: Sequence[Pair], given: NaturalGradient) -> None:
-        self._pairs, self._given = tuple(pairs), given
+    def __init__(self, pairs: Sequence[Pair], size: Size) -> None:
+        self._pairs, self._size = tuple(pairs), size
         self.variables = [p.unconstrained_variable for pair in self._pairs for p in pair]
         self._diagonal = [len(q_sqrt.shape) == 2 for _, q_sqrt in self._pairs]
         self.coupled = [flag for diagonal in self._diagonal for flag in (diagonal, False)]
-        self._constant = (
-            None if given is True or callable(given) else number("natural_gradient", given)
-        )
         self.sizes(0)
 
     def sizes(self, step: int) -> Array:
@@ -53,28 +47,27 @@ class NaturalGradients:
 
         :raises ValueError: if one is not in (0, 1].
         """
-        if self._given is True:
+        if self._size is None:
             most = min(0.1, 1 / len(self._pairs))
             rising = most * 0.01 ** (1 - min(step / 20, 1.0))
             falling = most / (1 + step / 300)
             return np.array([falling if diagonal else rising for diagonal in self._diagonal])
-        value = self._given(step) if callable(self._given) else self._constant
-        size = number("natural_gradient", value)
-        if not 0 < size <= 1:
-            where = f" at step {step}" if callable(self._given) else ""
+        size: Any = self._size(step) if callable(self._size) else self._size
+        if not 0 < number("optimizer: the size of a NaturalGradient", size) <= 1:
             raise ValueError(
-                f"natural_gradient: found a step size of {short(value)}{where}; {_REMEDY}."
+                f"optimizer: the size of a NaturalGradient must be in (0, 1], found {short(size)} "
+                f"at step {step}; pass such a number, or a function of the number of steps."
             )
-        return np.full(len(self._pairs), size)
+        return np.full(len(self._pairs), float(size))
 
     def describe(self) -> str:
         """What must be the same for a resumed fit: of a function of the user's, the name, the
         configuration if it has one, and the first value."""
-        given: Any = self._given
-        if not callable(given):
-            return str(given)
-        name = getattr(given, "__qualname__", type(given).__name__)
-        configuration = given.get_config() if hasattr(given, "get_config") else {}
+        size: Any = self._size
+        if not callable(size):
+            return "default" if size is None else str(size)
+        name = getattr(size, "__qualname__", type(size).__name__)
+        configuration = size.get_config() if hasattr(size, "get_config") else {}
         return f"{name}, first {self.sizes(0)[0]:.8g}, {configuration}"
 
     def moved(self, gradients: Sequence[tf.Tensor], sizes: tf.Tensor) -> list[tf.Tensor]:
@@ -98,36 +91,19 @@ class NaturalGradients:
         return values
 
 
-def natural_gradients(
-    model: Any, given: NaturalGradient, *, own_optimizer: bool
-) -> NaturalGradients | None:
-    """The natural gradients that a fit uses for a model.
-
-    :param given: None for the default: True if the user passed no optimizer (which would then
-        update everything) and natural gradients of the default sizes are safe. They are if the q's
-        are trainable, and each column of Y has one latent GP. With several (classes), they may
-        diverge on minibatches of a hundred rows (``benchmarks/image_patches``).
-    :param own_optimizer: whether the user passed an optimizer.
-    :returns: None if natural gradients are not used.
-    :raises ValueError: if ``given`` is not a step size, or the model has no q.
-    """
-    pairs: list[Pair] = []
+def pairs_of(model: Any) -> list[Pair]:
+    """The q's of a model: pairs of q_mu and q_sqrt; none if it has no q."""
     if hasattr(model, "variational_parameters"):
-        pairs = [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
-    elif hasattr(model, "q_mu") and hasattr(model, "q_sqrt"):
-        pairs = [(model.q_mu, model.q_sqrt)]
-    if given is None:
-        trainable = all(parameter.trainable for pair in pairs for parameter in pair)
-        scalar = isinstance(getattr(model, "likelihood", None), ScalarLikelihood)
-        given = bool(pairs) and trainable and scalar and not own_optimizer
-    if given is False:
-        return None
-    if not pairs:
-        raise ValueError(
-            f"natural_gradient: a {type(model).__name__} has neither variational_parameters nor "
-            "q_mu and q_sqrt; leave natural_gradient out."
-        )
-    return NaturalGradients(pairs, given)
+        return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
+    return [(model.q_mu, model.q_sqrt)] if hasattr(model, "q_mu") else []
+
+
+def are_safe(model: Any, pairs: Sequence[Pair]) -> bool:
+    """Whether natural gradients of the default sizes are the default: the q's are trainable, and
+    each column of Y has one latent GP. With several (classes), they may diverge on minibatches of a
+    hundred rows (``benchmarks/image_patches``)."""
+    scalar = isinstance(getattr(model, "likelihood", None), ScalarLikelihood)
+    return bool(pairs) and scalar and all(p.trainable for pair in pairs for p in pair)
 
 
 def _constrained(parameter: gpflow.Parameter, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -1,27 +1,25 @@
-"""The passes of :func:`fit_collapsed`, and the step after each."""
+"""The passes that train a :class:`interdomain.models.DualSVGP`, and the step after each."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array
-from .._progress import progress_bar
 from ..sites.algebra import Sites
 from ..sites.dual_svgp import DualSVGP, PassResult
 from ..sites.rows import derivatives
-from .checkpoints import Checkpoints
-from .data import failing_likelihood
 from .lbfgs import fit_by_lbfgs
+from .losses import require
 from .results import Ending, NonFiniteError
-from .run import described
+from .run import Run
 
 _BEGINNING = 0.01  # of the prior's variance that q has in the first pass
 
@@ -39,7 +37,7 @@ _LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
-_ROWS = 1_000  # that are drawn to find the cause of numbers that are not finite
+_STEPS = 20  # of L-BFGS, between two passes
 
 
 @contextmanager
@@ -55,7 +53,7 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
-def train(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
+def train_parameters(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
     """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
 
     Sites are tangents at one q, and say little of parameters that are far away. So all go the same
@@ -83,163 +81,132 @@ def train(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
 
 
 class _Point(NamedTuple):
-    """Where a pass was made, and what it found.
+    """What a pass found.
 
-    :ivar objective: The bound, and the log density of priors of parameters.
+    :ivar objective: the bound, and the log density of priors of parameters.
     """
 
     sites: Sites
-    values: list[Array]
     result: PassResult
     objective: float
 
 
 class Passes:
-    """Alternates passes over the data with steps of q and the parameters.
+    """Passes over the data, and steps of q and the parameters in turn: see :func:`.run.train`.
 
     The next step depends on the best point so far and on the attributes in :attr:`_kept` alone:
     this is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
 
-    :param checkpoint_dir: Where a checkpoint is written after each pass, or None.
-    :param resume: Whether to go on from the last one there.
-    :ivar best: The best point so far; the model is there when the passes end.
-    :ivar elbos: The bounds that the passes have found; of those before a resume, too.
-    :ivar seconds: The time that they took.
+    :param trains: whether parameters are trained; otherwise q alone.
+    :param begin: called before the first pass, to make a better q.
+    :ivar best: the best point so far; the model is there after each pass.
+    :ivar seconds: the time that passes took.
     """
 
+    exact = True
     best: _Point
-    _kept = ("_share", "_halved", "_settled", "_near", "_exact", "elbos")
+    _run: Run
+    _kept = ("_share", "_halved", "_settled", "_near", "_exact")
 
     def __init__(
         self,
         model: DualSVGP,
-        *,
-        steps: int,
         tolerance: float | None,
-        checkpoint_dir: Any = None,
-        resume: bool = False,
+        *,
+        trains: bool = True,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
-        self._model, self._steps, self._tolerance = model, steps, tolerance
-        own = model.likelihood.trainable_parameters
-        self._of_likelihood = [p.unconstrained_variable for p in own]
-        self._variables = [p.unconstrained_variable for p in model.trainable_parameters]
+        self._model, self._tolerance, self._begin = model, tolerance, begin
+        trained = model.likelihood.trainable_parameters
+        self._of_likelihood = [p.unconstrained_variable for p in trained]
+        parameters = [p.unconstrained_variable for p in model.trainable_parameters]
+        self._trains = trains and bool(parameters)
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
         # whether the last step was to the tangent sites as they are, with parameters trained.
         self._share, self._halved = 1.0, False
         self._settled = self._near = self._exact = False
-        self.elbos: list[float] = []
         self.seconds = 0.0
-        sites, kinds = model.site_variables(), (model.likelihood, model.inducing_variable)
-        settings = {
-            "of": ", ".join(type(part).__name__ for part in kinds),
-            "sites": [list(part.shape) for part in sites],
-        }
+        self._sites, kinds = model.site_variables(), (model.likelihood, model.inducing_variable)
+        self.variables = (*parameters, *self._sites)
         self._progress = tf.Variable("", trainable=False)
-        self.checkpoints = Checkpoints(
-            checkpoint_dir,
-            resume,
-            fit="" if checkpoint_dir is None else described(model, settings),
-            parameters=[parameter.unconstrained_variable for parameter in model.parameters],
-            sites=list(sites),
-            progress=self._progress,
-        )
-        if self.checkpoints.restore():
+        self.stored = {
+            "parameters": [parameter.unconstrained_variable for parameter in model.parameters],
+            "sites": list(self._sites),
+            "progress": self._progress,
+        }
+        self.described = {
+            "of": ", ".join(type(part).__name__ for part in kinds),
+            "sites": [list(part.shape) for part in self._sites],
+            "tolerance": tolerance,
+        }
+
+    def train(self, run: Run) -> Ending:
+        """Make the passes that are left, and leave the model at the best point.
+
+        :raises NumericalBreakdown: if the bound of the first pass is not finite.
+        """
+        model, self._run, enough = self._model, run, self._tolerance
+        gain, ending = np.inf, None
+        if run.step:
             # If parameters of features were restored, the model itself drops sites of those before.
-            model.assign_sites(Sites(*(part.numpy() for part in sites)))
+            model.assign_sites(Sites(*(part.numpy() for part in self._sites)))
             self.__dict__.update(json.loads(self._progress.numpy()))
             self.best = self._point(model.pass_over_data())
+            run.keep(run.step)
+        else:
+            self._begin()
+            if not any(np.any(part) for part in model.sites):
+                model.shrink_q(_BEGINNING)
+            gain, ending = self._pass()
+        if enough is None:
+            enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
+        while True:
+            if gain < enough and self._share == 1.0:
+                if self._exact:
+                    return Ending("converged", f"the last step raised the bound by {gain:.2g}")
+                if self._near:
+                    self._share /= 2  # a shorter step to the sites as they are may be possible
+            if ending is not None:
+                return ending
+            if self._share < _LEAST_SHARE:
+                return Ending("stalled", "no step raises the bound, however short it is")
+            self._step()
+            gain, ending = self._pass()
 
-    def run(
-        self,
-        max_passes: int,
-        *,
-        max_seconds: float | None = None,
-        started: float = 0.0,
-        progress: bool = False,
-    ) -> Ending:
-        """Run the passes, and leave the model at the best point.
+    def _pass(self) -> tuple[float, Ending | None]:
+        """Make a pass; the model is then at the best point.
 
-        :param started: When the time began that is limited, by ``time.perf_counter``.
+        :return: By how much the bound has risen (infinity if it has fallen, which is no sign of an
+            optimum); and the ending of the fit, if this was the last pass.
         """
-        with progress_bar("passes", "pass", max_passes, shown=progress) as bar:
-            gain, enough = np.inf, self._tolerance
-            if not self.elbos:
-                if not any(np.any(part) for part in self._model.sites):
-                    self._model.shrink_q(_BEGINNING)
-                gain = self._pass()
-            if enough is None:
-                enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)
-            while True:
-                bar.update(len(self.elbos) - bar.n)
-                bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
-                if gain < enough and self._share == 1.0:
-                    if self._exact:
-                        return Ending("converged", f"the last step raised the bound by {gain:.2g}")
-                    if self._near:
-                        self._share /= 2  # a shorter step to the sites as they are may be possible
-                if len(self.elbos) >= max_passes:
-                    return Ending("steps", f"{max_passes} passes were made")
-                if self._share < _LEAST_SHARE:
-                    return Ending("stalled", "no step raises the bound, however short it is")
-                if max_seconds is not None and time.perf_counter() - started > max_seconds:
-                    return Ending("max_seconds", f"{max_seconds:g} seconds have passed")
-                self._step()
-                gain = self._pass()
-
-    def _pass(self) -> float:
-        """Make a pass; the model is then at the best point, and what is known is kept.
-
-        :return: By how much the bound has risen; infinity if it has fallen, which is no sign of an
-            optimum.
-        """
-        begun, first = time.perf_counter(), not self.elbos
+        begun, run = time.perf_counter(), self._run
         result = self._model.pass_over_data()
         self.seconds += time.perf_counter() - begun
-        self.elbos.append(result.elbo)
         now, gain = self._point(result), np.inf
-        best = now if first else self.best
-        if first:
-            if not np.isfinite(result.elbo):
-                raise ValueError(self._cause())
-            self.best = now
-        elif now.objective >= best.objective - _ROUNDING * abs(best.objective):
-            gain = now.objective - best.objective
-            self._settled = self._settled or gain < _SETTLED * abs(now.objective)
-            self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
-            if not self._halved:
-                self._share = min(1.0, _GROWTH * self._share)
+        best = self.best if run.step else now
+        if not run.step:
+            require(np.isfinite(result.elbo), f"the bound is {result.elbo}")
+        if now.objective >= best.objective - _ROUNDING * abs(best.objective):
+            if run.step:
+                gain = now.objective - best.objective
+                self._settled = self._settled or gain < _SETTLED * abs(now.objective)
+                self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
+                if not self._halved:
+                    self._share = min(1.0, _GROWTH * self._share)
             self._halved, self.best = False, now
+            run.keep(run.step + 1)
         else:
             self._share /= 2
             self._halved = True
-            self._go_back()
+            run.restore()
         self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
-        self.checkpoints.save(len(self.elbos))
-        return gain
+        return gain, run.after_step(result.elbo)
 
     def _point(self, result: PassResult) -> _Point:
         """The point at which the model is, with what a pass found there."""
-        values = [variable.numpy() for variable in self._variables]
         objective = result.elbo + float(self._model.log_prior_density())
-        return _Point(self._model.sites, values, result, objective)
-
-    def _cause(self) -> str:
-        """Why the first bound is not finite."""
-        cause = None
-        with suppress(ValueError):  # rows were taken away, and cannot be drawn
-            cause = failing_likelihood(self._model, *self._model.draw(_ROWS))
-        return cause or (
-            "model: features, moments of f or the expected log-likelihood of some finite rows are "
-            "NaN or infinite to begin with; check the kernel's parameters, and the scales of X and "
-            "Y."
-        )
-
-    def _go_back(self) -> None:
-        """Put the model to the best point."""
-        for variable, value in zip(self._variables, self.best.values, strict=True):
-            variable.assign(value)
-        self._model.assign_sites(self.best.sites)
+        return _Point(self._model.sites, result, objective)
 
     def _step(self) -> None:
         """A step from the best point: of q to the tangent sites, and of the parameters."""
@@ -252,16 +219,16 @@ class Passes:
         if not self._model.has_q():
             self._exact = False
             self._model.assign_sites(clipped)
-        trains = self._settled and self._steps > 0
+        trains = self._settled and self._trains
         if trains and share > _NO_TRAINING:
             self._newton(result)
-            if len(self._variables) > len(self._of_likelihood):
-                train(self._model, self._steps, share=share)
+            if len(self._model.trainable_parameters) > len(self._of_likelihood):
+                train_parameters(self._model, _STEPS, share=share)
             if not self._model.has_q():
                 self._exact = False
-                self._go_back()
+                self._run.restore()
                 self._model.assign_sites(clipped)
-        self._exact = self._exact and (trains or not self._steps)
+        self._exact = self._exact and (trains or not self._trains)
 
     def _newton(self, result: PassResult) -> None:
         """For the likelihood's numbers, with the curvature of a maximum and no step too long."""

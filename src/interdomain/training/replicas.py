@@ -27,46 +27,52 @@ class Replicas:
     unevenly the rows are spread.
 
     :param strategy: None for one device without a strategy.
-    :raises ValueError: if it is not a strategy whose workers all run the same steps.
     :ivar is_chief: whether this process writes checkpoints and shows progress.
     :ivar alone: whether there is no other process.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None) -> None:
-        known = strategy is None or hasattr(strategy, "extended")
-        if not known or isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            raise ValueError(
-                f"strategy: found {strategy!r}; pass a synchronous tf.distribute.Strategy, such as "
-                "MirroredStrategy or MultiWorkerMirroredStrategy, or None."
-            )
         self.strategy = strategy
         self.is_chief, self.alone = True, True
         if strategy is not None:
             self.is_chief = bool(strategy.extended.should_checkpoint)
             self.alone = strategy.num_replicas_in_sync == len(strategy.extended.worker_devices)
 
-    def check(self, model: tf.Module, optimizer: Any) -> None:
-        """Check that a model, and the optimizer if there is one, can be used under the strategy.
+    @classmethod
+    def of(cls, model: tf.Module) -> Replicas:
+        """The replicas of the strategy in whose scope a model was built.
 
-        :raises ValueError: if one was not built in its scope, or the optimizer is from Keras 3.
+        :raises ValueError: if only a part of it was, or its workers do not run the same steps.
         """
-        if self.strategy is None:
-            return
-        inside = self.strategy.extended.variable_created_in_scope
-        of_optimizer = getattr(optimizer, "variables", ())
-        if of_optimizer and not isinstance(optimizer, tf_keras.optimizers.Optimizer):
+        variables = getattr(model, "variables", ())
+        known = [getattr(variable, "distribute_strategy", None) for variable in variables]
+        strategies = [strategy for strategy in known if strategy is not None]
+        if not strategies:
+            return cls(None)
+        if len(strategies) < len(known):
+            outside = next(v.name for v, s in zip(variables, known, strict=True) if not s)
             raise ValueError(
-                f"optimizer: a {type(optimizer).__name__} of Keras 3 does not work under a "
-                "strategy; pass an instance of one of gpflow.keras.tf_keras.optimizers."
+                f"model: {len(known) - len(strategies)} of its {len(known)} variables were created "
+                f"outside of the strategy's scope, such as {outside}; build it, and what it is "
+                "made of, under `with strategy.scope():`."
             )
-        for name, variables in (("optimizer", of_optimizer), ("model", model.variables)):
-            outside = [variable.name for variable in variables if not inside(variable)]
-            if outside:
-                raise ValueError(
-                    f"{name}: {len(outside)} of its {len(variables)} variables were created "
-                    f"outside of the strategy's scope, such as {outside[0]}; build it, and what it "
-                    "is made of, under `with strategy.scope():`."
-                )
+        if isinstance(strategies[0], tf.distribute.ParameterServerStrategy):
+            raise ValueError(
+                "model: found one under a ParameterServerStrategy; build it under a synchronous "
+                "strategy, such as MirroredStrategy or MultiWorkerMirroredStrategy."
+            )
+        return cls(strategies[0])
+
+    def check_optimizer(self, optimizer: Any) -> None:
+        """:raises ValueError: if it was not built in the scope of the strategy, or for Keras 3."""
+        inside = self.strategy.extended.variable_created_in_scope if self.strategy else None
+        is_of_keras = isinstance(optimizer, tf_keras.optimizers.Optimizer)
+        if inside and not (is_of_keras and all(map(inside, optimizer.variables))):
+            raise ValueError(
+                f"optimizer: found a {type(optimizer).__name__} that is not of tf_keras or was "
+                "created outside of the strategy's scope; pass an instance of one of "
+                "gpflow.keras.tf_keras.optimizers, built under `with strategy.scope():`."
+            )
 
     def start(self, checkpoints: Checkpoints) -> None:
         """Start or resume. The chief reads its checkpoint or writes the first one, which finds out

@@ -40,6 +40,11 @@ class Ending(NamedTuple):
 class FitResult:
     """What :func:`interdomain.fit` did.
 
+    The steps of a :class:`~interdomain.models.DualSVGP` are its passes. ``elbos`` has the bound
+    that each has found, and ``elbo`` that of the model as it is now: after a pass whose bound is
+    lower than before, the step was undone. It has "converged" when a step of full size raised the
+    bound by less than the tolerance, and "stalled" where no step, however short, raised it.
+
     :ivar steps: the step the model is at now, counted from the very first run: after a resume it
         includes the steps of the runs before.
     :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
@@ -55,10 +60,18 @@ class FitResult:
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
     :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
         tolerances), "stalled" (L-BFGS found no better point), "max_seconds", or "callback" (one
-        raised :class:`StopFit`). After the last two, ``resume=True`` continues the fit.
+        raised :class:`StopFit`). After the last two, the next call continues the fit.
     :ivar message: the reason in words.
     :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
         .restore(path)``; None without a ``checkpoint_dir``.
+    :ivar frozen: the names of the feature parameters that were trained on a subset and are no
+        longer trainable.
+    :ivar choice: how features were chosen (``print(result.choice)``); None without
+        ``num_inducing``.
+    :ivar subset: the fit of a StructuredSGPR on a subset; None without one, or if features were
+        chosen.
+    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
+    :ivar pass_seconds: the seconds for all passes over all rows.
     """
 
     steps: int
@@ -70,38 +83,16 @@ class FitResult:
     reason: EndReason
     message: str
     checkpoint: str | None
+    frozen: tuple[str, ...] = ()
+    choice: Choice | None = None
+    subset: FitResult | None = None
+    subset_seconds: float = 0.0
+    pass_seconds: float = 0.0
 
     @property
     def converged(self) -> bool:
         """Whether a tolerance was met. Always False for Adam, which has no such test."""
         return self.reason == "converged"
-
-
-@dataclass(frozen=True, eq=False)
-class RowsFit(FitResult):
-    """What :func:`interdomain.training.fit_sgpr` or ``fit_collapsed`` did: a :class:`FitResult`,
-    whose ``seconds`` are those for everything.
-
-    After ``fit_sgpr`` it is of the fit on the statistics of all rows. The steps of
-    ``fit_collapsed`` are its passes: ``elbos`` are the bounds found in each, ``[passes]``; after
-    one that is lower than before, the step was undone and a shorter one taken. ``elbo`` is the
-    bound of the model as it is now. It has "converged" when a step of full size raised the bound by
-    less than the tolerance, and "stalled" where no step, however short, raised it.
-
-    :ivar frozen: the names of the feature parameters that were trained on the subset and are no
-        longer trainable.
-    :ivar choice: how features were chosen; None without ``num_inducing``.
-    :ivar subset: the fit of all parameters on the subset by ``fit_sgpr``; None if no feature
-        parameter was trainable, or if features were chosen.
-    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
-    :ivar pass_seconds: the seconds for all passes over all rows.
-    """
-
-    frozen: tuple[str, ...]
-    choice: Choice | None
-    subset: FitResult | None
-    subset_seconds: float
-    pass_seconds: float
 
 
 @dataclass(eq=False, repr=False)
@@ -111,30 +102,27 @@ class NonFiniteError(FloatingPointError):
     By the time it reaches the caller, the model holds parameters at which the loss was finite, and
     no checkpoint was written after them: with L-BFGS those of the last iteration, with minibatches
     those of the last multiple of ``every``. The state of an optimizer that the caller passed in is
-    not put back; resuming from ``checkpoint`` does that.
+    not put back.
 
     :ivar reason: what was not finite.
     :ivar step: the step that failed, counted from the very first run.
     :ivar kept_step: the step whose update led to the parameters the model now holds.
     :ivar checkpoint: the path of the last good checkpoint, or None without a ``checkpoint_dir``.
-    :ivar cause: the cause, as a sentence, if it is known.
     """
 
     reason: str
     step: int
     kept_step: int
     checkpoint: str | None
-    cause: str | None = None
 
     def __str__(self) -> str:
         kept = f"the last good checkpoint is {self.checkpoint}"
         if self.checkpoint is None:
             kept = "there is no checkpoint (pass checkpoint_dir to keep some)"
-        cause = self.cause or (
-            "Usual causes: a learning rate or natural_gradient step that is too large, inputs that "
-            "are not standardised, nearly equal inducing inputs (raise gpflow's jitter), float32."
-        )
         return (
             f"step {self.step}: {self.reason}. The model is back at the parameters after step "
-            f"{self.kept_step}, which had a finite loss; {kept}. {cause}"
+            f"{self.kept_step}, which had a finite loss; {kept}. Usual "
+            "causes: a step of Adam or a natural gradient that is too large, inputs that are not "
+            "standardised, nearly equal inducing inputs (raise gpflow's jitter), float32, a "
+            "likelihood whose log density is not finite for some Y."
         )

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -14,9 +14,7 @@ import tensorflow as tf
 
 from .._progress import progress_bar
 from ..regression.rows_model import RowsModel
-from .batches import Batches
 from .checkpoints import Checkpoints
-from .data import failing_likelihood
 from .losses import NumericalBreakdown
 from .replicas import Replicas
 from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
@@ -24,37 +22,60 @@ from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
 
-@dataclass
-class Run:
-    """The steps ``step + 1, ..., steps`` of a fit.
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of a fit, whatever its method: arguments and options of ``fit``.
 
-    :ivar variables: those that are trained; their last good values are kept.
-    :ivar exact: whether each recorded ELBO is the exact one, and needs no averaging.
     :ivar started: when the fit began, by ``time.perf_counter``.
+    """
+
+    started: float
+    steps: int
+    progress: bool = False
+    callbacks: Sequence[Callback] = ()
+    every: int = 100
+    max_seconds: float | None = None
+    checkpoint_dir: str | os.PathLike[str] | None = None
+
+
+class Subset(NamedTuple):
+    """Some rows drawn at random, and the steps on them.
+
+    :ivar size: the number of rows; None for none.
+    """
+
+    size: int | None
+    steps: int
+    seed: int
+
+
+class Run:
+    """The steps ``step + 1, ..., plan.steps`` of a fit.
+
+    :param variables: those that are trained; their last good values are kept.
+    :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
     :ivar step: the last step that is done.
     :ivar kept_step: the step that led to the values that are kept.
     """
 
-    model: Any
-    variables: Sequence[tf.Variable]
-    checkpoints: Checkpoints
-    replicas: Replicas
-    started: float
-    steps: int
-    exact: bool
-    progress: bool
-    callbacks: Sequence[Callback] = ()
-    every: int = 100
-    max_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        self.step = self.checkpoints.step
+    def __init__(
+        self,
+        model: Any,
+        plan: Plan,
+        variables: Sequence[tf.Variable],
+        exact: bool,
+        checkpoints: Checkpoints,
+        replicas: Replicas,
+    ) -> None:
+        self.plan, self.step = plan, checkpoints.step
         self.elbos: list[float] = []
         self.metrics: list[Mapping[str, float]] = []
+        self._model, self._variables, self._exact = model, variables, exact
+        self._checkpoints, self._replicas = checkpoints, replicas
         self._average, self._called_at = 0.0, -1
         self.keep(self.step)
-        shown = self.progress and self.replicas.is_chief
-        self._bar = progress_bar("fit", "step", self.steps, shown=shown, initial=self.step)
+        shown = plan.progress and replicas.is_chief
+        self._bar = progress_bar("fit", "step", plan.steps, shown=shown, initial=self.step)
 
     def close(self) -> None:
         """Leave the progress bar as it is."""
@@ -66,12 +87,13 @@ class Run:
         """Exponential moving average of the ELBOs, free of the bias of its start at zero."""
         if not self.elbos:
             return float("nan")
-        return self.elbos[-1] if self.exact else self._average / (1 - _SMOOTHING ** len(self.elbos))
+        bias = 1 - _SMOOTHING ** len(self.elbos)
+        return self.elbos[-1] if self._exact else self._average / bias
 
     def values(self) -> list[tf.Tensor]:
         """The present values of the variables. TensorFlow copies a buffer only when an update would
         write into it."""
-        return [variable.read_value() for variable in self.variables]
+        return [variable.read_value() for variable in self._variables]
 
     def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
         """Remember values, by default the present ones, as good: those after this step."""
@@ -79,7 +101,7 @@ class Run:
 
     def restore(self) -> None:
         """Give the variables the remembered values again."""
-        for variable, value in zip(self.variables, self._kept, strict=True):
+        for variable, value in zip(self._variables, self._kept, strict=True):
             variable.assign(value)
 
     def after_step(self, elbo: float, check: Callable[[], None] = lambda: None) -> Ending | None:
@@ -95,61 +117,47 @@ class Run:
         self._average = _SMOOTHING * self._average + (1 - _SMOOTHING) * elbo
         self._show()
         self._bar.update(1)
+        seconds = f"max_seconds={self.plan.max_seconds} were over after step {self.step}"
         ending = None
-        if self.step >= self.steps:
-            ending = Ending("steps", f"all {self.steps} steps done")
-        elif self.replicas.alone and self._late():
-            ending = self._of_time()
-        if ending is None and self.step % self.every:
+        if self.step >= self.plan.steps:
+            ending = Ending("steps", f"all {self.plan.steps} steps done")
+        elif self._replicas.alone and self._is_late():
+            ending = Ending("max_seconds", seconds)
+        if ending is None and self.step % self.plan.every:
             return None
-        if self.checkpoints.path is not None:
+        if self.plan.checkpoint_dir is not None:
             check()
-            self.checkpoints.save(self.step)
+            self._checkpoints.save(self.step)
         wish = self.evaluate()
         # All workers must end at the same step although their clocks, and what their callbacks see,
         # differ: the first that wants to end decides for all.
-        by_callback, late = self.replicas.mean([wish is not None, self._late()])
+        by_callback, late = self._replicas.mean([wish is not None, self._is_late()])
         if ending is None and by_callback:
             why = wish or "of another worker"
             ending = Ending("callback", f"a callback ended the fit after step {self.step}: {why}")
         elif ending is None and late:
-            ending = self._of_time()
+            ending = Ending("max_seconds", seconds)
         return ending
 
-    def _late(self) -> bool:
-        limit = self.max_seconds
-        return limit is not None and time.perf_counter() - self.started >= limit
-
-    def _of_time(self) -> Ending:
-        words = f"max_seconds={self.max_seconds} were over after step {self.step}"
-        return Ending("max_seconds", words)
+    def _is_late(self) -> bool:
+        limit = self.plan.max_seconds
+        return limit is not None and time.perf_counter() - self.plan.started >= limit
 
     def evaluate(self) -> str | None:
         """Call the callbacks, unless they have been called after this step.
 
         :returns: why one of them wants the fit to end, if one does.
         """
-        if not self.callbacks or self._called_at == self.step:
+        if not self.plan.callbacks or self._called_at == self.step:
             return None
         self._called_at, wish = self.step, None
         metrics: dict[str, float] = {"step": self.step}
-        for callback in self.callbacks:
+        for callback in self.plan.callbacks:
             try:
-                returned = callback(self.step, self.model)
+                returned = callback(self.step, self._model)
             except StopFit as stop:
                 wish, returned = str(stop), stop.metrics
-            except StopIteration as error:  # SciPy would take it for a wish to stop
-                raise RuntimeError(
-                    f"callbacks: {callback!r} raised StopIteration; to end a fit, raise "
-                    "interdomain.training.StopFit."
-                ) from error
-            try:
-                metrics |= {name: float(np.asarray(x)) for name, x in (returned or {}).items()}
-            except (AttributeError, TypeError, ValueError) as error:
-                raise ValueError(
-                    "callbacks: a callback must return a mapping from names to numbers, or None; "
-                    f"{callback!r} returned {returned!r}."
-                ) from error
+            metrics |= {name: float(np.asarray(x)) for name, x in (returned or {}).items()}
         self.metrics.append(metrics)
         self._show()
         return wish
@@ -162,43 +170,35 @@ class Run:
         self._bar.set_postfix_str(text, refresh=False)
 
 
-def train(
-    model: Any,
-    method: Any,
-    batches: Batches,
-    replicas: Replicas,
-    *,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
-    **how: Any,
-) -> FitResult:
+def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None) -> FitResult:
     """Run the steps of a method, from the beginning or from a checkpoint.
 
-    :param method: :class:`.lbfgs.LBFGS` or :class:`.steps.GradientSteps`.
-    :param how: other arguments of :class:`Run`.
+    :param method: an instance of :class:`.lbfgs.LBFGS`, :class:`.steps.GradientSteps` or
+        :class:`.passes.Passes`. It has the ``variables`` that it changes, says whether its ELBOs
+        are ``exact``, what a checkpoint has to hold (``stored``), and what must be the same for a
+        resumed fit (``described``); ``train(run)`` runs the steps.
     """
     if not method.variables:
         raise ValueError(
             f"model: this {type(model).__name__} has no trainable variables; call "
             "gpflow.set_trainable(parameter, True) on those to train."
         )
-    ended = tf.Variable("", trainable=False)  # the reason for which L-BFGS has ended
+    replicas = replicas or Replicas(None)
+    ended = tf.Variable("", trainable=False)  # the reason for which a method has ended
     checkpoints = Checkpoints(
-        checkpoint_dir,
-        resume or (checkpoint_dir is not None and not replicas.is_chief),
-        fit="" if checkpoint_dir is None else described(model, method.described),
+        plan.checkpoint_dir,
+        fit="" if plan.checkpoint_dir is None else _described(model, method.described),
         writes=replicas.is_chief,
-        model=model,
         ended=ended,
         **method.stored,
     )
     replicas.start(checkpoints)
-    run = Run(model, method.variables, checkpoints, replicas, exact=batches.exact, **how)
+    run = Run(model, plan, method.variables, method.exact, checkpoints, replicas)
     first_step = run.step
     reason: Any = ended.numpy().decode() or "steps"
     ending = Ending(reason, "the checkpoint is of a fit that had ended")
     try:
-        if reason == "steps" and first_step < run.steps:
+        if reason == "steps" and first_step < plan.steps:
             ending = method.train(run)
             if ending.reason in ("converged", "stalled"):
                 ended.assign(ending.reason)
@@ -206,10 +206,8 @@ def train(
         run.evaluate()
     except NumericalBreakdown as error:
         run.restore()
-        rows = batches.arrays
-        cause = None if rows is None else failing_likelihood(model, *rows)
         where = run.step + 1, run.kept_step, checkpoints.latest
-        raise NonFiniteError(str(error), *where, cause) from error
+        raise NonFiniteError(str(error), *where) from error
     finally:
         run.close()
     replicas.mean([0.0])  # all wait until the chief has written its checkpoint
@@ -219,14 +217,14 @@ def train(
         elbos=np.array(run.elbos, np.float64),
         elbo=run.running_elbo,
         metrics=tuple(run.metrics),
-        seconds=time.perf_counter() - run.started,
+        seconds=time.perf_counter() - plan.started,
         reason=ending.reason,
         message=ending.message,
         checkpoint=checkpoints.latest,
     )
 
 
-def described(model: Any, settings: Mapping[str, Any]) -> str:
+def _described(model: Any, settings: Mapping[str, Any]) -> str:
     """What tells one fit from another, one ``name: value`` a line."""
     parameters = {
         path.removeprefix("."): f"{parameter.dtype.name} {list(parameter.shape)}"

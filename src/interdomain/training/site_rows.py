@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -15,7 +14,8 @@ from ..core.family import Block
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
 from ..sites.dual_svgp import DualSVGP
-from .passes import Passes, frozen, train
+from . import run
+from .passes import Passes, frozen, train_parameters
 
 _TURNS = 3
 _PASSES = 6  # before and after features are trained
@@ -29,10 +29,10 @@ class RowsWithSites(DualSVGP):
     So features can be trained, or replaced by others, without q being trained from scratch: sums
     over sites belong to features, and the sites are those of rows.
 
-    :ivar how: The arguments ``steps`` and ``tolerance`` of :class:`.passes.Passes`.
+    :ivar tolerance: That of the passes, if it is more than 0.05.
     """
 
-    how: Mapping[str, Any]
+    tolerance: float | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -59,7 +59,7 @@ class RowsWithSites(DualSVGP):
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
-                train(self, -(-steps // _TURNS))
+                train_parameters(self, -(-steps // _TURNS))
                 self._passes(_PASSES_OF_Q)
             self._passes()
 
@@ -67,9 +67,10 @@ class RowsWithSites(DualSVGP):
         """Passes from the sites of the rows on, which are then those at the new q. The parameters
         of the features stay as they are; with a number of passes, all do."""
         self._block = self.inducing_variable, self.kernel
-        how = {**self.how, "tolerance": max(_TOLERANCE, self.how["tolerance"] or 0.0)}
         with frozen(self.feature_parameters.values()):
-            Passes(self, **(how if number is None else {**how, "steps": 0})).run(number or _PASSES)
+            enough = max(_TOLERANCE, self.tolerance or 0.0)
+            passes = Passes(self, enough, trains=number is None)
+            run.train(self, passes, run.Plan(0.0, number or _PASSES))
         self.take(*self.sites_of(*self._rows))
 
     def _settle(self) -> None:

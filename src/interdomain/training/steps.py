@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
@@ -25,12 +25,15 @@ from .losses import (
     tensorflow_errors_as_breakdowns,
     training_loss_of,
 )
-from .natural_gradients import NaturalGradient, NaturalGradients, natural_gradients
+from .natural_gradients import NaturalGradients, are_safe, pairs_of
 from .replicas import Replicas
 from .results import Ending
 from .run import Run
 
 _LEARNING_RATE = 0.01
+
+Optimizer: TypeAlias = Any
+"""What ``fit`` takes: None, a learning rate, an optimizer, a NaturalGradient, or two of these."""
 
 Step = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 """A function of the sizes of the natural-gradient steps and of a batch: makes one update; returns
@@ -40,27 +43,19 @@ the loss before it, and whether all numbers were finite."""
 class GradientSteps:
     """Steps from one batch each: natural gradients for q, an optimizer for everything else.
 
-    :param optimizer: None or a learning rate for Adam; or an optimizer, which updates q, too,
-        unless natural gradients are asked for.
-    :ivar variables: all that a step updates.
-    :ivar stored: what a checkpoint has to hold beside the model.
-    :ivar described: what must be the same for a resumed fit.
+    :param optimizer: as :func:`interdomain.fit` takes it.
     :raises ValueError: if the optimizer, or the model, cannot be trained in this way.
     """
 
     def __init__(
-        self,
-        model: Any,
-        batches: Batches,
-        replicas: Replicas,
-        *,
-        optimizer: Any,
-        natural_gradient: NaturalGradient,
+        self, model: Any, batches: Batches, replicas: Replicas, optimizer: Optimizer
     ) -> None:
         self._model, self._batches, self._replicas = model, batches, replicas
-        replicas.check(model, optimizer)
+        self.exact = batches.exact
+        self._natural, optimizer = _parts(model, optimizer)
         rate = _checked_rate(optimizer)
-        self._natural = natural_gradients(model, natural_gradient, own_optimizer=rate is None)
+        if rate is None:
+            replicas.check_optimizer(optimizer)
         in_q = [] if self._natural is None else self._natural.variables
         moved = {id(variable) for variable in in_q}
         self._others = tuple(v for v in model.trainable_variables if id(v) not in moved)
@@ -72,14 +67,16 @@ class GradientSteps:
             for variable in self._optimizer.variables:
                 variable.assign(tf.zeros_like(variable))
             self._optimizer.learning_rate = rate
-        self.stored = {} if self._optimizer is None else {"optimizer": self._optimizer}
+        self.stored = {"model": model}
+        if self._optimizer is not None:
+            self.stored["optimizer"] = self._optimizer
         settings = {} if rate is not None else dict(self._optimizer.get_config())
         settings.pop("name", None)  # Keras 3 numbers its instances
         self.described: dict[str, Any] = {
             "method": "minibatches",
             **batches.described,
             "optimizer": rate or (type(self._optimizer).__name__, settings),
-            "natural_gradient": None if self._natural is None else self._natural.describe(),
+            "natural gradients": None if self._natural is None else self._natural.describe(),
         }
 
     def _compiled(self, optimizer: Any) -> tuple[Any, Step]:
@@ -122,7 +119,7 @@ class GradientSteps:
         while ending is None:
             batch = self._replicas.batch(self._batches, run.step)
             draw_for_step(self._model, run.step + 1)
-            before = None if run.step % run.every else run.values()
+            before = None if run.step % run.plan.every else run.values()
             with tensorflow_errors_as_breakdowns():
                 value, finite = self._take_step(run.step, batch)
                 require(np.isfinite(value), f"the loss is {float(value)}")
@@ -148,23 +145,13 @@ class GradientSteps:
     def _check_loss(self, batch: Sequence[Any]) -> None:
         """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
         parameters, computed by all replicas together."""
-        replicas, signature = self._replicas, self._signature
-        loss_of = training_loss_of(self._model)
+        loss = training_loss_of(self._model)
 
         def of_rows(*rows: tf.Tensor) -> tf.Tensor:
-            return replicas.loss_and_gradients(loss_of, [], rows)[0]
+            return self._replicas.loss_and_gradients(loss, [], rows)[0]
 
-        def of_batch(*batch: Any) -> Any:
-            return replicas.run(of_rows, batch)
-
-        loss = kept(
-            self._model,
-            "loss",
-            (signature, replicas.strategy),
-            lambda: Traced(of_batch, input_signature=signature),
-        )
         with tensorflow_errors_as_breakdowns():
-            value = float(loss(*batch))
+            value = float(self._replicas.run(of_rows, batch))
         require(np.isfinite(value), f"the loss is {value}")
 
 
@@ -239,24 +226,42 @@ def _step_function(
     return step
 
 
+def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients | None, Any]:
+    """The natural gradients of a fit, if any, and what updates everything else.
+
+    :raises ValueError: if there are to be natural gradients, and the model has no q.
+    """
+    kind, pairs = gpflow.optimizers.NaturalGradient, pairs_of(model)
+    if optimizer is None or isinstance(optimizer, (int, float, np.number)):
+        return NaturalGradients(pairs, None) if are_safe(model, pairs) else None, optimizer
+    parts = tuple(optimizer) if isinstance(optimizer, (tuple, list)) else ()
+    natural, other = (None, optimizer)
+    if isinstance(optimizer, kind):
+        natural, other = optimizer, None
+    elif len(parts) == 2 and (parts[0] is None or isinstance(parts[0], kind)):
+        natural, other = parts
+    if natural is not None and not pairs:
+        raise ValueError(
+            f"optimizer: a {type(model).__name__} has neither variational_parameters nor q_mu and "
+            "q_sqrt for a NaturalGradient; leave it out."
+        )
+    return None if natural is None else NaturalGradients(pairs, natural.gamma), other
+
+
 def _checked_rate(optimizer: Any) -> float | None:
-    """The learning rate of Adam, or None if the user has passed an optimizer.
+    """The learning rate of Adam, or None for an optimizer.
 
     :raises ValueError: if it is neither.
     """
     if optimizer is None:
         return _LEARNING_RATE
-    if isinstance(optimizer, gpflow.optimizers.NaturalGradient):
-        raise ValueError(
-            "optimizer: found a NaturalGradient; pass natural_gradient=gamma instead, and an "
-            "optimizer for the other parameters."
-        )
     if all(hasattr(optimizer, name) for name in ("build", "apply_gradients", "get_config")):
         return None
     if not isinstance(optimizer, (int, float, np.number)):
         raise ValueError(
-            f"optimizer: found {optimizer!r}; pass a learning rate of Adam, or an instance of a "
-            "tf_keras or Keras 3 optimizer, such as gpflow.keras.tf_keras.optimizers.Adam(0.01)."
+            f"optimizer: found {optimizer!r}; pass a learning rate of Adam, an instance of a "
+            "tf_keras or Keras 3 optimizer, a gpflow.optimizers.NaturalGradient, or a pair of such "
+            "a NaturalGradient (None for no natural gradients) and one of the others."
         )
     return number("optimizer", optimizer, above=0)
 

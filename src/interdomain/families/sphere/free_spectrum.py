@@ -40,14 +40,14 @@ class FreeSpectrum(ZonalKernelOfDimension):
     >>> kernel = idm.kernels.SphericalMatern52()
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=8)
     >>> model = idm.models.StructuredSGPR(data, kernel, harmonics)
-    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> fitted = idm.fit(model, progress=False)
     >>> free = idm.kernels.FreeSpectrum.from_kernel(kernel, input_dim=1, max_degree=8)
     >>> free.ratios.shape
     TensorShape([8])
     >>> finer = idm.models.StructuredSGPR(
     ...     model.statistics, free, harmonics, noise_variance=model.likelihood.variance.numpy()
     ... )
-    >>> fitted = idm.training.fit_sgpr(finer, progress=False)  # reads no rows
+    >>> fitted = idm.fit(finer, progress=False)  # reads no rows
     >>> bool(finer.elbo() > model.elbo())
     True
 

@@ -207,7 +207,7 @@ class GlobeMatern32(GlobeStationary, SphericalMatern32):
     >>> model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.01)
     >>> model.feature_parameters
     {}
-    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> fitted = idm.fit(model, progress=False)
     >>> mean, _ = model.predict_f(np.array([[10.0, 180.0], [10.0, -180.0]]))
     >>> bool(abs(mean[0, 0] - mean[1, 0]) < 1e-12)
     True

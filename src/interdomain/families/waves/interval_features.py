@@ -49,7 +49,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
     >>> model.feature_parameters  # none: one pass over the data serves the whole training
     {}
-    >>> fitted = idm.training.fit_sgpr(model, steps=5, progress=False)
+    >>> fitted = idm.fit(model, steps=5, progress=False)
     >>> fitted.frozen, fitted.subset
     ((), None)
 

@@ -1,0 +1,305 @@
+"""``fit``: trains any model, by the method that suits it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+
+from .._arguments import integer, number, warn
+from ..regression.scales import warn_of_data
+from ..regression.structured_sgpr import StructuredSGPR
+from ..sites.dual_svgp import DualSVGP
+from .data import Data, batches_of, check_columns, check_internal
+from .dual import fit_dual
+from .lbfgs import LBFGS
+from .replicas import Replicas
+from .results import Callback, FitResult
+from .run import Plan, Subset, train
+from .steps import GradientSteps, Optimizer
+from .structured import fit_structured
+from .trained import warn_of_fit
+
+_OF_ALL = ("every", "max_seconds")
+_OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
+_OF_SUBSETS = ("seed", "subset_size", "subset_steps")
+
+
+def fit(
+    model: gpflow.models.BayesianModel,
+    data: Data = None,
+    *,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    optimizer: Optimizer = None,
+    num_inducing: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> FitResult:
+    """Train a GPflow model, by the method that suits it::
+
+        fit(model, (X, Y))  # L-BFGS on all of the data
+        fit(model, (X, Y), batch_size=256)  # Adam, and natural gradients for q
+        fit(model, (X, Y), batch_size=256, optimizer=NaturalGradient(0.1))  # of this step size
+        fit(model, (X, Y), batch_size=256, optimizer=(None, 0.01))  # Adam for everything
+        fit(structured_sgpr)  # one pass over its rows
+        fit(dual_svgp, num_inducing=500)  # a few passes, with features that the data choose
+
+    Every trainable parameter is trained, and the objective to be maximised is
+    ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log density of priors.
+    Compiled functions are kept with the model and reused by its next fit, as long as the model's
+    structure, its ``trainable`` flags and the columns of the data are the same.
+
+    **Minibatches** (a ``batch_size``, a Dataset or an ``optimizer``) are for any model with a q.
+    Natural gradients update q, and Adam everything else, both from one gradient. q is given by the
+    pairs in ``model.variational_parameters``, or by (``model.q_mu``, ``model.q_sqrt``), with a full
+    or a diagonal q_sqrt. By default the step size for a full q rises from 0.001 to 0.1 in 20 steps,
+    and that for a diagonal q falls as ``0.1 / (1 + step / 300)``; with n > 10 q's, ``1 / n`` takes
+    the place of 0.1. A step of the means of a diagonal q that overshoots is shortened, and one
+    after which a covariance would not be positive definite. Several pairs are updated at once, each
+    as if the others were fixed: if n full q's explain the same data (a base and its orthogonal
+    variables, or the blocks of a sum), choose ``1 / n`` of the size that suits a single q.
+
+    **A** :class:`~interdomain.models.StructuredSGPR` is trained with one pass over its rows:
+
+    1. If features depend on trainable parameters, all parameters are trained by L-BFGS on a
+       random subset. Those that the features depend on, ``model.feature_parameters``
+       (of harmonics the input scales, ``weight_variances`` and ``bias_variance``), are then marked
+       not trainable, and stay so.
+    2. One pass over all rows computes the statistics.
+    3. The other parameters are trained by L-BFGS on the statistics. This is exact for all rows, at
+       O(M^3) a step.
+
+    With features that depend on every parameter of the kernel, such as points, only the noise
+    variance and the mean function are left for step 3. ``options={"subset_size": None}`` trains
+    everything on all rows, if these are in memory.
+
+    **A** :class:`~interdomain.models.DualSVGP` is trained in a few passes, which are its steps:
+
+    1. If there are many more rows than in the subset, or features depend on trainable parameters,
+       steps 2 to 4 are done first on a random subset. Parameters of features are trained there too,
+       in turns with q, and are marked not trainable.
+    2. A pass over all rows computes the bound at the present q, and the sites (Gaussian factors
+       that stand for the likelihood of each row) that are tangent to it there.
+    3. A natural-gradient step of size one: the new q is made of the prior and these sites. If that
+       is not a Gaussian, or the next pass finds a lower bound, the step is halved. This can happen
+       only with likelihoods that are not log-concave, or in the first passes.
+    4. The parameters of the kernel and the mean function are trained by L-BFGS on the sums over
+       the sites, without data, and those of the likelihood take one Newton step.
+
+    The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
+
+    **With** ``num_inducing`` the data choose the features of these two models, among harmonics or
+    waves of a box. Give the model a few to start with, such as all harmonics of degrees 0 to 2.
+    Matching pursuit chooses a few on the subset, and all parameters are trained with them; the
+    final features are then chosen with these input scales, on up to 20,000 rows. If the log
+    density of held-out rows has shown that there are too few rows to choose by, the features of
+    largest prior variance are taken. ``FitResult.choice`` says what was done, and
+    ``model.inducing_variable`` holds the features.
+
+    >>> import numpy as np, interdomain as idm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=[200, 3])
+    >>> Y = np.sin(3 * X[:, :1] + X[:, 1:2]) + 0.1 * rng.normal(size=[200, 1])
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
+    >>> few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=2)
+    >>> prior = idm.kernels.FiniteRank(kernel, few)
+    >>> model = idm.models.StructuredSGPR((X, Y), prior, few, noise_variance=0.1)
+    >>> fitted = idm.fit(model, num_inducing=25, steps=50, progress=False)
+    >>> model.inducing_variable.num_inducing, max(model.inducing_variable.degrees) > 2
+    (25, True)
+
+    **Several devices and workers.** A model that was built in the scope of a ``MirroredStrategy``
+    or ``MultiWorkerMirroredStrategy`` is trained under it, by minibatches. The rows of each batch
+    are spread over the replicas; loss and gradients are those of one device on the whole batch. All
+    workers must be given the same arrays. A Dataset must have batches for all replicas together;
+    tf.data splits it by its ``auto_shard_policy``, and any shuffling needs a seed. Only the chief
+    writes checkpoints and shows progress; all workers must see the same ``checkpoint_dir``.
+
+    **Resuming.** A fit by minibatches that is stopped and run again with the same arguments arrives
+    at the same parameters as an uninterrupted fit, to the last bit, on the same machine with the
+    same number of threads. It does not hold for losses that draw random numbers (Monte Carlo
+    likelihoods; :class:`interdomain.deep.DeepGP` draws the same at each step), for a Dataset that
+    is shuffled without a seed, or for GPU operations that are deterministic only after
+    ``tf.config.experimental.enable_op_determinism()``. L-BFGS goes on from its last checkpoint
+    without its memory of the curvature, and arrives at the same optimum by another way. Chosen
+    features are not kept: they are chosen again, the same.
+
+    :param model: a model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
+    :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
+        model that holds its data. Arrays are converted to ``gpflow.default_float()``, Y to what the
+        likelihood takes: integers for Softmax; for a likelihood that is not derived from one of
+        GPflow's, an integer Y stays integer. NaN in Y is for a likelihood of your own that leaves
+        out what is missing, and has an attribute ``allow_nan = True``. Each minibatch is converted
+        separately, so that memory-mapped arrays stay in their files. A Dataset is used as given:
+        batch it, and shuffle it with a seed. One that ends starts again.
+    :param steps: the number of updates, or the largest number of L-BFGS iterations, 1000 by
+        default, or of passes of a DualSVGP, 20 by default; counted from the first run: a fit that
+        is resumed at step 400 does 600 more.
+    :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
+        ``N % batch_size`` rows left at the end of an epoch's order are skipped. The order depends
+        on the seed and the step alone. None for all rows at every step.
+    :param optimizer: the learning rate of Adam, 0.01 by default; an instance of a tf_keras or Keras
+        3 optimizer, which updates everything; ``gpflow.optimizers.NaturalGradient(size)``, which
+        updates q beside Adam, whose size in (0, 1] may also be a function (or a schedule of
+        tf_keras) of the number of previous steps; or a pair of such a NaturalGradient, or None, and
+        what updates everything else. With a rate alone, natural gradients are used if q is
+        trainable and each column of Y has one latent GP (not the classes of ``Softmax``).
+    :param num_inducing: the largest number M of features to choose; None keeps those of the model.
+    :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
+        callback returns a mapping from names to numbers, it is shown on the progress bar and kept
+        in the result. If it raises :class:`StopFit`, the fit ends after this step. A callback
+        should not change the model. Every worker of a strategy calls the callbacks, and if one ends
+        the fit, it ends on all.
+    :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
+        steps and at the end; the last three are kept. If it holds some of this fit already, the fit
+        goes on from the newest that can be read. A checkpoint is written only where the loss is
+        finite, and ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it
+        anywhere.
+    :param progress: show a progress bar with the running ELBO on the standard error stream.
+    :param options: what is rarely changed, by name:
+
+        ``every``: the number of steps between two calls of the callbacks, and two checkpoints; 100
+        by default, 1 for a DualSVGP.
+
+        ``max_seconds``: end after the step during which this number of seconds has passed since the
+        call, compilation included. Several workers of a strategy check the time only every
+        ``every`` steps.
+
+        ``seed``: the seed of the order of minibatches, or of the rows of the subset; 0 by default.
+
+        ``subset_size``: the rows of the subset, drawn without replacement; 5,000 by default, 3,000
+        for a DualSVGP. None for no subset of a StructuredSGPR.
+
+        ``subset_steps``: the largest number of L-BFGS iterations on the subset; 50 by default, 25
+        for a DualSVGP.
+
+        ``tolerance``: of a DualSVGP, in nats of the bound over all rows; by default a millionth for
+        each row, and at least 0.01.
+
+        ``ftol``, ``gtol``, ``maxcor``, ``maxfun``, ``maxls``: of SciPy's L-BFGS-B.
+    :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
+        from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
+        away); of a Dataset, the first batch is looked at. After training, if the features represent
+        only a part of the kernel and the bound is still reduced by more than 0.05 nats a row for
+        the rest; if the lengthscales of a :class:`~interdomain.kernels.Periodized` kernel have
+        outgrown the margin of its box, or its frequencies; and if f separates the labels of a
+        DualSVGP without error, so that the kernel's variance grows without limit. If the checkpoint
+        is of a fit that had ended.
+    :raises ValueError: for arguments that are wrong or do not go together: the message names the
+        argument, what was found, and what to pass instead. That includes a model whose ``num_data``
+        is None with minibatches, or is not the number of rows, because its ELBO would be scaled
+        wrongly; and a ``checkpoint_dir`` of another fit, or without one that can be read.
+    :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
+    :raises tf.errors.OpError: when another worker of the strategy ends or cannot be reached.
+        TensorFlow's error names it; start all workers again.
+    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite;
+        the error says which parameters the model has then. Such a point in a line search of L-BFGS
+        is rejected, and a nearer one is tried (``FitResult.message`` counts them): the error is
+        raised only if L-BFGS starts at such a point, or finds no better point without a NaN.
+    """
+    started, options = time.perf_counter(), dict(options or {})
+    default_steps, default_every = (20, 1) if isinstance(model, DualSVGP) else (1000, 100)
+    plan = Plan(
+        started,
+        default_steps if steps is None else integer("steps", steps, at_least=1),
+        progress=progress,
+        callbacks=tuple(callbacks),
+        every=integer("every", options.get("every", default_every), at_least=1),
+        max_seconds=options.get("max_seconds"),
+        checkpoint_dir=checkpoint_dir,
+    )
+    if plan.max_seconds is not None:
+        number("max_seconds", plan.max_seconds, above=0)
+    seed = integer("seed", options.get("seed", 0), at_least=0)
+    if num_inducing is not None:
+        integer("num_inducing", num_inducing, at_least=1)
+        if not isinstance(model, (StructuredSGPR, DualSVGP)):
+            raise ValueError(
+                f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
+                f"found a {type(model).__name__}; leave num_inducing out."
+            )
+    if isinstance(model, DualSVGP):
+        check_internal(model, data, batch_size)
+        if optimizer is not None:
+            raise ValueError(
+                f"optimizer: a DualSVGP is trained in passes, found {optimizer!r}; leave optimizer "
+                "out, or pass model.to_svgp(), which minibatches go on with."
+            )
+        _check_names(options, model, (*_OF_ALL, *_OF_SUBSETS, "tolerance"))
+        size = integer("subset_size", options.get("subset_size", 3_000), at_least=1)
+        number_of = integer("subset_steps", options.get("subset_steps", 25), at_least=1)
+        subset = Subset(size, number_of, seed)
+        result = fit_dual(model, plan, num_inducing, subset, options.get("tolerance"))
+    elif isinstance(model, StructuredSGPR) and optimizer is None:
+        check_internal(model, data, batch_size)
+        _check_names(options, model, (*_OF_ALL, *_OF_SUBSETS, *_OF_SCIPY))
+        size = options.get("subset_size", 5_000)
+        if size is not None:
+            integer("subset_size", size, at_least=1)
+        number_of = integer("subset_steps", options.get("subset_steps", 50), at_least=1)
+        subset = Subset(size, number_of, seed)
+        result = fit_structured(model, plan, num_inducing, subset, _of_scipy(options))
+    else:
+        result = _fit_loss(model, data, plan, batch_size, optimizer, seed, options)
+    if not len(result.elbos):
+        warn(
+            f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "
+            "trained; pass more steps, or another folder."
+        )
+    return result
+
+
+def _fit_loss(
+    model: Any,
+    data: Data,
+    plan: Plan,
+    batch_size: int | None,
+    optimizer: Optimizer,
+    seed: int,
+    options: Mapping[str, Any],
+) -> FitResult:
+    """By L-BFGS or gradient steps on ``model.training_loss``."""
+    by_lbfgs = batch_size is None and optimizer is None and not isinstance(data, tf.data.Dataset)
+    names = (*_OF_ALL, *(_OF_SCIPY if by_lbfgs else ["seed"]))
+    _check_names(options, model, names, "" if by_lbfgs else " by minibatches")
+    replicas = Replicas.of(model)
+    if by_lbfgs and replicas.strategy is not None:
+        raise ValueError(
+            f"batch_size: L-BFGS runs on one device, and the model is under a "
+            f"{type(replicas.strategy).__name__}; pass a batch_size or an optimizer."
+        )
+    batches = batches_of(model, data, batch_size=batch_size, seed=seed, strategy=replicas.strategy)
+    check_columns(model, batches.columns)
+    if batches.arrays is not None:  # of a Dataset, the first batch is looked at
+        warn_of_data(model, *batches.arrays)
+    method: LBFGS | GradientSteps
+    if by_lbfgs:
+        method = LBFGS(model, batches.batch(0), _of_scipy(options))
+    else:
+        method = GradientSteps(model, batches, replicas, optimizer)
+    result = train(model, method, plan, replicas)
+    warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
+    return result
+
+
+def _check_names(
+    options: Mapping[str, Any], model: Any, names: Collection[str], how: str = ""
+) -> None:
+    """:raises ValueError: for an option that the method does not have."""
+    unknown = [name for name in options if name not in names]
+    if unknown:
+        raise ValueError(
+            f"options: training a {type(model).__name__}{how} has no {', '.join(unknown)}; leave "
+            f"these out, there are {', '.join(names)}."
+        )
+
+
+def _of_scipy(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _OF_SCIPY if name in options}

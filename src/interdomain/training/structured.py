@@ -1,0 +1,78 @@
+"""How a :class:`interdomain.models.StructuredSGPR` is trained: a subset, one pass, and the sums."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gpflow
+
+from .._tracing import operation_by_operation
+from ..choosing import choose_features
+from ..regression.structured_sgpr import StructuredSGPR
+from .lbfgs import LBFGS, fit_by_lbfgs
+from .results import FitResult
+from .run import Plan, Subset, train
+from .trained import warn_of_fit
+
+
+def fit_structured(
+    model: StructuredSGPR,
+    plan: Plan,
+    num_inducing: int | None,
+    some_rows: Subset,
+    options: Mapping[str, Any],
+) -> FitResult:
+    """The fit of a StructuredSGPR: see :func:`interdomain.fit`, whose arguments these are.
+
+    :param options: of SciPy's L-BFGS-B, for the parameters that are trained on all rows.
+    """
+    subset, choice = None, None
+    frozen: tuple[str, ...] = ()
+    trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
+    if num_inducing is not None:
+
+        def refit(some: StructuredSGPR, number: int) -> None:
+            with operation_by_operation():  # its features will soon be others
+                fit_by_lbfgs(some, steps=number)
+
+        choice, frozen, _ = choose_features(
+            model,
+            num_inducing,
+            model.model_of,
+            lambda some, number: fit_by_lbfgs(some, steps=number, progress=plan.progress),
+            refit=refit,
+            subset_size=some_rows.size or model.num_data,
+            subset_steps=some_rows.steps,
+            seed=some_rows.seed,
+            progress=plan.progress,
+        )
+    elif trainable and some_rows.size is not None:
+        some = model.subset_model(some_rows.size, seed=some_rows.seed)
+        folder = plan.checkpoint_dir
+        of_subset = Plan(
+            time.perf_counter(),
+            some_rows.steps,
+            progress=plan.progress,
+            checkpoint_dir=folder and Path(folder, "subset"),
+        )
+        subset, frozen = train(some, LBFGS(some, (), {}), of_subset), tuple(trainable)
+        for parameter in trainable.values():
+            gpflow.set_trainable(parameter, False)
+    subset_done = time.perf_counter()
+    if not any(parameter.trainable for parameter in model.feature_parameters.values()):
+        _ = model.statistics
+    pass_done = time.perf_counter()
+    result = train(model, LBFGS(model, (), options), plan)
+    warn_of_fit(model, None)
+    return dataclasses.replace(
+        result,
+        frozen=frozen,
+        choice=choice,
+        subset=subset,
+        subset_seconds=subset_done - plan.started,
+        pass_seconds=pass_done - subset_done,
+    )
