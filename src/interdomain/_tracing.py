@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from ._graph_memory import freed_with_its_graph
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -34,7 +32,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """A ``tf.function`` without AutoGraph."""
     # TensorFlow warns of code that is traced again and again, which code that serves many models
     # has to be. It does not recognise partial functions.
-    traced = functools.partial(freed_with_its_graph(function))
+    traced = functools.partial(function)
     return tf.function(traced, autograph=False, **options)
 
 

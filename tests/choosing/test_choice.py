@@ -31,12 +31,13 @@ def quick() -> Iterator[None]:
     pursuit = choice.pursue
 
     def with_few(model: Any, num_inducing: int, **arguments: Any) -> Any:
-        few = {"max_candidates": 150, "steps": 2, "growth": 3.0}
+        few = {"max_candidates": 150, "growth": 3.0}
         return pursuit(model, num_inducing, **(arguments | few))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "pursue", with_few)
         patch.setattr(choice, "_TURN_STEPS", 5)
+        patch.setattr(choice, "_ROUND_STEPS", 2)
         patch.setattr("interdomain.training.site_rows._TURNS", 1)
         yield
 

@@ -116,7 +116,7 @@ def test_waves() -> None:
     owners = own.owners(atoms)
     assert np.bincount(owners).tolist() == [4, 1, 2]
     np.testing.assert_array_equal((features.functions + 1) // 2, atoms[owners])
-    assert own.charged(atoms).tolist() == [True] * 7
+    assert own.leaves_variance(atoms).tolist() == [True] * 7
     # Those without variance are not likely.
     kernel = box(gpflow.kernels.SquaredExponential(), [0])
     likeliest = found(BoxFourierFeatures.for_kernel(kernel, 5), kernel).likeliest(ROWS, 1_000)
@@ -148,7 +148,7 @@ def test_sums() -> None:
     alone, whole = own.block(atoms, alone=True)
     assert alone.inducing_variables[1] is None and whole.kernels[2] is periodic
     assert own.owners(atoms, alone=True).tolist() == [1, 0, 2, 2]
-    assert own.charged(atoms).tolist() == [True, False, False, False]
+    assert own.leaves_variance(atoms).tolist() == [True, False, False, False]
     # Candidates of one family only.
     alone, _ = own.block(near[:2], alone=True)
     assert alone.num_inducing == 2

@@ -49,12 +49,10 @@ def wave_kernel(columns: list[int]) -> tuple[Periodized, BoxFourierFeatures]:
     return kernel, BoxFourierFeatures(kernel.lower, kernel.upper, frequencies)
 
 
-def refit(model: StructuredSGPR, steps: int) -> None:
-    fit_by_lbfgs(model, steps=steps)
-
-
-def pursue(model: StructuredSGPR, num_inducing: int, **arguments: Any) -> Pursuit:
-    defaults = {"refit": refit, "steps": 0, "max_candidates": 200, "fill": False, "progress": False}
+def pursue(model: StructuredSGPR, num_inducing: int, steps: int = 0, **arguments: Any) -> Pursuit:
+    defaults: dict[str, Any] = {"max_candidates": 200, "fill": False, "progress": False}
+    if steps:
+        defaults["train"] = lambda: fit_by_lbfgs(model, steps=steps)
     return choosing_pursuit.pursue(model, num_inducing, **(defaults | arguments))
 
 
@@ -154,14 +152,14 @@ def test_a_round_that_lowers_the_bound_is_undone() -> None:
     model.likelihood.variance.assign(1.0)
     bounds = []
 
-    def spoil(one: Any, steps: int) -> None:
-        one.likelihood.variance.assign(1.0 if not bounds else 50.0)
-        bounds.append(steps)
+    def spoil() -> None:
+        model.likelihood.variance.assign(1.0 if not bounds else 50.0)
+        bounds.append(1)
 
     found = choosing_pursuit.pursue(
-        model, 16, growth=1.3, refit=spoil, steps=3, least_gain=0.0, fill=False, progress=False
+        model, 16, growth=1.3, train=spoil, least_gain=0.0, fill=False, progress=False
     )
-    assert found.reason == "elbo" and bounds == [3, 3] and found.best == 1
+    assert found.reason == "elbo" and len(bounds) == 2 and found.best == 1
     assert float(model.likelihood.variance.numpy()) == pytest.approx(1.0)
     assert model.inducing_variable.num_inducing == found.rounds[1].num_inducing
     assert float(model.elbo()) == pytest.approx(found.rounds[1].elbo)

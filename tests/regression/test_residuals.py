@@ -101,7 +101,7 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
             break
         expected.append(int(np.argmax(bounds)))
     assert len(expected) == (2 if finite_rank else 3)
-    sums, charged = model.residuals().compare(block), own.charged(atoms)
+    sums, charged = model.residuals().compare(block), own.leaves_variance(atoms)
     owners = own.owners(atoms, alone=True)
     assert sums.best(owners, 3, charged, 0.0) == expected
     # Each by itself; and the bound of a model that has the first.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
 from interdomain import fit
-from interdomain.training.dual import warn_of_separation
 from interdomain.training.passes import Passes, train_parameters
 from tests.sites.test_collapsed_svgp import TARGETS, X, harmonics, model_of
 
@@ -181,27 +179,6 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))
     np.testing.assert_allclose(mean.c, [-2.0])
-
-
-def test_labels_that_can_be_told_apart_are_warned_of() -> None:
-    """The variance runs away. With noise in the labels, or a variance that stays, it does not."""
-    model = model_of(data=(X, (X[:, :1] > 0) * 1.0))
-    model.kernel.variance.assign(150.0)
-    with pytest.warns(
-        UserWarning, match=r"tells the labels apart almost without error .* give it a prior"
-    ):
-        fit(model, progress=False, steps=8)
-    assert model.kernel.variance > 160
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        certain = model.pass_over_data()
-        warn_of_separation(model, certain._replace(mean_expectation=-0.5))
-        model.kernel.variance.assign(50.0)
-        warn_of_separation(model, certain)
-        model.kernel.variance.assign(1e4)
-        warn_of_separation(model_of("Poisson"), certain)
-        gpflow.set_trainable(model.kernel, False)
-        warn_of_separation(model, certain)
 
 
 def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:

@@ -73,10 +73,10 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
                 np.testing.assert_allclose(sums.products[:, latent], A @ slopes, atol=1e-10)
                 np.testing.assert_allclose(sums.squares[:, latent], squares, rtol=1e-10)
             np.testing.assert_allclose(compared.precisions[latent], precision, atol=1e-10)
-        charge = own.charged(atoms)[:, None] * compared.squares
+        charge = own.leaves_variance(atoms)[:, None] * compared.squares
         diagonals = np.diagonal(compared.precisions, axis1=1, axis2=2).T
         gains = _gains(compared.products, diagonals, charge)
-        (best,) = compared.best(own.owners(atoms, alone=True), 1, own.charged(atoms), 0.0)
+        (best,) = compared.best(own.owners(atoms, alone=True), 1, own.leaves_variance(atoms), 0.0)
         assert best == int(np.argmax(gains))
         before = float(model.maximum_log_likelihood_objective())
         grown = np.concatenate([own.atoms, atoms[[best]]])

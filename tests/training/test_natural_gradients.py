@@ -129,28 +129,6 @@ def test_steps_out_of_the_cone_are_halved():
     assert float(model.elbo(data)) > before + 150
 
 
-def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_same_bits):
-    """As before 2.21: outside of the graph, with the same result."""
-    data, original = probit(), tf.linalg.cholesky
-
-    def raising(matrix):
-        factor = original(matrix)
-        message = "Cholesky decomposition was not successful. The input might not be valid."
-        with tf.control_dependencies([tf.debugging.Assert(~has_nan(factor), [message])]):
-            return tf.identity(factor)
-
-    def has_nan(tensor):
-        return tf.reduce_any(tf.math.is_nan(tensor))
-
-    options = {"batch_size": 10, "options": {"seed": 5}, "steps": 20}
-    options["optimizer"] = NaturalGradient(0.1)
-    expected, model = probit_svgp(data), probit_svgp(data)
-    fit(expected, data, progress=False, **options)
-    monkeypatch.setattr("interdomain.linalg.natural_gradients.tf.linalg.cholesky", raising)
-    fit(model, data, progress=False, **options)
-    assert_same_bits(model, expected)
-
-
 def test_the_default(data, make_svgp):
     """Of each q and one latent GP for each column, with a rate alone."""
     model, frozen = make_svgp(q_diag=True), make_svgp()

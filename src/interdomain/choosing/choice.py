@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ _TURN_SIZE = 256
 """Features that scales are trained with, at most: every step computes them again."""
 
 _TURN_STEPS = 25
+
+_ROUND_STEPS = 6
 
 _TURN_CANDIDATES = 2_000
 
@@ -101,6 +104,9 @@ def choose_features(
     def density() -> float:
         return float(np.mean(np.asarray(subset.predict_log_density(held_out))))
 
+    def after_rounds(of: Any, steps: int) -> Callable[[], None] | None:
+        return None if refit is None else functools.partial(refit, of, steps)
+
     # Input scales are trained on few rows, with features that are chosen with them.
     train(subset, subset_steps)
     before = density()
@@ -110,8 +116,7 @@ def choose_features(
         subset,
         max(min(num_inducing, _TURN_SIZE), int(subset.inducing_variable.num_inducing)),
         growth=2.0,
-        refit=refit,
-        steps=_TURN_STEPS // 5,
+        train=after_rounds(subset, _TURN_STEPS // 5),
         max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * num_inducing),
         fill=False,
         progress=progress,
@@ -134,7 +139,7 @@ def choose_features(
         some,
         num_inducing,
         growth=growth,
-        refit=refit,
+        train=after_rounds(some, _ROUND_STEPS),
         least_share=_LEAST_SHARE,
         max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
         least_gain=LEAST_GAIN if helps else _NO_GAIN_IS_ENOUGH,

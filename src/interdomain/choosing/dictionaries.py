@@ -1,7 +1,7 @@
 """Orthogonal dictionaries: families of features from which a model may have any set.
 
-Spherical harmonics, the waves of a box and products of such features have a diagonal Kuu,
-whichever of them are taken. So a set can grow by the features that the data call for.
+Spherical harmonics and the waves of a box have a diagonal Kuu, whichever of them are taken. So a
+set can grow by the features that the data call for.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Product, Sum
+from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, BoolArray, IntArray
 from ..core.decomposed import DecomposedKernel
 from ..core.family import Block
 from ..core.finite_rank import FiniteRank
-from ..core.products import ProductInducingVariables, by_variance, feature_variances
 from ..core.sums import SumInducingVariables
 from ..families.sphere.growth import (
     NEGLIGIBLE_SHARE,
@@ -89,7 +88,7 @@ class Dictionary(abc.ABC):
         """For each feature of :meth:`block` the row of its atom, ``[M]``; -1 for others."""
         return np.arange(len(atoms))
 
-    def charged(self, atoms: IntArray) -> BoolArray:
+    def leaves_variance(self, atoms: IntArray) -> BoolArray:
         """For each feature of :meth:`block`, ``alone``, whether its kernel has more features, so
         that a bound charges for those that are left out."""
         return np.full(len(self.owners(atoms, alone=True)), not self.finite_rank)
@@ -121,11 +120,11 @@ def rows_of(atoms: Iterable[Any], width: int) -> IntArray:
     return np.array(listed, np.int64).reshape([len(listed), width])
 
 
-def others_than(atoms: IntArray, found: IntArray) -> IntArray:
-    """The rows that are found and not among the atoms, each once, in their order."""
-    own = set(map(tuple, atoms.tolist()))
-    new = dict.fromkeys(map(tuple, found.tolist()))
-    return rows_of((atom for atom in new if atom not in own), atoms.shape[1])
+def others_than(atoms: IntArray, candidates: IntArray) -> IntArray:
+    """The candidates that are not among the atoms, each once, in their order."""
+    known = set(map(tuple, atoms.tolist()))
+    new = dict.fromkeys(map(tuple, candidates.tolist()))
+    return rows_of((atom for atom in new if atom not in known), atoms.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,19 +155,19 @@ class HarmonicDictionary(Dictionary):
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """Across degrees that the kernel lacks; those with too small an eigenvalue are none."""
         spectrum = Spectrum(self.kernel, self.harmonics.dimension, None)
-        seen, found = set(map(tuple, atoms.tolist())), list[tuple[int, ...]]()
+        seen, near = set(map(tuple, atoms.tolist())), list[tuple[int, ...]]()
         for atom in atoms:
             around = neighbours_of(atom[None])
             while len(around):
                 new = [chain for chain in map(tuple, around.tolist()) if chain not in seen]
                 seen.update(new)
                 new = [chain for chain in new if spectrum.from_degree(abs(chain[-1])) > 0]
-                found += [chain for chain in new if spectrum.has_degree(abs(chain[-1]))]
+                near += [chain for chain in new if spectrum.has_degree(abs(chain[-1]))]
                 across = [chain for chain in new if not spectrum.has_degree(abs(chain[-1]))]
                 around = neighbours_of(rows_of(across, atoms.shape[1]))
-            if limit is not None and len(found) >= limit:
+            if limit is not None and len(near) >= limit:
                 break
-        return rows_of(found, atoms.shape[1])[:limit]
+        return rows_of(near, atoms.shape[1])[:limit]
 
     def features(self, atoms: IntArray, *, alone: bool) -> Block:
         order = self.harmonics.column_order
@@ -217,47 +216,6 @@ dictionary.register(BoxFourierFeatures, Periodized)(WaveDictionary)
 
 
 @dataclass(frozen=True, eq=False)
-class ProductDictionary(Dictionary):
-    """All products of the features that the factors have: an atom is a row of ``members``.
-
-    The factors' features stay as they are; of these, the products are chosen.
-    """
-
-    products: ProductInducingVariables
-    kernel: Product
-
-    @property
-    def atoms(self) -> IntArray:
-        return self.products.members
-
-    def likeliest(self, X: Array, count: int) -> IntArray:
-        """By the variance over the factors' domains, the same for all rows."""
-        pairs = self.products.pairs(self.kernel)
-        variances = [np.asarray(feature_variances(*pair), np.float64) for pair in pairs]
-        members, _ = by_variance(variances, count)
-        return members
-
-    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """With the next or the last feature of one of the factors."""
-        sizes = [int(factor.num_inducing) for factor in self.products.inducing_variables]
-        steps = np.eye(len(sizes), dtype=np.int64)
-        around = (atoms[:, None] + np.concatenate([steps, -steps])).reshape([-1, len(sizes)])
-        around = around[np.all((around >= 0) & (around < sizes), axis=1)]
-        return others_than(atoms, around)[:limit]
-
-    def features(self, atoms: IntArray, *, alone: bool) -> Block:
-        return ProductInducingVariables(self.products.inducing_variables, atoms), self.kernel
-
-
-@dictionary.register(ProductInducingVariables, Product)
-def dictionary_products(features: ProductInducingVariables, kernel: Product) -> Dictionary | None:
-    """Rows of members, if the Kuu of all factors are diagonal."""
-    if any(feature_variances(*pair) is None for pair in features.pairs(kernel)):
-        return None
-    return ProductDictionary(features, kernel)
-
-
-@dataclass(frozen=True, eq=False)
 class SumDictionary(Dictionary):
     """The dictionaries of a sum's blocks side by side; blocks without one stay as they are.
 
@@ -301,26 +259,26 @@ class SumDictionary(Dictionary):
         blocks = [None if alone else block for block in self.blocks]
         kernels = list(self.summands)
         for number, part in self.parts.items():
-            own = self._of(number, atoms)
-            if len(own):
-                blocks[number], kernels[number] = part.block(own, alone=alone)
+            some = self._of(number, atoms)
+            if len(some):
+                blocks[number], kernels[number] = part.block(some, alone=alone)
         same = all(map(operator.is_, kernels, self.summands))
         return SumInducingVariables(blocks), self.kernel if same else Sum(kernels)
 
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
         rows = []
         for number, block in enumerate(self.blocks):
-            own = np.flatnonzero(atoms[:, 0] == number)
-            if len(own):
-                rows.append(own[self.parts[number].owners(self._of(number, atoms), alone=alone)])
+            places = np.flatnonzero(atoms[:, 0] == number)
+            if len(places):
+                rows.append(places[self.parts[number].owners(self._of(number, atoms), alone=alone)])
             elif block is not None and not alone:
                 rows.append(np.full(int(block.num_inducing), -1))
         return np.concatenate(rows)
 
-    def charged(self, atoms: IntArray) -> BoolArray:
-        own = {number: self._of(number, atoms) for number in self.parts}
-        charged = [self.parts[n].charged(some) for n, some in own.items() if len(some)]
-        return np.concatenate(charged) & (not self.finite_rank)
+    def leaves_variance(self, atoms: IntArray) -> BoolArray:
+        of_parts = {number: self._of(number, atoms) for number in self.parts}
+        left = [self.parts[n].leaves_variance(some) for n, some in of_parts.items() if len(some)]
+        return np.concatenate(left) & (not self.finite_rank)
 
     @functools.cached_property
     def _widths(self) -> dict[int, int]:
@@ -346,8 +304,8 @@ def dictionary_sum(
     """The dictionaries of the blocks, unless none has one."""
     blocks, summands = inducing_variable.inducing_variables, list(kernel.kernels)
     parts = {
-        number: found
+        number: part
         for number, (block, summand) in enumerate(zip(blocks, summands, strict=True))
-        if block is not None and (found := dictionary(block, summand)) is not None
+        if block is not None and (part := dictionary(block, summand)) is not None
     }
     return SumDictionary(blocks, kernel, summands, parts) if parts else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -74,8 +73,7 @@ def pursue(
     num_inducing: int,
     *,
     growth: float = 1.5,
-    refit: Callable[[Any, int], None] | None = None,
-    steps: int = 6,
+    train: Callable[[], None] | None = None,
     max_candidates: int = MOST_CANDIDATES,
     least_gain: float = LEAST_GAIN,
     fill: bool = True,
@@ -85,53 +83,44 @@ def pursue(
 ) -> Pursuit:
     """Let the data choose features of an orthogonal dictionary, best first.
 
-    The features of largest prior variance need not be those that explain y. This function starts
-    from the features that the model has, and adds more in rounds. In every round:
+    The features of largest prior variance need not be those that explain y. The pursuit starts from
+    the features that the model has, and adds more in rounds. In every round:
 
     1. The candidates are the features of largest prior variance over the rows, and the neighbours
        of the model's features: harmonics of one degree more at one coordinate, or waves of one
        period more in one column. High degrees are reached this way where the data call for them.
-    2. One pass over the rows computes the products of the candidates with the residuals of the
-       model. They give a shortlist of the candidates that would each raise the marginal likelihood
-       most alone. A second pass computes the products of the shortlist with itself and with the
-       model's features. Candidates are then added one by one, always the one that raises the
-       marginal likelihood most given all before, until M has grown by the factor ``growth``.
-    3. A third pass computes the sums of the model with the new features, and the trainable
-       parameters are trained on them: what looks like noise with few features may be explained
-       with more.
+    2. One pass over the rows gives a shortlist of the candidates that would each raise the marginal
+       likelihood most alone. A second pass computes the products of the shortlist with itself and
+       with the model's features. Candidates are then added one by one, always the one that raises
+       the marginal likelihood most given all before, until M has grown by the factor ``growth``.
+    3. The sums of the model with the new features are taken, and its parameters are trained.
 
-    This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
-    Gram matrix of all candidates is not needed: a round is O(N C + N M^2) for C candidates.
-
-    If the kernel does not depend on the features, every feature that is added raises the bound,
-    which remains a bound on the same evidence. With :class:`interdomain.kernels.FiniteRank` the
-    prior consists of the features: choosing them changes the model, and few rows can be overfitted.
-    ``least_gain`` and ``fill`` guard against that, and rows held out (:mod:`.choice`).
+    This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry: a
+    round is O(N C + N M^2) for C candidates. With :class:`interdomain.kernels.FiniteRank`, choosing
+    features changes the model, and few rows can be overfitted; ``least_gain`` and ``fill`` guard
+    against that, and rows held out (:mod:`.choice`).
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals`` and ``whitened_mean``. Its features, which belong to a dictionary (in a sum
-        some may not, and stay), and its kernel are replaced; what depends on them has to be up to
-        date whenever it is asked for.
+        ``residuals`` and ``whitened_mean``. Its features (in a sum, blocks without a dictionary
+        stay) and its kernel are replaced.
     :param num_inducing: the largest number M of features to end with.
-    :param growth: the factor by which M grows in a round.
-    :param refit: trains the model for a number of steps after each round; None for no training.
+    :param train: trains the model after each round.
     :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
     :param least_gain: by how many nats a feature has to raise the bound to be added. Among many
         candidates some fit the noise.
     :param fill: whether to use what is then left of ``num_inducing`` for the features of largest
-        prior variance. They do not depend on y. A prior that consists of the features needs them:
-        with only the features that fit y best, its predictions are overconfident.
+        prior variance, which a prior that consists of the features needs: with only those that fit
+        y best, its predictions are overconfident.
     :param least_share: the pursuit ends after a round that adds fewer than this share of the
         features that it wanted.
     :param dictionary: the arranged dictionary of the model's features; None to arrange it.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
-    train = None if refit is None or not steps else functools.partial(refit, model, steps)
-    own, rows = dictionary_of(model), some_rows(model)
+    of_model, rows = dictionary_of(model), some_rows(model)
     if dictionary is None:
-        own = dictionary = own.arranged(rows)
+        of_model = dictionary = of_model.arranged(rows)
     pool = dictionary.likeliest(rows, max(max_candidates, num_inducing))
-    state, reason = _Rounds(model, dictionary, own.atoms, train), "num_inducing"
+    state, reason = _Rounds(model, dictionary, of_model.atoms, train), "num_inducing"
     with progress_bar(
         "pursuit", "feature", num_inducing, shown=progress, initial=state.size
     ) as bar:
@@ -238,13 +227,13 @@ def _best_of(
     residuals = model.residuals()
     owners = dictionary.owners(candidates, alone=True)
     sums = residuals.screen(dictionary.block(candidates, alone=True))
-    means = np.bincount(owners, sums.gains(dictionary.charged(candidates))) / sizes
+    means = np.bincount(owners, sums.gains(dictionary.leaves_variance(candidates))) / sizes
     order = _decreasing(means)
     most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
     shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
     compared = residuals.compare(dictionary.block(shortlist, alone=True))
     of_shortlist = dictionary.owners(shortlist, alone=True)
-    taken = compared.best(of_shortlist, count, dictionary.charged(shortlist), least_gain)
+    taken = compared.best(of_shortlist, count, dictionary.leaves_variance(shortlist), least_gain)
     return shortlist[taken], len(owners), None if taken else "elbo"
 
 
@@ -286,6 +275,6 @@ def dictionary_of(model: Any) -> Dictionary:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "
             f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
-            "model with SphericalHarmonics or BoxFourierFeatures, or products of them."
+            "model with SphericalHarmonics or BoxFourierFeatures."
         )
     return of_model

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import gpflow
-import numpy as np
-from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
-from .._arguments import Array, number, warn
+from .._arguments import Array, number
 from ..choosing import choose_features
-from ..sites.dual_svgp import DualSVGP, PassResult
+from ..sites.dual_svgp import DualSVGP
 from .passes import Passes
 from .results import FitResult
 from .run import Plan, Subset, train
@@ -21,11 +19,6 @@ from .site_rows import RowsWithSites
 
 _LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on the subset
 _GROWTH = 2.0  # the factor by which chosen features grow in a round
-
-# Where labels are told apart: the expected log-likelihood of a row, on average (labels have a
-# probability of 90%, those near the border included), and the standard deviation of f in the prior,
-# where one to three are enough for certainty, at so many rows.
-_CERTAIN, _LARGE_DEVIATION, _ROWS = -0.1, 10.0, 100
 
 
 def fit_dual(
@@ -76,10 +69,9 @@ def fit_dual(
     _mark(trainable, False)
     passes = Passes(model, tolerance, begin=begin)
     result = train(model, passes, plan)
-    if hasattr(passes, "best"):  # of a fit that had ended, there is none
-        warn_of_separation(model, passes.best.result)
     return dataclasses.replace(
         result,
+        # Of a fit that had ended, there is no best point.
         elbo=passes.best.result.elbo if hasattr(passes, "best") else result.elbo,
         frozen=frozen,
         choice=choice,
@@ -91,27 +83,3 @@ def fit_dual(
 def _mark(parameters: Mapping[str, Any], trainable: bool) -> None:
     for parameter in parameters.values():
         gpflow.set_trainable(parameter, trainable)
-
-
-def warn_of_separation(model: DualSVGP, result: PassResult) -> None:
-    """Warn if labels are almost certain under a kernel whose variance has become very large.
-
-    :param result: Of the last pass.
-    """
-    if not isinstance(model.likelihood, (Bernoulli, MultiClass, Softmax)):
-        return
-    if result.mean_expectation < _CERTAIN or not model.kernel.trainable_parameters:
-        return
-    try:
-        X, _ = model.draw(_ROWS)
-    except ValueError:  # some rows were taken away
-        return
-    deviation = float(np.sqrt(np.mean(model.kernel(X, full_cov=False))))
-    if deviation > _LARGE_DEVIATION:
-        warn(
-            "data: f tells the labels apart almost without error (their expected log-likelihood is "
-            f"{result.mean_expectation:.2g} on average), so that the bound rises with the "
-            f"variance of the kernel without end: the prior's standard deviation is {deviation:.3g}"
-            " by now. Predictions away from the data are too certain; keep the variance "
-            "(gpflow.set_trainable(kernel.variance, False)), or give it a prior."
-        )

@@ -188,10 +188,9 @@ def fit(
         from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
         away); of a Dataset, the first batch is looked at. After training, if the features represent
         only a part of the kernel and the bound is still reduced by more than 0.05 nats a row for
-        the rest; if the lengthscales of a :class:`~interdomain.kernels.Periodized` kernel have
-        outgrown the margin of its box, or its frequencies; and if f separates the labels of a
-        DualSVGP without error, so that the kernel's variance grows without limit. If the checkpoint
-        is of a fit that had ended.
+        the rest; and if the lengthscales of a :class:`~interdomain.kernels.Periodized` kernel are
+        too large for the margin of its box, or too small for its frequencies. If the checkpoint is
+        of a fit that had ended.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled

@@ -44,9 +44,9 @@ def _warn_of_left_variance(model: Any, X: Array | None, blocks: Sequence[Block])
     is left of it is the lesser part of the loss. Features with trainable parameters, such as
     points, are trained to leave less.
     """
-    charged = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR, StructuredSGPR))
+    has_bound = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR, StructuredSGPR))
     gaussian = isinstance(getattr(model, "likelihood", None), gpflow.likelihoods.Gaussian)
-    if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
+    if not (has_bound and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
         return
     blocks = [
         (features, kernel)
