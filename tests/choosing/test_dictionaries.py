@@ -14,7 +14,6 @@ from interdomain.families.sphere.mathematics.dimensions import chains_of_degree
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     SphericalHarmonics,
-    SumInducingVariables,
     VariationalFourierFeatures,
 )
 from interdomain.kernels import (
@@ -124,37 +123,6 @@ def test_waves() -> None:
     np.testing.assert_array_equal(likeliest[:, 0], np.arange(len(likeliest)))
 
 
-def test_sums() -> None:
-    """Harmonics, points, and waves of finite rank, of one column each."""
-    zonal, points = SphericalMatern52(active_dims=[0]), gpflow.kernels.Matern32(active_dims=[0])
-    waves = BoxFourierFeatures.for_kernel(periodic := box(columns=[1]), 3)
-    inducing = gpflow.inducing_variables.InducingPoints(ROWS[:4])
-    harmonics = SphericalHarmonics.for_kernel(zonal, 1, 1)
-    kernel = gpflow.kernels.Sum([zonal, points, FiniteRank(periodic, waves)])
-    own = found(SumInducingVariables([harmonics, inducing, waves]), kernel)
-    assert own.atoms.tolist() == [[0, 0], [0, 1], [0, -1], [2, 0], [2, 1]]
-    assert own.arranged(ROWS).atoms.tolist() == own.atoms.tolist()
-    near = own.neighbours(own.atoms)
-    assert near.tolist() == [[0, 2], [0, -2], [2, 2]]
-    assert own.neighbours(own.atoms, limit=2).tolist() == [[0, 2], [2, 2]]
-    # In turn, so that the first are of every block.
-    assert own.likeliest(ROWS, 6)[:, 0].tolist() == [0, 2] * 2 + [0]
-    atoms = own.atoms[[3, 0, 4]]
-    features, grown = own.block(atoms)
-    assert [block.num_inducing for block in features.inducing_variables] == [1, 4, 3]
-    assert features.inducing_variables[1] is inducing
-    assert grown.kernels[2].inducing_variable is features.inducing_variables[2]
-    assert own.owners(atoms).tolist() == [1, -1, -1, -1, -1, 0, 2, 2]
-    alone, whole = own.block(atoms, alone=True)
-    assert alone.inducing_variables[1] is None and whole.kernels[2] is periodic
-    assert own.owners(atoms, alone=True).tolist() == [1, 0, 2, 2]
-    assert own.leaves_variance(atoms).tolist() == [True, False, False, False]
-    # Candidates of one family only.
-    alone, _ = own.block(near[:2], alone=True)
-    assert alone.num_inducing == 2
-    assert own.owners(near[:2], alone=True).tolist() == [0, 1]
-
-
 def test_others_have_none() -> None:
     points = gpflow.inducing_variables.InducingPoints(ROWS[:3])
     matern = gpflow.kernels.Matern32()
@@ -162,4 +130,3 @@ def test_others_have_none() -> None:
     assert dictionary(points, SphericalMatern52()) is None
     assert dictionary(points, FiniteRank(matern, points)) is None
     assert dictionary(VariationalFourierFeatures(0.0, 1.0, 3), matern) is None
-    assert dictionary(SumInducingVariables([points, points]), matern + matern) is None

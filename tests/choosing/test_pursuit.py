@@ -15,7 +15,6 @@ from interdomain.choosing.dictionaries import dictionary
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     SphericalHarmonics,
-    SumInducingVariables,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import StructuredSGPR
@@ -111,25 +110,6 @@ def test_frequencies_that_made_the_data_are_found_first() -> None:
     rows = {tuple(row) for row in found.atoms.tolist()}
     assert rows == {(0, 0), (11, 0), (0, 9), (3, 5)}
     assert found.reason == "num_inducing" and model.inducing_variable.num_inducing == 9
-
-
-def test_sums_choose_from_all_their_families() -> None:
-    """Harmonics of two columns, and waves of a third; points of these stay."""
-    rows = np.c_[X, BOX[:, :1]]
-    Y = np.sin(14 * np.pi * rows[:, 2:]) + np.cos(3 * X[:, :1]) + NOISE
-    zonal = SphericalMatern32(active_dims=[0, 1])
-    harmonics = SphericalHarmonics.for_kernel(zonal, 2, 0)
-    periodic, waves = wave_kernel([2])
-    other = gpflow.kernels.Matern32(active_dims=[2], variance=0.01)
-    points = gpflow.inducing_variables.InducingPoints(rows[:2])
-    prior = gpflow.kernels.Sum([FiniteRank(zonal, harmonics), FiniteRank(periodic, waves), other])
-    blocks = SumInducingVariables([harmonics, waves, points])
-    model = StructuredSGPR((rows, Y), prior, blocks, noise_variance=0.01)
-    found = pursue(model, 14, growth=3)
-    assert [1, 7, 0] in found.atoms.tolist() and np.sum(found.atoms[:, 0] == 0) > 3
-    assert model.inducing_variable.inducing_variables[2] is points
-    assert model.inducing_variable.num_inducing == 14
-    assert model.elbo() == found.rounds[-1].elbo > found.rounds[0].elbo + 100
 
 
 def test_noise_asks_for_nothing() -> None:

@@ -48,7 +48,7 @@ def whitened(block: Any, rows: np.ndarray = X) -> np.ndarray:
 def candidates_of(model: StructuredSGPR) -> tuple[Any, np.ndarray, Any]:
     own = dictionary(model.inducing_variable, model.kernel)
     atoms = own.neighbours(own.atoms)
-    return own, atoms, own.block(atoms, alone=True)
+    return own, atoms, own.features(atoms)
 
 
 def left_of(model: StructuredSGPR) -> np.ndarray:
@@ -102,7 +102,7 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
         expected.append(int(np.argmax(bounds)))
     assert len(expected) == (2 if finite_rank else 3)
     sums, charged = model.residuals().compare(block), own.leaves_variance(atoms)
-    owners = own.owners(atoms, alone=True)
+    owners = own.owners(atoms)
     assert sums.best(owners, 3, charged, 0.0) == expected
     # Each by itself; and the bound of a model that has the first.
     diagonal = np.diagonal(sums.precisions[0])[:, None]

@@ -55,7 +55,7 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
         model = make_model(finite_rank, mean)
         own = dictionary(model.inducing_variable, model.kernel)
         atoms = own.neighbours(own.atoms)
-        block = own.block(atoms, alone=True)
+        block = own.features(atoms)
         model.take(PRECISIONS, SHIFTS)
         residuals = model.residuals()
         screened, compared = residuals.screen(block), residuals.compare(block)
@@ -76,7 +76,7 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
         charge = own.leaves_variance(atoms)[:, None] * compared.squares
         diagonals = np.diagonal(compared.precisions, axis1=1, axis2=2).T
         gains = _gains(compared.products, diagonals, charge)
-        (best,) = compared.best(own.owners(atoms, alone=True), 1, own.leaves_variance(atoms), 0.0)
+        (best,) = compared.best(own.owners(atoms), 1, own.leaves_variance(atoms), 0.0)
         assert best == int(np.argmax(gains))
         before = float(model.maximum_log_likelihood_objective())
         grown = np.concatenate([own.atoms, atoms[[best]]])

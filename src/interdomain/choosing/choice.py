@@ -151,25 +151,14 @@ def choose_features(
 
 
 def _begin(model: Any, start: Block, num_inducing: int) -> Dictionary:
-    """Give a model the few features of most prior variance, of the dictionary of ``start``.
-
-    :raises ValueError: If there is no room for those that stay, and one of each family.
-    """
+    """Give a model the few features of most prior variance, of the dictionary of ``start``."""
     model.inducing_variable, model.kernel = start
     X = some_rows(model)
     dictionary = dictionary_of(model).arranged(X)
     atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
-    owners = dictionary.owners(atoms)
-    sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
-    within = np.cumsum(sizes) <= num_inducing - np.count_nonzero(owners < 0)
+    within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing
     within[0] = True
     model.inducing_variable, model.kernel = dictionary.block(atoms[within])
-    size = int(model.inducing_variable.num_inducing)
-    if size > num_inducing:
-        raise ValueError(
-            "num_inducing must have room for features that stay and some of each family, found "
-            f"{num_inducing}; pass {size} or more."
-        )
     return dictionary
 
 

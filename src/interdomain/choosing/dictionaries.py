@@ -7,22 +7,18 @@ set can grow by the features that the data call for.
 from __future__ import annotations
 
 import abc
-import functools
-import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Sum
+from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, BoolArray, IntArray
-from ..core.decomposed import DecomposedKernel
 from ..core.family import Block
 from ..core.finite_rank import FiniteRank
-from ..core.sums import SumInducingVariables
 from ..families.sphere.growth import (
     NEGLIGIBLE_SHARE,
     Spectrum,
@@ -72,26 +68,22 @@ class Dictionary(abc.ABC):
         first, and no more than ``limit``."""
 
     @abc.abstractmethod
-    def features(self, atoms: IntArray, *, alone: bool) -> Block:
-        """What :meth:`block` returns for a prior that does not end with the features."""
+    def features(self, atoms: IntArray) -> Block:
+        """An inducing variable that has these atoms instead, and the kernel of the dictionary."""
 
-    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
-        """An inducing variable that has these atoms instead, and the kernel it belongs to.
+    def block(self, atoms: IntArray) -> Block:
+        """As :meth:`features`, with a kernel that ends with them if it did so before."""
+        features, kernel = self.features(atoms)
+        return features, FiniteRank(kernel, features) if self.finite_rank else kernel
 
-        :param alone: Leave out, of a sum, the blocks that are of no dictionary, and take the kernel
-            that the dictionary is of in place of one that ends with its features.
-        """
-        features, kernel = self.features(atoms, alone=alone)
-        return features, FiniteRank(kernel, features) if self.finite_rank and not alone else kernel
-
-    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
-        """For each feature of :meth:`block` the row of its atom, ``[M]``; -1 for others."""
+    def owners(self, atoms: IntArray) -> IntArray:
+        """For each feature of :meth:`block` the row of its atom, ``[M]``."""
         return np.arange(len(atoms))
 
     def leaves_variance(self, atoms: IntArray) -> BoolArray:
-        """For each feature of :meth:`block`, ``alone``, whether its kernel has more features, so
-        that a bound charges for those that are left out."""
-        return np.full(len(self.owners(atoms, alone=True)), not self.finite_rank)
+        """For each feature of :meth:`features`, whether its kernel has more, so that a bound
+        charges for those that are left out."""
+        return np.full(len(self.owners(atoms)), not self.finite_rank)
 
 
 dictionary = Dispatcher("dictionary")
@@ -169,7 +161,7 @@ class HarmonicDictionary(Dictionary):
                 break
         return rows_of(near, atoms.shape[1])[:limit]
 
-    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+    def features(self, atoms: IntArray) -> Block:
         order = self.harmonics.column_order
         harmonics = SphericalHarmonics(self.harmonics.dimension, chains=atoms, column_order=order)
         return harmonics, self.kernel
@@ -203,109 +195,13 @@ class WaveDictionary(Dictionary):
         around = (atoms[:, None] + np.eye(width, dtype=np.int64)).reshape([-1, width])
         return others_than(atoms, around)[:limit]
 
-    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+    def features(self, atoms: IntArray) -> Block:
         return BoxFourierFeatures(self.waves.lower, self.waves.upper, atoms), self.kernel
 
-    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+    def owners(self, atoms: IntArray) -> IntArray:
         waves = BoxFourierFeatures(self.waves.lower, self.waves.upper, atoms)
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
         return np.array([rows[tuple(f)] for f in frequencies_of(waves.functions).tolist()])
 
 
 dictionary.register(BoxFourierFeatures, Periodized)(WaveDictionary)
-
-
-@dataclass(frozen=True, eq=False)
-class SumDictionary(Dictionary):
-    """The dictionaries of a sum's blocks side by side; blocks without one stay as they are.
-
-    An atom is the number of its block, and its own integers with zeros behind.
-
-    :ivar summands: Of the kernel. Some kernels make these anew whenever they are asked; these are
-        kept.
-    :ivar parts: The dictionaries, by the number of their block, in increasing order.
-    """
-
-    blocks: Sequence[InducingVariables | None]
-    kernel: Sum | DecomposedKernel
-    summands: Sequence[Kernel]
-    parts: Mapping[int, Dictionary]
-
-    @property
-    def atoms(self) -> IntArray:
-        return self._joined({number: part.atoms for number, part in self.parts.items()})
-
-    def arranged(self, X: Array) -> Dictionary:
-        return replace(self, parts={n: part.arranged(X) for n, part in self.parts.items()})
-
-    def likeliest(self, X: Array, count: int) -> IntArray:
-        """The same number of each block, in turn."""
-        count = self._share(count)
-        parts = {number: part.likeliest(X, count) for number, part in self.parts.items()}
-        places = np.concatenate([np.arange(len(atoms)) for atoms in parts.values()])
-        return self._joined(parts)[np.argsort(places, kind="stable")]
-
-    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """With a limit, the same number of each block."""
-        each = None if limit is None else self._share(limit)
-        return self._joined(
-            {n: part.neighbours(self._of(n, atoms), each) for n, part in self.parts.items()}
-        )
-
-    def _share(self, count: int) -> int:
-        return -(-count // len(self.parts))
-
-    def features(self, atoms: IntArray, *, alone: bool) -> Block:
-        blocks = [None if alone else block for block in self.blocks]
-        kernels = list(self.summands)
-        for number, part in self.parts.items():
-            some = self._of(number, atoms)
-            if len(some):
-                blocks[number], kernels[number] = part.block(some, alone=alone)
-        same = all(map(operator.is_, kernels, self.summands))
-        return SumInducingVariables(blocks), self.kernel if same else Sum(kernels)
-
-    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
-        rows = []
-        for number, block in enumerate(self.blocks):
-            places = np.flatnonzero(atoms[:, 0] == number)
-            if len(places):
-                rows.append(places[self.parts[number].owners(self._of(number, atoms), alone=alone)])
-            elif block is not None and not alone:
-                rows.append(np.full(int(block.num_inducing), -1))
-        return np.concatenate(rows)
-
-    def leaves_variance(self, atoms: IntArray) -> BoolArray:
-        of_parts = {number: self._of(number, atoms) for number in self.parts}
-        left = [self.parts[n].leaves_variance(some) for n, some in of_parts.items() if len(some)]
-        return np.concatenate(left) & (not self.finite_rank)
-
-    @functools.cached_property
-    def _widths(self) -> dict[int, int]:
-        """The number of integers of each block's own atoms."""
-        return {number: part.atoms.shape[1] for number, part in self.parts.items()}
-
-    def _joined(self, parts: Mapping[int, IntArray]) -> IntArray:
-        width = max(self._widths.values())
-        rows = [
-            np.pad(atoms, [(0, 0), (1, width - atoms.shape[1])], constant_values=[(0, 0), (n, 0)])
-            for n, atoms in parts.items()
-        ]
-        return np.concatenate(rows)
-
-    def _of(self, number: int, atoms: IntArray) -> IntArray:
-        return atoms[atoms[:, 0] == number, 1 : 1 + self._widths[number]]
-
-
-@dictionary.register(SumInducingVariables, (Sum, DecomposedKernel))
-def dictionary_sum(
-    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
-) -> Dictionary | None:
-    """The dictionaries of the blocks, unless none has one."""
-    blocks, summands = inducing_variable.inducing_variables, list(kernel.kernels)
-    parts = {
-        number: part
-        for number, (block, summand) in enumerate(zip(blocks, summands, strict=True))
-        if block is not None and (part := dictionary(block, summand)) is not None
-    }
-    return SumDictionary(blocks, kernel, summands, parts) if parts else None

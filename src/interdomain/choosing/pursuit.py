@@ -101,8 +101,7 @@ def pursue(
     against that, and rows held out (:mod:`.choice`).
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals`` and ``whitened_mean``. Its features (in a sum, blocks without a dictionary
-        stay) and its kernel are replaced.
+        ``residuals`` and ``whitened_mean``. Its features and its kernel are replaced.
     :param num_inducing: the largest number M of features to end with.
     :param train: trains the model after each round.
     :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
@@ -225,21 +224,21 @@ def _best_of(
         return candidates, 0, "num_inducing"
     count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
     residuals = model.residuals()
-    owners = dictionary.owners(candidates, alone=True)
-    sums = residuals.screen(dictionary.block(candidates, alone=True))
+    owners = dictionary.owners(candidates)
+    sums = residuals.screen(dictionary.features(candidates))
     means = np.bincount(owners, sums.gains(dictionary.leaves_variance(candidates))) / sizes
     order = _decreasing(means)
     most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
     shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
-    compared = residuals.compare(dictionary.block(shortlist, alone=True))
-    of_shortlist = dictionary.owners(shortlist, alone=True)
+    compared = residuals.compare(dictionary.features(shortlist))
+    of_shortlist = dictionary.owners(shortlist)
     taken = compared.best(of_shortlist, count, dictionary.leaves_variance(shortlist), least_gain)
     return shortlist[taken], len(owners), None if taken else "elbo"
 
 
 def _sizes(dictionary: Dictionary, atoms: IntArray) -> IntArray:
     """How many features each of some atoms has, ``[A]``."""
-    return np.bincount(dictionary.owners(atoms, alone=True), minlength=len(atoms))
+    return np.bincount(dictionary.owners(atoms), minlength=len(atoms))
 
 
 def _candidates(
@@ -247,9 +246,7 @@ def _candidates(
 ) -> IntArray:
     """The atoms of most prior variance, and neighbours of those of largest posterior mean."""
     energies = np.sum(np.square(model.whitened_mean().numpy()), axis=1)
-    owners = dictionary.owners(atoms)
-    of_atom = owners >= 0
-    weights = np.bincount(owners[of_atom], energies[of_atom], minlength=len(atoms))
+    weights = np.bincount(dictionary.owners(atoms), energies, minlength=len(atoms))
     around = dictionary.neighbours(atoms[_decreasing(weights)], limit)
     return others_than(atoms, np.concatenate([pool, around]))
 
