@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.regression.residuals import CandidateSums, _gains
@@ -132,21 +132,3 @@ def test_features_that_differ_by_rounding_are_numbers() -> None:
     sums = CandidateSums(np.array([[5.0], [2.0]]), np.ones([2, 1]), precisions)
     with np.errstate(all="raise"):
         assert sums.best(np.arange(2), 2, np.zeros(2, np.bool_), 0.0) == [0, 1]
-
-
-def test_blocks_that_have_no_dictionary_are_explained_already() -> None:
-    """Points beside harmonics are among the model's features, and no candidates."""
-    zonal, other = SphericalMatern32(), gpflow.kernels.Matern32(lengthscales=0.5)
-    points = gpflow.inducing_variables.InducingPoints(X[:6])
-    features = SumInducingVariables([SphericalHarmonics.for_kernel(zonal, 2, 1), points])
-    model = StructuredSGPR((X, Y), zonal + other, features, noise_variance=NOISE)
-    _, _, block = candidates_of(model)
-    A = Kuf(*block, X).numpy() / np.sqrt(Kuu_operator(*block).diag_part().numpy()[:, None])
-    kuf = Kuf(features, model.kernel, X).numpy()
-    kuu = gpflow.covariances.Kuu(features, model.kernel).numpy()
-    covariance = kuf.T @ np.linalg.solve(kuu, kuf) + NOISE * np.eye(NUM_ROWS)
-    compared = model.residuals().compare(block)
-    products = A @ np.linalg.solve(covariance, Y)
-    np.testing.assert_allclose(compared.products, products, atol=1e-8)
-    precision = np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T)
-    np.testing.assert_allclose(compared.precisions, precision[None], atol=1e-8)
