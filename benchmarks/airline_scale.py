@@ -2,7 +2,7 @@
 
 StructuredSGPR with spherical harmonics of 8 inputs on 3,952,942 made-up flights (flight_table.py)
 and on Beijing's air (369,130 rows), all from memory-mapped files.
-vish    a fit by `fit_sgpr` with all harmonics up to degree 3 and 4 (M = 210 and 660):
+vish    a fit by `fit` with all harmonics up to degree 3 and 4 (M = 210 and 660):
         seconds of its parts, peak memory, test errors; the products of the pass beside bare ones
         of the same shapes (S S^T, of which NumPy computes one half), its floor;
 additive  a sum of effects of the columns, pairs chosen by the data, with 500 features: one call of
@@ -172,7 +172,8 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
             (X, Y), prior, harmonics, noise_variance=INITIAL_NOISE, progress=False
         )
         built = time.perf_counter()
-        outcome = idm.training.fit_sgpr(model, subset_steps=run["subset_steps"], **quiet)
+        options = {name: run[name] for name in ("seed", "subset_size", "subset_steps")}
+        outcome = idm.fit(model, steps=run["steps"], progress=False, options=options)
         assert outcome.subset is not None
         more = {
             "build_seconds": built - start,
@@ -283,17 +284,17 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
         inducing_points(sample, run["num_inducing"], run["seed"]),
         num_data=len(X),
     )
+    size = run["natural_gradient"]
+    natural = gpflow.optimizers.NaturalGradient(size) if size else None
     idm.fit(
         model,
         (X, Y),
         steps=10**9,
         batch_size=run["batch_size"],
-        seed=run["seed"],
-        optimizer=run["learning_rate"],
-        natural_gradient=run["natural_gradient"] or False,
+        optimizer=(natural, run["learning_rate"]),
         callbacks=[look],
-        every=run["every"],
         progress=False,
+        options={"every": run["every"], "seed": run["seed"]},
     )
     return {
         "num_rows": len(X),

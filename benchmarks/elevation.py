@@ -84,16 +84,18 @@ class Elevation(Benchmark):
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        import gpflow
+
         table = load_elevations(arguments.data_dir, configuration["seed"])
         model = build_model(configuration, table)
+        natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
         trained = train(
             model,
             (table.X[table.train], table.Y[table.train]),
             hyperparameters,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
-            optimizer=configuration["learning_rate"],
-            natural_gradient=configuration["natural_gradient"],
+            optimizer=(natural, configuration["learning_rate"]),
             seed=configuration["seed"],
         )
         start = time.perf_counter()

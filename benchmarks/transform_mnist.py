@@ -258,6 +258,7 @@ def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[
 
 def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
     """Train one model of a configuration with "seconds", in a process of its own."""
+    import gpflow
     import tensorflow as tf
 
     import interdomain  # noqa: F401 - imports are not counted
@@ -274,6 +275,8 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
         errors = class_errors(model, digits.X_test, digits.Y_test, predict)
         return {**errors, "loss": float(loss())}
 
+    size = run["natural_gradient"]
+    natural = gpflow.optimizers.NaturalGradient(size) if size else None
     trace = trained_with_looks(
         model,
         (digits.X_train, digits.Y_train),
@@ -282,9 +285,8 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
         steps=STEPS_LOOKED_AT,
         started=started,
         batch_size=run["batch_size"],
-        optimizer=run["learning_rate"],
-        natural_gradient=run["natural_gradient"],
-        seed=run["seed"],
+        optimizer=(natural, run["learning_rate"]),
+        options={"seed": run["seed"]},
     )
     return {"trace": trace}
 

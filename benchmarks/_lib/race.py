@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def evaluated(model: Any, held_out: Rows) -> dict[str, float]:
 
 
 def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
-    """Fourier features of a box under a Matern-3/2 of finite rank, after `fit_sgpr`; the model, and
+    """Fourier features of a box under a Matern-3/2 of finite rank, after `fit`; the model, and
     what the fit did."""
     import gpflow
 
@@ -35,11 +35,11 @@ def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tup
     features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
-    return model, idm.training.fit_sgpr(model)
+    return model, idm.fit(model)
 
 
 def collapsed(model: Any, fit: Any, held_out: Rows, started: float) -> dict[str, Any]:
-    """The result of a model after `fit_sgpr`, with the clock stopped after the predictions."""
+    """The result of a model after `fit`, with the clock stopped after the predictions."""
     errors = evaluated(model, held_out)
     return {
         "trace": [{"seconds": time.perf_counter() - started, **errors}],
@@ -84,8 +84,8 @@ def svgp(
         lambda model: evaluated(model, held_out),
         seconds,
         started,
-        natural_gradient=0.1,
-        seed=seed,
+        optimizer=gpflow.optimizers.NaturalGradient(0.1),
+        options={"seed": seed},
     )
     return {"trace": trace, "num_inducing": num_inducing, "rows": len(data[0])}
 
@@ -96,13 +96,14 @@ def traced(
     evaluate: Callable[[Any], dict[str, float]],
     seconds: Sequence[float],
     started: float,
+    options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[dict[str, float]]:
     """Train with minibatches until all times have passed, and evaluate at each, which does not
     count.
 
     :param started: When the clock began, of `time.perf_counter`.
-    :param arguments: Of `training.fit`.
+    :param arguments: Of `idm.fit`.
     """
     import interdomain as idm
 
@@ -125,7 +126,7 @@ def traced(
         batch_size=min(BATCH_SIZE, len(data[0])),
         steps=10**6,
         callbacks=[look],
-        every=5,
+        options={"every": 5, **(options or {})},
         **arguments,
     )
     return trace

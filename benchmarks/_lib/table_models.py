@@ -28,10 +28,10 @@ def chosen_harmonics(
     data: Rows, likelihood: Any, num_inducing: int, **arguments: Any
 ) -> tuple[Any, Any, Any]:
     """A prior of finite rank and its harmonics, those with the most prior variance once
-    `fit_collapsed` has found input scales on a subset, with whole degrees up to 2; and what that
+    `fit` has found input scales on a subset, with whole degrees up to 2; and what that
     did. The likelihood is trained, too.
 
-    :param arguments: Of `fit_collapsed`.
+    :param arguments: Of `fit`.
     """
     import interdomain as idm
 
@@ -39,7 +39,7 @@ def chosen_harmonics(
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
     first = idm.models.DualSVGP(data, idm.kernels.FiniteRank(kernel, few), likelihood, few)
-    fit = idm.training.fit_collapsed(first, max_passes=1, progress=False, **arguments)
+    fit = idm.fit(first, steps=1, progress=False, **arguments)
     chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
     return idm.kernels.FiniteRank(kernel, chosen), chosen, fit
 

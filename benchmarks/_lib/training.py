@@ -16,12 +16,13 @@ def train(
     *,
     steps: int,
     points: int = 20,
+    seed: int = 0,
     **settings: Any,
 ) -> dict[str, Any]:
     """Train by `fit`, evaluating `points` times, which does not count.
 
     :param evaluate: returns figures of the model, by name.
-    :param settings: for `fit`: batch_size, optimizer, seed, ...
+    :param settings: for `fit`: batch_size, optimizer, ...
     :returns: "curve", "train_seconds" and "seconds_per_step": the median over the segments of the
         curve but the first, which holds the tracing.
     """
@@ -37,8 +38,10 @@ def train(
             curve.append({"step": step, "seconds": seconds, **evaluate(model)})
         since = time.perf_counter()
 
-    every = max(1, steps // points)
-    idm.fit(model, data, steps=steps, callbacks=[look], every=every, **settings)
+    options: dict[str, Any] = {"every": max(1, steps // points)}
+    if settings.get("batch_size") is not None:
+        options["seed"] = seed
+    idm.fit(model, data, steps=steps, callbacks=[look], options=options, **settings)
     passed = np.diff([0.0, *(point["seconds"] for point in curve)])
     per_step = passed / np.diff([0, *(point["step"] for point in curve)])
     return {

@@ -57,7 +57,7 @@ def test_a_step_is_learned() -> None:
     away = x[np.abs(x) > 0.3][:, None]
     model = deep.build(x, widths=[1, 1], num_inducing=12)
     before = [variable.numpy() for variable in model.trainable_variables]
-    fit(model, (x, y), batch_size=100, steps=300, natural_gradient=True, progress=False)
+    fit(model, (x, y), batch_size=100, steps=300, progress=False)
     assert np.sqrt(np.mean(np.square(model.predict_y(away)[0] - np.sign(away)))) < 0.15
     for start, variable in zip(before, model.trainable_variables, strict=True):
         assert not np.array_equal(start, variable.numpy()), variable.name

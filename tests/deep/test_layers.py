@@ -15,7 +15,8 @@ import tensorflow_probability as tfp
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import LinearCoregionalization, Matern12, Matern32, SquaredExponential
 
-from interdomain import deep, serving, training
+import interdomain as idm
+from interdomain import deep, serving
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     SphericalHarmonics,
@@ -216,7 +217,7 @@ def test_what_does_not_fit() -> None:
                 r"f_layers\[0\] must be a layer of interdomain.deep",
             ),
             (
-                lambda: training.fit(model, (np.ones([40, 3]), np.ones([40, 1])), progress=False),
+                lambda: idm.fit(model, (np.ones([40, 3]), np.ones([40, 1])), progress=False),
                 r"f_layers\[0\] .*2 columns.* found 3",
             ),
         ]

@@ -14,7 +14,8 @@ from gpflux.models.deep_gp import sample_dgp
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from interdomain import deep, training
+import interdomain as idm
+from interdomain import deep
 from interdomain.deep.model import spread_draws
 from interdomain.models import JointQ
 
@@ -153,14 +154,14 @@ def test_a_resumed_fit_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     data = make_data()
     arguments: dict[str, Any] = {
         "batch_size": 8,
-        "every": 4,
+        "options": {"every": 4},
         "progress": False,
     }
 
     def fitted(steps: tuple[int, ...], folder: Path) -> list[Any]:
         for number in steps:
             model = stacked(points, points)
-            training.fit(model, data, steps=number, checkpoint_dir=folder, resume=True, **arguments)
+            idm.fit(model, data, steps=number, checkpoint_dir=folder, **arguments)
         return [variable.numpy() for variable in model.trainable_variables]
 
     whole = fitted((9,), tmp_path / "whole")
@@ -174,7 +175,7 @@ def test_l_bfgs_minimises_one_function() -> None:
     model = stacked(points, points, num_samples=4)
     before = float(model.elbo(data))
     model.set_step(3)
-    found = training.fit(model, data, steps=3, progress=False).elbo
+    found = idm.fit(model, data, steps=3, progress=False).elbo
     model.set_step(0)
     assert found == pytest.approx(float(model.elbo(data)), rel=1e-9) and found > before
 

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Matern32
 
+from interdomain import fit
 from interdomain.inducing_variables import (
     InducingPatches,
     SphericalHarmonics,
@@ -22,7 +23,6 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.regression.scales import warn_of_data
-from interdomain import fit
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))

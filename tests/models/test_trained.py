@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from interdomain import fit
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
     SphericalHarmonics,
@@ -17,7 +18,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain import fit
 from interdomain.training.trained import warn_of_fit
 
 X = np.linspace(0, 10, 80)[:, None]

@@ -12,10 +12,10 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 
+from interdomain import fit
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.models import StructuredSGPR
 from interdomain.regression import SufficientStatistics
-from interdomain import fit
 from tests.conformance.helpers import assert_close
 from tests.regression.test_structured_sgpr import loss_and_gradients
 

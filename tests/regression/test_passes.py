@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -75,7 +77,7 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
         loss = model.training_loss()
     with pytest.raises(ValueError, match=message):
         tape.gradient(loss, model.trainable_variables)
-    everything: dict[str, Any] = {"progress": False, "options": {"subset_size": None}}
+    everything: Any = {"progress": False, "options": {"subset_size": None}}
     assert idm.fit(expected, steps=3, **everything).frozen == ()
     assert expected.kernel.weight_variances.trainable
     with pytest.raises(ValueError, match=message):

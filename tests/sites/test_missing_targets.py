@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import gpflow
@@ -75,7 +74,14 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
     trained = svgp(likelihood, 2)
     gpflow.set_trainable(likelihood, False)
-    idm.fit(trained, (X, Y), batch_size=len(X), optimizer=gpflow.optimizers.NaturalGradient(1.0), steps=1, progress=False)
+    idm.fit(
+        trained,
+        (X, Y),
+        batch_size=len(X),
+        optimizer=gpflow.optimizers.NaturalGradient(1.0),
+        steps=1,
+        progress=False,
+    )
     np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
     parts = [
         idm.predict_in_batches(model, X, Y=targets, method="predict_log_density", progress=False)
