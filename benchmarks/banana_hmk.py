@@ -120,7 +120,10 @@ def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[
     outcome = idm.fit(
         model,
         steps=configuration["full_steps"],
-        optimizer=(gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]), configuration["learning_rate"]),
+        optimizer=(
+            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
+            configuration["learning_rate"],
+        ),
     )
     return {
         "elbo": outcome.elbo,
@@ -165,7 +168,10 @@ def train_sparse(
         model,
         rows,
         steps=alone + configuration["rounds"],
-        optimizer=(gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]), tf_keras.optimizers.Adam(rate)),
+        optimizer=(
+            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
+            tf_keras.optimizers.Adam(rate),
+        ),
     )
     pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
     blocks = [int(mean.shape[0]) for mean, _ in pairs]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-
 from typing import Any
 
 import numpy as np
