@@ -12,11 +12,10 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
-from .. import fit
 from .._arguments import instance, integer, items
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
-from ..training import FitResult
+from ..training import FitResult, fit
 from .features import AdditiveFeatures
 from .frames import effect_name
 from .kernel import Additive
