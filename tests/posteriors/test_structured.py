@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 
-from interdomain import fit
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
