@@ -1,7 +1,7 @@
 """Gaussian sites that stand for the likelihood of each row, and the q that they make.
 
 They serve :class:`interdomain.models.DualSVGP`; its training is in
-:mod:`interdomain.training.collapsed`.
+:func:`interdomain.fit`.
 """
 
 __all__: list[str] = []
