@@ -14,7 +14,7 @@ from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.banana_degree import BananaDegree
 from benchmarks.banana_hmk import BananaHmk
 from benchmarks.collapsed_step import CollapsedStep
-from benchmarks.colour_conv import ColourConv
+from benchmarks.convolutional import ConvolutionalGps
 from benchmarks.data_pass import DataPass
 from benchmarks.deep_conv import DeepConv
 from benchmarks.deep_uci import DeepUci
@@ -24,10 +24,8 @@ from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.hvgp_tables import HvgpTables
 from benchmarks.image_patches import ImagePatches
 from benchmarks.kernel_recovery import KernelRecovery
-from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.pareto.benchmark import Pareto
-from benchmarks.rectangles import Rectangles
 from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
@@ -57,9 +55,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         TransformMnist,
         UciOrthogonal,
         Snelson,
-        Rectangles,
-        MnistConv,
-        ColourConv,
+        ConvolutionalGps,
         DeepConv,
         ImagePatches,
         KernelRecovery,
@@ -70,11 +66,6 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Startup,
     )
 }
-NEED_DATA = (
-    *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
-    *("airline_scale", "globe", "image_patches", "hvgp_tables", "banana_degree"),
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,9 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in arguments.names or BENCHMARKS:
         print(f"\n## {name}\n", flush=True)
         options = ["--short", "--rerun"]
-        if name in NEED_DATA and arguments.data_dir is not None:
+        benchmark = BENCHMARKS[name]()
+        if arguments.data_dir is not None and "--data-dir" in benchmark._parser().format_usage():
             options += ["--data-dir", str(arguments.data_dir)]
-        status = max(status, BENCHMARKS[name]().main(options))
+        status = max(status, benchmark.main(options))
     return status
 
 

@@ -157,7 +157,7 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """A row for each model, of all its splits, and the pairs that were chosen."""
+    """A row for each model, of all its splits."""
     found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
     for record in sorted(records, key=_place):
@@ -180,34 +180,7 @@ def table_of(records: Sequence[Record]) -> str:
         for (data, method, number), points in found.items()
     ]
     headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-    return "\n\n".join([markdown(headers, rows), *_verdicts(records)])
-
-
-def _verdicts(records: Sequence[Record]) -> list[str]:
-    """Additive beside SVGP after each multiple of its seconds, on the splits that both have."""
-    lines = []
-    for data in SPLITS:
-        ours, stock = _traces(records, data, "additive"), _traces(records, data, "svgp")
-        common = sorted(set(ours) & set(stock))
-        if common:
-            own = float(np.mean([ours[split][0] for split in common]))
-            others = np.mean([stock[split] for split in common], axis=0)
-            parts = ", ".join(f"{nll:.3f}" for nll in others)
-            lines.append(
-                f"{data}: additive {own:.3f}, SVGP {parts} after {len(others)} multiples of its "
-                f"seconds: in front of {np.count_nonzero(own < others)} of {len(others)}"
-            )
-    return ["\n".join(lines)] if lines else []
-
-
-def _traces(records: Sequence[Record], data: str, kind: str) -> dict[int, list[float]]:
-    """The NLPD of each split, at each time."""
-    configured = [(record["configuration"], record["result"]["trace"]) for record in records]
-    return {
-        run["split"]: [point["nll"] for point in trace]
-        for run, trace in configured
-        if run["data"] == data and run["method"].startswith(kind)
-    }
+    return markdown(headers, rows)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -186,6 +186,7 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         model = outcome.model
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
+    fit = getattr(outcome, "result", outcome)  # of `fit_additive`, or of `fit`
     statistics, batches = model.statistics, len(X) / model.batch_size
     features = batches * features_seconds(model, X[: model.batch_size])
     products = outcome.pass_seconds - features
@@ -208,9 +209,9 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         "peak_bytes_before": before,
         "peak_bytes_of_fit": peak,
         **errors,
-        "bound": outcome.elbo,
-        "steps": outcome.steps,
-        "converged": outcome.converged,
+        "bound": fit.elbo,
+        "steps": fit.steps,
+        "converged": fit.converged,
         **more,
     }
 

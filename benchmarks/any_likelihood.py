@@ -3,7 +3,7 @@
 kin8nm, protein and power, the first split, the target above its median or not (`--data-dir`);
 flights, made up as in `airline_scale`, late by more than 15 minutes or not; counts at 30,000 places
 of the earth, Poisson with a rate of three to the power of the standardised elevation (`etopo20`, or
-without --data-dir a made-up field); mnist, zeros against ones, a convolutional kernel. Each model
+without --data-dir a made-up field). Each model
 runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
 evaluations do not count, tracing does.
 collapsed          `DualSVGP` over harmonics, `fit`; one point, at its end
@@ -15,10 +15,7 @@ full_natural       ... a full q
 svgp_200, svgp_500 stock points (k-means) with a Matern-5/2 that has a lengthscale for each column,
                    natural gradients of 0.1 (0.01 first), Adam 0.01
 Harmonics of tables are chosen, and have their input scales from what `collapsed` does on a subset,
-in its seconds; in those of the others, too. Harmonics of the earth need no subset. On mnist there
-are 50 patches of 5 x 5 instead, which nothing trains: `collapsed` trains the kernel on a subset and
-keeps it, since patches depend on it, and what streams are the sums over the images; `full_natural`
-is stock SVGP with the same patches.
+in its seconds; in those of the others, too. Harmonics of the earth need no subset.
 """
 
 from __future__ import annotations
@@ -36,14 +33,11 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import (
     add_data_argument,
     for_a_process,
-    load_images,
     load_table,
-    only_classes,
     source_of,
 )
 from benchmarks._lib.elevations import grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
-from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.race import Rows, density_trace, log_density
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -52,16 +46,14 @@ from benchmarks._lib.table_models import chosen_harmonics, low
 from benchmarks._lib.tables import markdown
 
 TABLES = ("kin8nm", "protein", "power")
-DATA = (*TABLES, "flights", "counts", "mnist")
+DATA = (*TABLES, "flights", "counts")
 HARMONICS = ("collapsed", "diagonal_adam", "diagonal_natural", "full_natural")
 METHODS = (*HARMONICS, "collapsed_by_data", "svgp_200", "svgp_500")
-ON_IMAGES = ("collapsed", "full_natural")
 OF_LABELS = (*TABLES, "flights")
 BUDGETS = (10.0, 20.0, 40.0, 80.0, 120.0)
-ROWS = {"flights": 200_000, "counts": 30_000, "mnist": 12_665}
+ROWS = {"flights": 200_000, "counts": 30_000}
 LATE = 15.0
 RATE = 0.03
-PATCHES = 50
 
 
 class AnyLikelihood(Benchmark):
@@ -78,8 +70,6 @@ class AnyLikelihood(Benchmark):
         short = arguments.short
         for method in arguments.methods:
             for data in arguments.datasets or (("counts",) if short else DATA):
-                if data == "mnist" and method not in ON_IMAGES:
-                    continue
                 if method == "collapsed_by_data" and data not in OF_LABELS:
                     continue
                 yield {
@@ -149,17 +139,9 @@ def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Ro
     return (X[:count], Y[:count]), (X[count:], Y[count:])
 
 
-def _zeros_and_ones(_: str, count: int | None, folder: Path | None) -> tuple[Rows, Rows]:
-    assert count is not None
-    images = only_classes(load_images("mnist", folder), 2)
-    rows = labelled_rows(images, train=count, test=10_000, seed=0)
-    return (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
-
-
 READERS: Mapping[str, Callable[[str, int | None, Path | None], tuple[Rows, Rows]]] = {
     "flights": _late_flights,
     "counts": _counts_on_earth,
-    "mnist": _zeros_and_ones,
 }
 
 
@@ -183,9 +165,9 @@ def features(
     import interdomain as idm
 
     started = time.perf_counter()
-    makers = {"counts": of_the_earth, "mnist": of_images}
     by_data = method == "collapsed_by_data"
-    maker = low_degrees if by_data else makers.get(data, of_a_table)
+    of_data = of_the_earth if data == "counts" else of_a_table
+    maker = low_degrees if by_data else of_data
     prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
     ready = time.perf_counter()
     if method.startswith("collapsed"):
@@ -233,20 +215,6 @@ def of_the_earth(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, 
     degree = int(np.sqrt(num_inducing)) - 1
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
     return idm.kernels.FiniteRank(kernel, harmonics), harmonics, likelihood
-
-
-def of_images(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Patches of the images, which nothing trains."""
-    import gpflow
-
-    import interdomain as idm
-
-    base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
-    kernel = idm.kernels.Convolutional(base, image_shape=(28, 28), patch_shape=(5, 5))
-    count = min(num_inducing, PATCHES)
-    patches = idm.inducing_variables.InducingPatches.from_data(kernel, train[0], count, seed=0)
-    gpflow.set_trainable(patches, False)
-    return kernel, patches, likelihood
 
 
 def points(

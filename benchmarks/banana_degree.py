@@ -4,7 +4,6 @@ VISH with all harmonics up to degree 2, 14 and 27 (M = 9, 225 and 784, the paper
 between: `DualSVGP` by `fit`, Bernoulli likelihood, SphericalMatern32 with a scale
 for each input, 400 training rows, 4,900 test rows, inputs standardised.
 full        the prior of the paper: the bound pays for the degrees above the highest
-truncated   the prior ends with the harmonics (`FiniteRank`), another model for every degree
 fixed       full, under the kernel that training with the highest degree of all has found: the same
             prior for all degrees, so that every harmonic can only raise the bound
 vgp         gpflow's VGP, the exact prior at all training rows, under the `fixed` kernel: the limit
@@ -31,7 +30,7 @@ from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import Split, normalise
 from benchmarks._lib.tables import markdown
 
-PRIORS = ("full", "truncated", "fixed")
+PRIORS = ("full", "fixed")
 LIMIT = "vgp"
 DEGREES = (2, 4, 6, 10, 14, 20, 27)
 PAPER = (2, 14, 27)
@@ -62,9 +61,6 @@ class BananaDegree(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw_degrees(folder / "banana_degree.png", records)
-
 
 def banana(data_dir: Path | None) -> tuple[Rows, Rows]:
     """Training and test rows, inputs standardised; classes 0 and 1."""
@@ -85,7 +81,7 @@ def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[st
         errors = class_errors(model, *held_out)
         fits.append({"prior": name, "degree": degree, **errors, "elbo": elbo, "seconds": seconds})
 
-    trained = partial(fitted, train, degrees[-1], truncated=prior == "truncated")
+    trained = partial(fitted, train, degrees[-1])
     if prior != "fixed":
         add(prior, degrees[-1], trained)
         return {"fits": fits}
@@ -103,7 +99,7 @@ def harmonics_up_to(kernel: Any, degree: int) -> Any:
     return idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=degree)
 
 
-def fitted(train: Rows, degree: int, *, truncated: bool) -> tuple[Any, float]:
+def fitted(train: Rows, degree: int) -> tuple[Any, float]:
     """A model whose kernel is trained, and its bound."""
     import gpflow
 
@@ -111,8 +107,7 @@ def fitted(train: Rows, degree: int, *, truncated: bool) -> tuple[Any, float]:
 
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = harmonics_up_to(kernel, degree)
-    prior = idm.kernels.FiniteRank(kernel, harmonics) if truncated else kernel
-    model = idm.models.DualSVGP(train, prior, gpflow.likelihoods.Bernoulli(), harmonics)
+    model = idm.models.DualSVGP(train, kernel, gpflow.likelihoods.Bernoulli(), harmonics)
     fit = idm.fit(model, progress=False)
     return model, max(fit.elbos)
 
@@ -171,32 +166,6 @@ def table_of(records: Sequence[Record]) -> str:
 
 def _size(degree: int) -> tuple[int, int, str]:
     return degree, (degree + 1) ** 2, "yes" if degree in PAPER else ""
-
-
-def draw_degrees(path: Path, records: Sequence[Record]) -> None:
-    """Bound and NLPD by the number of harmonics."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    fits = fits_of(records)
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    for ax, key, label in zip(axes, ("elbo", "nll"), ("bound", "NLPD of test rows"), strict=True):
-        for prior in PRIORS:
-            found = [(fit["degree"], fit[key]) for fit in fits if fit["prior"] == prior]
-            if not found:
-                continue
-            ax.plot([(d + 1) ** 2 for d, _ in found], [y for _, y in found], "o-", label=prior)
-        for fit in fits:
-            if fit["prior"] == LIMIT:
-                ax.axhline(fit[key], color="k", lw=0.8, ls="--", label=LIMIT)
-        ax.set_xscale("log")
-        ax.set_xlabel("number of harmonics")
-        ax.set_ylabel(label)
-    axes[0].legend(fontsize="small")
-    figure.savefig(path, dpi=70)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

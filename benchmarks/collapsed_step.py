@@ -5,9 +5,6 @@ two inputs (whole degrees: M = 22^2, 32^2, 45^2, 63^2), SphericalMatern32, froze
 output, 1,000 rows, which no step reads. Sides:
 step        as the library has it
 LAPACK      potrf and trtri alone, of a matrix of the same size, in place
-TensorFlow  the bound's formula with tf.linalg.cholesky and automatic differentiation, of the same
-            kernel and sums
-posterior   model.posterior(): the optimal q and what predictions keep of it
 
 Times are seconds, median [quartiles] over rounds in which the sides take turns. LAPACK's include a
 copy of the matrix, as it is overwritten. Peak memory, each side in a process of its own, is in
@@ -35,7 +32,7 @@ from benchmarks._lib.timing import alternate, ratio, summarise
 
 NUM_ROWS, NUM_INPUTS = 1_000, 2
 NUM_DEGREES = (22, 32, 45, 63)
-SIDES = ("step", "LAPACK", "TensorFlow", "posterior")
+SIDES = ("step", "LAPACK")
 TARGET = 1.5  # step / LAPACK
 
 
@@ -61,7 +58,7 @@ class CollapsedStep(Benchmark):
         sides = {side: call_of(side=side, **work) for side in SIDES}
         samples = alternate(sides, rounds=configuration["rounds"], description="rounds")
         return {
-            "num_inducing": num_inducing(configuration["num_degrees"]),
+            "num_inducing": configuration["num_degrees"] ** 2,
             "seconds": {side: summarise(values) for side, values in samples.items()},
             "ratios": {side: ratio(samples, side, "LAPACK") for side in SIDES},
             "peak_bytes": peaks,
@@ -71,26 +68,15 @@ class CollapsedStep(Benchmark):
         return table_of(records)
 
 
-def num_inducing(num_degrees: int) -> int:
-    """The harmonics of degrees below this one on the sphere of two inputs and a bias."""
-    return num_degrees**2
-
-
 def call_of(*, side: str, num_degrees: int, seed: int) -> Callable[[], Any]:
     """The work of one side, traced where there is a graph."""
     if side == "LAPACK":
-        return bare_lapack(num_inducing(num_degrees), seed)
+        return bare_lapack(num_degrees**2, seed)
     import tensorflow as tf
 
     from benchmarks._lib.graphs import elbo_and_gradient
 
-    model = model_of(num_degrees, seed)
-    nothing = tf.zeros([0]), tf.zeros([0])
-    if side == "step":
-        return elbo_and_gradient(model, nothing)
-    if side == "posterior":
-        return lambda: cached(model.posterior())
-    return elbo_and_gradient(TensorFlowBound(model, seed), nothing)
+    return elbo_and_gradient(model_of(num_degrees, seed), (tf.zeros([0]), tf.zeros([0])))
 
 
 def bare_lapack(size: int, seed: int) -> Callable[[], Any]:
@@ -108,19 +94,15 @@ def bare_lapack(size: int, seed: int) -> Callable[[], Any]:
     return factorise_and_invert
 
 
-def rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(NUM_ROWS, NUM_INPUTS))
-    return X, np.sin(3 * X[:, :1]) + 0.1 * generator.normal(size=(NUM_ROWS, 1))
-
-
 def model_of(num_degrees: int, seed: int) -> Any:
     """After its only pass over the rows."""
     import gpflow
 
     import interdomain as idm
 
-    X, Y = rows(seed)
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(NUM_ROWS, NUM_INPUTS))
+    Y = np.sin(3 * X[:, :1]) + 0.1 * generator.normal(size=(NUM_ROWS, 1))
     max_degree = num_degrees - 1
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(NUM_INPUTS))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, NUM_INPUTS, max_degree)
@@ -130,44 +112,6 @@ def model_of(num_degrees: int, seed: int) -> Any:
         gpflow.set_trainable(parameter, False)
     model.elbo()
     return model
-
-
-def cached(posterior: Any) -> Any:
-    """What has to be there before the clock stops."""
-    return [part for part in posterior.cache if part is not None]
-
-
-class TensorFlowBound:
-    """The bound of a model as TensorFlow would have it: Titsias 2009, eq. 9."""
-
-    def __init__(self, model: Any, seed: int) -> None:
-        import tensorflow as tf
-
-        self._model = model
-        self.trainable_variables = model.trainable_variables
-        sums = model.statistics.sums
-        self._phi, self._psi = tf.constant(sums["gram"]), tf.constant(sums["products"][:, :1])
-        self._X = tf.constant(rows(seed)[0])
-        self._squared_error = float(sums["targets"][0, 0])
-
-    def training_loss(self) -> Any:
-        import tensorflow as tf
-
-        from interdomain.covariances import Kuu_operator
-
-        model, kernel = self._model, self._model.kernel
-        noise = model.likelihood.variance
-        deviations = tf.sqrt(Kuu_operator(model.inducing_variable, kernel).diag_part())[:, None]
-        whitened = self._phi / deviations / tf.transpose(deviations)
-        B = whitened / noise
-        L = tf.linalg.cholesky(tf.linalg.set_diag(B, tf.linalg.diag_part(B) + 1))
-        c = tf.linalg.triangular_solve(L, self._psi / deviations) / noise
-        prior_variance = tf.reduce_sum(kernel.K_diag(self._X))
-        log_noise = NUM_ROWS * tf.math.log(2 * np.pi * noise)
-        log_determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)))
-        unexplained = (prior_variance - tf.linalg.trace(whitened)) / noise
-        fit = self._squared_error / noise - tf.reduce_sum(tf.square(c))
-        return (log_noise + log_determinant + unexplained + fit) / 2
 
 
 def table_of(records: Sequence[Record]) -> str:

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Images, add_data_argument, for_a_process, load_images, source_of
+from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
 from benchmarks._lib.image_models import labelled_rows
+from benchmarks._lib.looks import trained_with_looks
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
@@ -48,74 +49,48 @@ class DeepConv(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(DATA, "data sets"), default=list(DATA))
         parser.add_argument("--models", type=names(MODELS, "models"), default=list(MODELS))
-        parser.add_argument("--num-inducing", type=int, default=64)
-        parser.add_argument("--images", type=int, default=5_000)
-        parser.add_argument("--seconds", type=float, default=3_600.0, help="of CPU, for each model")
+        parser.add_argument("--seconds", type=float, default=150.0, help="of CPU, for each model")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        made_up = short and arguments.data_dir is None
-        for data in ["made up"] if made_up else arguments.datasets:
+        for data in arguments.datasets[: 1 if short else None]:
             for model in arguments.models:
                 yield {
                     "data": data,
                     "model": model,
-                    "num_inducing": 6 if short else arguments.num_inducing,
-                    "images": 60 if short else arguments.images,
+                    "num_inducing": 6 if short else 64,
+                    "images": 60 if short else 5_000,
                     "seconds": 3.0 if short else arguments.seconds,
                     "seed": 0,
-                    "source": "made up" if made_up else source_of(arguments.data_dir),
+                    "source": source_of(arguments.data_dir),
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+        return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
 
-def measured(
-    *,
-    data: str,
-    model: str,
-    num_inducing: int,
-    images: int,
-    seconds: float,
-    seed: int,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(run: dict[str, Any]) -> dict[str, Any]:
     """Train one model, in a process of its own; its errors by CPU seconds."""
     import gpflow
 
-    import interdomain as idm
-
-    folder = None if data_dir is None else Path(data_dir)
-    found = made_up_images(images) if data == "made up" else load_images(data, folder)
-    rows = labelled_rows(found, train=images, test=images // 5, seed=seed)
+    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    number = run["images"]
+    rows = labelled_rows(images, train=number, test=number // 5, seed=run["seed"])
     started = time.process_time()
-    deep_gp = built(model, rows.X_train, rows.shape, num_inducing, rows.num_classes, seed)
-    trace: list[dict[str, float]] = []
-    spent = 0.0  # on evaluations
-
-    def judged(step: int, _: Any) -> None:
-        nonlocal spent
-        now = time.process_time()
-        used = now - started - spent
-        if used > seconds * (len(trace) + 1) / EVALUATIONS or used > seconds:
-            trace.append({"seconds": used, "steps": step, **errors(deep_gp, rows)})
-            spent += time.process_time() - now
-        if used > seconds:
-            raise idm.training.StopFit("the seconds are over")
-
-    idm.fit(
-        deep_gp,
+    model = built(run, rows.X_train, rows.shape, rows.num_classes)
+    trace = trained_with_looks(
+        model,
         (rows.X_train, rows.Y_train),
-        batch_size=min(BATCH_SIZE, len(rows.X_train) // 2),
-        steps=10**9,
+        lambda model: errors(model, rows),
+        seconds=[run["seconds"] * share / EVALUATIONS for share in range(1, EVALUATIONS + 1)],
+        steps=(),
+        started=started,
+        batch_size=min(BATCH_SIZE, number // 2),
         optimizer=(gpflow.optimizers.NaturalGradient(0.05), 0.01),
-        callbacks=[judged],
-        progress=False,
-        options={"every": 5, "seed": seed},
+        options={"seed": run["seed"]},
     )
     return {"trace": trace}
 
@@ -132,86 +107,65 @@ def errors(model: Any, rows: Any) -> dict[str, float]:
     return {"accuracy": float(np.mean(right)), "nll": float(-np.mean(densities))}
 
 
-def built(
-    model: str, X: Any, shape: Sequence[int], num_inducing: int, num_classes: int, seed: int
-) -> Any:
+def built(run: dict[str, Any], X: Any, shape: Sequence[int], num_classes: int) -> Any:
     """Two layers; the second on the image that the first one's mean makes."""
     import gpflow
 
     from interdomain import deep
 
-    size = num_inducing * (2 if model == "2M" else 1)
-    kernel, q = first_prior(model, X, shape, seed, size)
+    kernel, q = prior(run, X, shape, FIRST, CHANNELS, convolutional=False)
     for _, q_sqrt in q.variational_parameters:
         q_sqrt.assign(1e-2 * q_sqrt.numpy())
     first = deep.ConvolutionalLayer(
         kernel, q, len(X), "identity", image_shape=shape, patch_shape=FIRST, stride=STRIDE
     )
     hidden = first.predict(X[:500])[0].numpy()
-    kernel, q = last_prior(model, hidden, first.output_image_shape, num_classes, seed, size)
-    last = deep.Layer(kernel, q, len(X))
+    output_shape = first.output_image_shape
+    kernel, q = prior(run, hidden, output_shape, SECOND, num_classes, convolutional=True)
     return deep.DeepGP(
-        [first, last],
+        [first, deep.Layer(kernel, q, len(X))],
         gpflow.likelihoods.Softmax(num_classes),
         num_prediction_samples=TEST_SAMPLES,
-        seed=seed,
+        seed=run["seed"],
     )
 
 
-def first_prior(model: str, X: Any, shape: Sequence[int], seed: int, size: int) -> Any:
-    """Kernel and q on patches: points among those of the images."""
-    from gpflow.inducing_variables import InducingPoints
-
-    import interdomain as idm
-
-    models = idm.models
-    base = squared_exponential(X, shape, FIRST)
-    options: dict[str, Any] = {"num_latent_gps": CHANNELS}
-    Z = patches_of(X, shape, FIRST, size, seed)
-    if model == "2xM":
-        kernel = idm.kernels.HarmonicKernel(base, idm.transforms.Negation())
-        points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(kernel, Z)
-        return kernel, models.QPerBlock(kernel, points, **options)
-    if model == "M+M":
-        other = InducingPoints(patches_of(X, shape, FIRST, size, seed + 1))
-        return base, models.OrthogonalQ(base, InducingPoints(Z), other, **options)
-    return base, models.JointQ(base, InducingPoints(Z), **options)
-
-
-def last_prior(
-    model: str, X: Any, shape: Sequence[int], num_classes: int, seed: int, size: int
-) -> Any:
-    """A convolutional GP for each class."""
-    import interdomain as idm
-
-    models = idm.models
-    base = squared_exponential(X, shape, SECOND)
-    base.variance.assign(10.0)
-    patches = idm.inducing_variables.InducingPatches
-    Z = patches_of(X, shape, SECOND, size, seed)
-    options: dict[str, Any] = {"num_latent_gps": num_classes}
-
-    def convolutional(kernel: Any) -> Any:
-        return idm.kernels.Convolutional(kernel, shape, SECOND)
-
-    if model == "2xM":
-        blocks = idm.kernels.HarmonicKernel(base, idm.transforms.Negation()).kernels
-        kernel = sum_of([convolutional(block) for block in blocks])
-        features = idm.inducing_variables.SumInducingVariables([patches(Z) for _ in blocks])
-        return kernel, models.QPerBlock(kernel, features, **options)
-    if model == "M+M":
-        other = patches(patches_of(X, shape, SECOND, size, seed + 1))
-        kernel = convolutional(base)
-        return kernel, models.OrthogonalQ(kernel, patches(Z), other, **options)
-    kernel = convolutional(base)
-    return kernel, models.JointQ(kernel, patches(Z), **options)
-
-
-def sum_of(kernels: Sequence[Any]) -> Any:
-    """As GPflow has it."""
+def prior(
+    run: dict[str, Any],
+    X: Any,
+    shape: Sequence[int],
+    patch: Sequence[int],
+    num_latent_gps: int,
+    *,
+    convolutional: bool,
+) -> tuple[Any, Any]:
+    """Kernel and q of a layer: on patches, with points among those of the images, or on images."""
     import gpflow
 
-    return gpflow.kernels.Sum(list(kernels))
+    import interdomain as idm
+
+    model, seed, size = run["model"], run["seed"], run["num_inducing"]
+    Z, Z_orthogonal = (
+        patches_of(X, shape, patch, size * (2 if model == "2M" else 1), seed + k) for k in (0, 1)
+    )
+    base: Any = squared_exponential(X, shape, patch)
+    points: Any = gpflow.inducing_variables.InducingPoints
+    blocks = [base]
+    if model == "2xM":
+        blocks = list(idm.kernels.HarmonicKernel(base, idm.transforms.Negation()).kernels)
+    if convolutional:
+        base.variance.assign(10.0)
+        points = idm.inducing_variables.InducingPatches
+        blocks = [idm.kernels.Convolutional(block, shape, patch) for block in blocks]
+    if model == "2xM":
+        kernel = gpflow.kernels.Sum(blocks)
+        features = idm.inducing_variables.SumInducingVariables([points(Z) for _ in blocks])
+        return kernel, idm.models.QPerBlock(kernel, features, num_latent_gps=num_latent_gps)
+    if model == "M+M":
+        both = points(Z), points(Z_orthogonal)
+        q: Any = idm.models.OrthogonalQ(blocks[0], *both, num_latent_gps=num_latent_gps)
+        return blocks[0], q
+    return blocks[0], idm.models.JointQ(blocks[0], points(Z), num_latent_gps=num_latent_gps)
 
 
 def squared_exponential(X: Any, shape: Sequence[int], patch: Sequence[int]) -> Any:
@@ -237,21 +191,6 @@ def patches_of(X: Any, shape: Sequence[int], patch: Sequence[int], size: int, se
     return np.array(found) + 0.01 * rng.normal(size=[size, found[0].size])
 
 
-def made_up_images(count: int) -> Images:
-    """Ten classes of small images, a bright spot in another place for each."""
-    rng = np.random.default_rng(0)
-
-    def some(number: int) -> tuple[Any, Any]:
-        labels = rng.integers(10, size=number)
-        labels[:10] = np.arange(10)
-        images = 50 * rng.random((number, 11, 11))
-        for image, label in zip(images, labels, strict=True):
-            image[label : label + 2, 2:5] += 150
-        return images, labels
-
-    return Images("made up", *some(count), *some(count))
-
-
 def table_of(records: Sequence[Record]) -> str:
     """The last evaluation, and the curve."""
     rows = []
@@ -265,7 +204,7 @@ def table_of(records: Sequence[Record]) -> str:
                 run["data"],
                 run["model"],
                 run["num_inducing"],
-                last["steps"],
+                f"{last['steps']:.0f}",
                 f"{100 * last['accuracy']:.2f}",
                 f"{last['nll']:.3f}",
                 *paper,

@@ -8,11 +8,8 @@ harmonics_L  all (L + 1)^2 spherical harmonics of the globe up to degree L under
              their rank, from latitude and longitude in degrees; `fit`: one pass, no subset
 box_M        the two angles as columns: M BoxFourierFeatures of a Periodized Matern-3/2
 ring_M       the same with a box of 360 degrees of longitude, so that the date line is none
-planar_L     the two angles as columns: harmonics of the projected sphere (VISH), SphericalMatern32
 svgp_M       gpflow's SVGP, Matern-3/2, M points (k-means) among the unit vectors in R^3;
              minibatches of 1,000, natural gradients 0.1 and Adam 0.01, so many seconds
-hvgp_M       HVGP under shifts of 30 degrees of longitude, 7 components of M points each, otherwise
-             as svgp_M
 Errors are those of all test rows, of those within 10 degrees of the date line, and within 10
 degrees of a pole. With --gap G there are no training rows within G degrees of the date line and of
 the poles, and the errors are those of test rows there. The jumps are root mean squares of the
@@ -41,10 +38,10 @@ from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
 MODELS = (
-    *("harmonics_30", "harmonics_50", "box_961", "box_2601", "ring_961", "planar_30"),
-    *("planar_50", "svgp_500", "hvgp_200"),
+    *("harmonics_30", "harmonics_50", "box_961", "box_2601", "ring_961"),
+    "svgp_500",
 )
-SHORT = ("harmonics_6", "box_49", "ring_49", "planar_6", "svgp_20", "hvgp_5")
+SHORT = ("harmonics_6", "box_49", "ring_49", "svgp_20")
 LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
 MARGIN = 2.0  # of the box, in such lengthscales
 NEAR = 10.0  # degrees
@@ -58,7 +55,7 @@ class Globe(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
-        parser.add_argument("--seconds", type=float, default=None, help="of svgp and hvgp, 300")
+        parser.add_argument("--seconds", type=float, default=None, help="of svgp, 300")
         parser.add_argument("--gap", type=float, default=0.0, help="degrees without rows")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -119,7 +116,6 @@ def measured(
             for region, rows, v in ((r, within(r, X[test]), variance) for r in REGIONS)
         },
         **jumps(lambda X: predict(inputs(X))[0]),
-        "kernel": hyperparameters(fitted),
         **more,
     }
 
@@ -146,8 +142,8 @@ def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[An
     """A trained model, what makes its inputs from degrees, and what its training took."""
     kind, _, text = model.partition("_")
     size = int(text)
-    if kind in ("svgp", "hvgp"):
-        return points(kind, unit_rows(X), Y, size, seconds, seed)
+    if kind == "svgp":
+        return points(unit_rows(X), Y, size, seconds, seed)
     if kind == "harmonics":
         fitted, fit = globe((X, Y), size)
         return fitted, lambda X: X, _of_fit(fitted, fit)
@@ -155,10 +151,8 @@ def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[An
     table = (X - centre) / scale, Y
     if kind == "box":
         made = race.box(table, size, LENGTHSCALE, MARGIN)
-    elif kind == "ring":
-        made = ring(table, size, (np.array([-180.0, 180.0]) - centre[1]) / scale[1])
     else:
-        made = planar(table, size)
+        made = ring(table, size, (np.array([-180.0, 180.0]) - centre[1]) / scale[1])
     return made[0], lambda X: (X - centre) / scale, _of_fit(*made)
 
 
@@ -189,17 +183,6 @@ def ring(data: tuple[Array, Array], size: int, ends: Array) -> tuple[Any, Any]:
     return _fitted(data, kernel, features)
 
 
-def planar(data: tuple[Array, Array], max_degree: int) -> tuple[Any, Any]:
-    """Harmonics of the projected sphere, after a subset and one pass."""
-    import interdomain as idm
-
-    kernel = idm.kernels.SphericalMatern32(
-        weight_variances=np.full(2, LENGTHSCALE**-2), lengthscale=LENGTHSCALE
-    )
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
-    return _fitted(data, kernel, harmonics)
-
-
 def _fitted(data: tuple[Array, Array], kernel: Any, features: Any) -> tuple[Any, Any]:
     import interdomain as idm
 
@@ -218,7 +201,7 @@ def _of_fit(model: Any, fit: Any) -> dict[str, Any]:
 
 
 def points(
-    kind: str, X: Array, Y: Array, size: int, seconds: float, seed: int
+    X: Array, Y: Array, size: int, seconds: float, seed: int
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Inducing points among unit vectors, trained for some seconds."""
     import gpflow
@@ -230,14 +213,8 @@ def points(
     kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     rows = X[np.random.default_rng(seed).permutation(len(X))[: race.ROWS_FOR_CENTRES]]
-    if kind == "svgp":
-        Z, _ = kmeans2(rows, size, minit="points", seed=seed)
-        model = gpflow.models.SVGP(kernel, likelihood, Z, num_data=len(X))
-    else:
-        shift = idm.transforms.LongitudeShift(12, coordinates="euclidean")
-        harmonic = idm.kernels.HarmonicKernel(kernel, shift)
-        Z = idm.inducing_variables.HarmonicInducingPoints.from_data(harmonic, rows, size, seed=seed)
-        model = idm.models.AdditiveSVGP(harmonic, likelihood, Z, num_data=len(X))
+    Z, _ = kmeans2(rows, size, minit="points", seed=seed)
+    model = gpflow.models.SVGP(kernel, likelihood, Z, num_data=len(X))
     fit = idm.fit(
         model,
         (X, Y),
@@ -248,15 +225,6 @@ def points(
     )
     count = int(model.inducing_variable.num_inducing)
     return model, unit_rows, {"num_inducing": count, "steps": fit.steps}
-
-
-def hyperparameters(model: Any) -> dict[str, Any]:
-    """What was trained of the kernel, and the noise."""
-    import gpflow
-
-    found = gpflow.utilities.read_values(model)
-    kept = {k: v for k, v in found.items() if k.startswith((".kernel", ".likelihood"))}
-    return {key: np.asarray(value).tolist() for key, value in kept.items() if np.size(value) < 9}
 
 
 def table_of(records: Sequence[Record]) -> str:

@@ -39,9 +39,6 @@ SVGP, SVGP_LARGE = "svgp m", "svgp Tm"
 SHARED, DISTINCT = "hvgp shared", "hvgp distinct"
 COREGIONALIZATION, GPYTORCH = "coregionalization", "gpytorch Tm"
 SIDES = (SVGP, SVGP_LARGE, SHARED, DISTINCT, COREGIONALIZATION, GPYTORCH)
-TARGET_COMPONENTS = 8
-TARGET_SPEED = {SHARED: 12.0, DISTINCT: 6.0}  # svgp Tm / side
-TARGET_TRACING = 5.0  # seconds
 INPUT_DIM = 8
 NUM_DATA = 1_000_000  # the data set of which the rows are a minibatch
 LENGTHSCALE = 2.0
@@ -208,13 +205,13 @@ def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """One row per size and side; then the targets."""
+    """One row per size and side."""
     sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
     for record in sorted(records, key=lambda record: str(record["finished_at"])):
         run = record["configuration"]
         size = (run["components"], run["num_inducing"], run["rows"])
         sizes.setdefault(size, {})[run["measure"]] = record["result"]
-    rows, lines = [], []
+    rows = []
     for size, measures in sorted(sizes.items()):
         timed = measures.get("time", {"seconds": {}, "ratios": {}})
         memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
@@ -232,28 +229,14 @@ def table_of(records: Sequence[Record]) -> str:
                         "" if graph is None else f"{graph['operations']:,.0f}",
                     )
                 )
-        if size[0] == TARGET_COMPONENTS and set(measures) >= set(MEASURES):
-            for side, target in TARGET_SPEED.items():
-                faster, seconds = timed["ratios"][side]["median"], tracing[side]["seconds"]
-                lines.append(
-                    f"{side}, T = {size[0]}: {faster:.1f}x as fast as {SVGP_LARGE} "
-                    f"(>= {target:g}x: {_met(faster >= target)}); traced in {seconds:.1f} s "
-                    f"(<= {TARGET_TRACING:g} s: {_met(seconds <= TARGET_TRACING)}); "
-                    f"{megabytes(memory[side])} MB "
-                    f"(below {SVGP_LARGE}: {_met(memory[side] < memory[SVGP_LARGE])})"
-                )
     headers = (
         *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
         *("MB", "tracing s", "operations"),
     )
     return (
         "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
-        "process.\n\n" + markdown(headers, rows) + "".join(f"\n\n{line}" for line in lines)
+        "process.\n\n" + markdown(headers, rows)
     )
-
-
-def _met(condition: bool) -> str:
-    return "met" if condition else "NOT met"
 
 
 if __name__ == "__main__":

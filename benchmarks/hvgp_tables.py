@@ -10,7 +10,7 @@ first split. Points begin at centres of k-means, those of components at k-means 
 Minibatches of 1,000, natural gradients of the default sizes for q, Adam 0.01 for the rest. Each
 model runs in a process of its own, on the seconds of its processors: k-means and start-up count,
 imports and looks do not. What is shown after equal steps and after equal seconds comes from the
-same training. The picture, hvgp_tables.png, has the curves.
+same training.
 """
 
 from __future__ import annotations
@@ -25,21 +25,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.curves import draw_traces
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
 from benchmarks._lib.looks import (
-    Trace,
     at_step,
     at_time,
     bound_per_row,
     common_steps,
-    rising_times,
     seconds_per_step,
     trained_with_looks,
 )
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks._lib.tables import markdown
 
@@ -60,39 +57,25 @@ class HvgpTables(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="M, default 200")
-        parser.add_argument("--seconds", type=rising_times, default=None, help="10,20,40")
-        parser.add_argument("--splits", type=indices, default=None, help="such as 0-2; default 0")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        for split in arguments.splits or [0]:
-            for data in arguments.datasets or (DATA[:1] if short else DATA):
-                for model in arguments.models or (("svgp_m", "hvgp_4xm") if short else MODELS):
-                    yield {
-                        "data": data,
-                        "model": model,
-                        "num_inducing": arguments.num_inducing or (10 if short else 200),
-                        "seconds": arguments.seconds or ([2.0, 3.0] if short else SECONDS),
-                        "split": split,
-                        "source": source_of(arguments.data_dir),
-                    }
+        for data in arguments.datasets or (DATA[:1] if short else DATA):
+            for model in arguments.models or (("svgp_m", "hvgp_4xm") if short else MODELS):
+                yield {
+                    "data": data,
+                    "model": model,
+                    "num_inducing": 10 if short else 200,
+                    "seconds": [2.0, 3.0] if short else SECONDS,
+                    "split": 0,
+                    "source": source_of(arguments.data_dir),
+                }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        traces: dict[str, dict[str, Trace]] = {}
-        for record in records:
-            run = record["configuration"]
-            if run["split"] == 0:
-                title = f"{run['data']}, M = {run['num_inducing']}"
-                traces.setdefault(title, {})[run["model"]] = record["result"]["trace"]
-        if traces:
-            draw_traces(folder / "hvgp_tables.png", traces, {"nll": "test NLL"})
 
 
 def measured(
@@ -169,18 +152,22 @@ def _centres(X: Array, count: int, components: int, seed: int) -> Array:
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """A table for each data set, size and split, and who is best when."""
-    groups: dict[tuple[Any, ...], dict[str, Record]] = {}
-    for record in records:
-        run = record["configuration"]
-        key = (run["data"], run["num_inducing"], run["split"], tuple(run["seconds"]))
-        groups.setdefault(key, {})[run["model"]] = record
-    return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
+    """A table for each data set, and who is best when."""
+    parts = []
+    for data in DATA:
+        models = {
+            record["configuration"]["model"]: record
+            for record in records
+            if record["configuration"]["data"] == data
+        }
+        parts += [_table(data, models)] if models else []
+    return "\n\n".join(parts)
 
 
-def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
-    data, num_inducing, split, seconds = key
+def _table(data: str, found: Mapping[str, Record]) -> str:
     models = [name for name in MODELS if name in found]
+    run = found[models[0]]["configuration"]
+    num_inducing, seconds = run["num_inducing"], run["seconds"]
     traces = {name: found[name]["result"]["trace"] for name in models}
     step = common_steps(traces.values(), STEPS)
     rows = []
@@ -207,7 +194,7 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
         "steps",
     )
     result = found[models[0]]["result"]
-    title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows, split {split}"
+    title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows"
     return f"{title}\n\n{markdown(headers, rows)}"
 
 

@@ -14,7 +14,7 @@ that q becomes certain where errors cannot be avoided and the log density is wor
 Minibatches, natural gradients of 0.02 for q (those of 0.1 diverge after some hundred minibatches of
 a hundred images), Adam for the rest. Each model runs in a process of its own, on the seconds of its
 processors; start-up counts, imports and looks do not. What is shown after equal steps and after
-equal seconds comes from the same training. The picture, image_patches.png, has the curves.
+equal seconds comes from the same training.
 """
 
 from __future__ import annotations
@@ -26,19 +26,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks._lib.child import from_child
-from benchmarks._lib.curves import draw_traces
 from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
 from benchmarks._lib.looks import (
-    Trace,
     at_step,
     at_time,
     bound_per_row,
     common_steps,
-    rising_times,
     seconds_per_step,
     trained_with_looks,
 )
@@ -68,7 +63,7 @@ STRIDE = {"mnist": 2, "cifar10": 3}
 BATCH = {"mnist": 100, "cifar10": 50}
 LENGTHSCALE = {"mnist": 2.0, "cifar10": 1.0}
 VARIANCE = {"mnist": 10.0, "cifar10": 100.0}
-SECONDS = [10.0, 20.0, 40.0, 80.0]
+SECONDS = {"mnist": [10.0, 20.0, 40.0, 80.0], "cifar10": [10.0, 20.0, 40.0]}
 STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
 ROWS_FOR_BOUND = 1_000
 PATCH = (5, 5)
@@ -82,14 +77,6 @@ class ImagePatches(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="M, default 100")
-        parser.add_argument("--images", type=int, default=None, help="to train on, default all")
-        parser.add_argument("--batch-size", type=int, default=None, help="default 100, 50 (CIFAR)")
-        parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
-        parser.add_argument("--natural-gradient", type=float, default=0.02, help="for q")
-        parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
-        parser.add_argument("--seconds", type=rising_times, default=None, help="10,20,40,80")
-        parser.add_argument("--seed", type=int, default=0)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
@@ -98,116 +85,81 @@ class ImagePatches(Benchmark):
                 yield {
                     "data": data,
                     "model": model,
-                    "num_inducing": arguments.num_inducing or (10 if short else 100),
-                    "images": arguments.images or (200 if short else NUM_IMAGES[data]),
+                    "num_inducing": 10 if short else 100,
+                    "images": 200 if short else NUM_IMAGES[data],
                     "test_images": 100 if short else 5_000,
-                    "batch_size": arguments.batch_size or (20 if short else BATCH[data]),
-                    "learning_rate": arguments.learning_rate,
-                    "natural_gradient": arguments.natural_gradient,
-                    "variance": arguments.variance or VARIANCE[data],
-                    "seconds": arguments.seconds or ([1.0, 2.0] if short else SECONDS),
-                    "seed": arguments.seed,
+                    "batch_size": 20 if short else BATCH[data],
+                    "learning_rate": 0.01,
+                    "natural_gradient": 0.02,
+                    "variance": VARIANCE[data],
+                    "seconds": [0.5, 1.0] if short else SECONDS[data],
+                    "seed": 0,
                     "source": source_of(arguments.data_dir),
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+        return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        traces: dict[str, dict[str, Trace]] = {}
-        for record in records:
-            run = record["configuration"]
-            title = f"{run['data']}, M = {run['num_inducing']}"
-            traces.setdefault(title, {})[TITLES[run["model"]]] = record["result"]["trace"]
-        labels = {"nll": "NLL of test images", "bound": "bound per image"}
-        draw_traces(folder / "image_patches.png", traces, labels)
 
-
-def measured(
-    *,
-    data: str,
-    model: str,
-    num_inducing: int,
-    images: int,
-    test_images: int,
-    batch_size: int,
-    learning_rate: float,
-    natural_gradient: float,
-    variance: float,
-    seconds: Sequence[float],
-    seed: int,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(run: dict[str, Any]) -> dict[str, Any]:
     """Train one model, in a process of its own."""
     import gpflow
     import tensorflow as tf
 
     import interdomain  # noqa: F401 - imports are not counted
 
-    tf.random.set_seed(seed)
-    found = load_images(data, None if data_dir is None else Path(data_dir))
-    rows = labelled_rows(found, train=images, test=test_images, seed=seed)
+    tf.random.set_seed(run["seed"])
+    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
     started = time.process_time()
-    built = build_model(
-        model, rows, num_inducing=num_inducing, variance=variance, data=data, seed=seed
-    )
-    bound = bound_per_row(
-        built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
-    )
-    predict = Predictor(built, rows.X_test.shape[1], cached=False)
-
-    def evaluate(model: Any) -> dict[str, float]:
-        errors = class_errors(model, rows.X_test, rows.Y_test, predict)
-        return {**errors, "bound": bound()}
-
+    model = build_model(run, rows)
+    few = rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND]
+    bound = bound_per_row(model, *few, len(rows.X_train))
+    predict = Predictor(model, rows.X_test.shape[1], cached=False)
     trace = trained_with_looks(
-        built,
+        model,
         (rows.X_train, rows.Y_train),
-        evaluate,
-        seconds=seconds,
+        lambda model: {**class_errors(model, rows.X_test, rows.Y_test, predict), "bound": bound()},
+        seconds=run["seconds"],
         steps=STEPS,
         started=started,
-        batch_size=batch_size,
-        optimizer=(gpflow.optimizers.NaturalGradient(natural_gradient), learning_rate),
-        options={"seed": seed},
+        batch_size=run["batch_size"],
+        optimizer=(
+            gpflow.optimizers.NaturalGradient(run["natural_gradient"]),
+            run["learning_rate"],
+        ),
+        options={"seed": run["seed"]},
     )
     return {"trace": trace, "test_images": len(rows.X_test)}
 
 
-def build_model(
-    name: str,
-    rows: LabelledRows,
-    *,
-    num_inducing: int,
-    variance: float,
-    data: str,
-    seed: int,
-) -> Any:
+def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
     """A model at its initial parameters."""
     import gpflow
 
     import interdomain as idm
 
-    base = gpflow.kernels.SquaredExponential(variance=variance, lengthscales=LENGTHSCALE[data])
+    name, M, data = run["model"], run["num_inducing"], run["data"]
+    base = gpflow.kernels.SquaredExponential(run["variance"], LENGTHSCALE[data])
     kernel = idm.kernels.Convolutional(
         base, image_shape=rows.shape, patch_shape=PATCH, stride=STRIDE[data]
     )
     likelihood = gpflow.likelihoods.Softmax(rows.num_classes)
     settings = {"num_latent_gps": rows.num_classes, "num_data": len(rows.X_train)}
     patches = idm.inducing_variables.InducingPatches
-    Z = patches.from_data(kernel, rows.X_train, SETS[name] * num_inducing, seed=seed).Z.numpy()
+    Z = patches.from_data(kernel, rows.X_train, SETS[name] * M, seed=run["seed"]).Z.numpy()
     if name in HARMONIC:
         negations = axis_negations(Z, SETS[name].bit_length() - 1)
         harmonic = idm.kernels.HarmonicKernel(kernel, negations)
         points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(
-            harmonic, Z.reshape(SETS[name], num_inducing, -1)
+            harmonic, Z.reshape(SETS[name], M, -1)
         )
         return idm.models.AdditiveSVGP(harmonic, likelihood, points, **settings)
     if name == "m_plus_m":
-        both = patches(Z[:num_inducing]), patches(Z[num_inducing:])
+        both = patches(Z[:M]), patches(Z[M:])
         return idm.models.OrthogonalSVGP(kernel, likelihood, *both, **settings)
     return gpflow.models.SVGP(kernel, likelihood, patches(Z), **settings)
 
@@ -252,33 +204,13 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     )
     count = found[models[0]]["result"]["test_images"]
     title = f"{data}, {images:,} images, M = {num_inducing}; {count:,} test images"
-    return "\n\n".join([title, markdown(headers, rows), _winners(traces, seconds, count)])
+    return f"{title}\n\n{markdown(headers, rows)}"
 
 
 def _figures(look: Mapping[str, float] | None) -> tuple[str, str, str]:
     if look is None:
         return "", "", ""
     return f"{100 * (1 - look['accuracy']):.2f}", f"{look['nll']:.3f}", f"{look['bound']:.3f}"
-
-
-def _winners(traces: Mapping[str, Trace], seconds: Sequence[float], count: int) -> str:
-    """Who is best after equal steps and after equal seconds, by how much, and what the errors can
-    tell."""
-    marks = [(f"{one:g} s", {n: at_time(t, one) for n, t in traces.items()}) for one in seconds]
-    marks += [(f"{one} steps", {n: at_step(t, one) for n, t in traces.items()}) for one in STEPS]
-    lines = []
-    for mark, looks in marks:
-        there = {name: look for name, look in looks.items() if look is not None}
-        if len(there) == len(traces) > 1:
-            ranking = sorted(there, key=lambda name: there[name]["nll"])
-            figures = ", ".join(f"{TITLES[name]} {there[name]['nll']:.3f}" for name in ranking)
-            lines.append(f"- Best by NLL after {mark}: {figures}")
-    errors = [1 - trace[-1]["accuracy"] for trace in traces.values()]
-    deviation = np.sqrt(max(errors) * (1 - max(errors)) / count)
-    lines.append(
-        f"- The standard deviation of an error is at most {100 * deviation:.2f}% with so few images"
-    )
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
@@ -49,25 +49,20 @@ class Solar(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="default 50")
-        parser.add_argument("--sm-components", type=int, default=None, help="of sm; default 5")
-        parser.add_argument("--components", type=int, default=None, help="of hmk; default 5")
-        parser.add_argument("--frequencies", type=int, default=None, help="of each; default 3")
-        parser.add_argument("--max-iterations", type=int, default=None, help="default 300")
         parser.add_argument("--starts", type=indices, default=None, help="default 0-4")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
         for model in arguments.models or (MODELS[:3] if short else MODELS):
             for start in arguments.starts or ([0] if short else range(5)):
-                own = {"sm_components": arguments.sm_components or (2 if short else 5)}
+                own = {"sm_components": 2 if short else 5}
                 yield {
                     "model": model,
                     **(own if model.startswith("sm") else {}),
-                    "num_inducing": arguments.num_inducing or (20 if short else 50),
-                    "components": arguments.components or (2 if short else 5),
-                    "frequencies": arguments.frequencies or (2 if short else 3),
-                    "max_iterations": arguments.max_iterations or (5 if short else 300),
+                    "num_inducing": 20 if short else 50,
+                    "components": 2 if short else 5,
+                    "frequencies": 2 if short else 3,
+                    "max_iterations": 5 if short else 300,
                     "start": start,
                     "source": source_of(arguments.data_dir),
                 }
@@ -111,11 +106,7 @@ class Years(NamedTuple):
 
 
 def load_years(data_dir: Path | None) -> Years:
-    """:raises DataError: without `data_dir`, or when its file has no such arrays."""
     arrays = load_arrays("solar_irradiance", data_dir)
-    missing = {"X", "Y", "test_mask"} - set(arrays)
-    if missing:
-        raise DataError(f"data set 'solar_irradiance' lacks the arrays {sorted(missing)}")
     year, irradiance = arrays["X"].astype(float), arrays["Y"].astype(float)
     is_test = arrays["test_mask"].astype(bool)
     X = (year - year[~is_test].mean()) / year[~is_test].std()
@@ -232,10 +223,10 @@ def table_of(records: Sequence[Record]) -> str:
 
 
 def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records of each model, in the order of MODELS; of full runs if there are any."""
-    most = max((r["configuration"]["max_iterations"] for r in records), default=0)
-    full = [r for r in records if r["configuration"]["max_iterations"] == most]
-    found = {model: [r for r in full if r["configuration"]["model"] == model] for model in MODELS}
+    """The records of each model, in the order of MODELS."""
+    found = {
+        model: [r for r in records if r["configuration"]["model"] == model] for model in MODELS
+    }
     return {model: rows for model, rows in found.items() if rows}
 
 

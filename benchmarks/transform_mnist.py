@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.curves import draw_traces
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_images, source_of
 from benchmarks._lib.looks import (
     at_step,
@@ -115,17 +114,6 @@ class TransformMnist(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         parts = [tables_of_times(records), table_of_optimal_q(records), untrained(records)]
         return "\n\n".join(part for part in parts if part)
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        traces = {}
-        for record in records:
-            run = record["configuration"]
-            if "seconds" in run:
-                group = traces.setdefault(f"{run['task']}, m = {run['num_inducing']}", {})
-                group[run["model"]] = record["result"]["trace"]
-        if traces:
-            labels = {"nll": "NLL of test images", "loss": "train loss"}
-            draw_traces(folder / "transform_mnist.png", traces, labels)
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
-from benchmarks._lib.vish_table import SIZES, paper_verdict
+from benchmarks._lib.vish_table import SIZES, accuracy_table
 
 METHODS = ("vish", "vish_truncated", "a_vff", "a_vff_mean_field", "a_gpr")
 FREQUENCIES = 30  # per column, as in the paper
@@ -89,7 +86,10 @@ class VffAdditive(Benchmark):
         return train(configuration, normalise(take_split(table, configuration["split"])))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        return (
+            "Bound: the objective at the end; bounds of the additive models are comparable, "
+            "a_gpr's is the evidence itself.\n\n" + accuracy_table(records, METHODS)
+        )
 
 
 def train(configuration: Configuration, split: NormalisedSplit) -> dict[str, Any]:
@@ -171,55 +171,6 @@ def fourier_features(X: Array, frequencies: int, margin: float) -> Any:
             for column in X.T
         ]
     )
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per data set and method; our figures are means over the finished splits."""
-    keys = ("dataset", "method", "frequencies", "margin", "source", "max_iterations")
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        group = tuple(record["configuration"][key] for key in keys)
-        groups.setdefault(group, []).append(record)
-    rows = []
-    for group in sorted(groups, key=_position):
-        dataset, method, frequencies, margin, source, max_iterations = group
-        found = groups[group]
-        results = [record["result"] for record in found]
-        row = [dataset, results[0]["num_train"], results[0]["num_columns"], method]
-        row += [results[0]["num_inducing"]]
-        row += ["" if frequencies is None else f"{frequencies}, {margin:g}"]
-        for metric in ("mse", "nlpd"):
-            values = [result[metric] for result in results]
-            if any(value is None for value in values):
-                row += ["not finite", "", "no, worse"]
-                continue
-            text, verdict = paper_verdict(dataset, method, metric, float(np.mean(values)))
-            row += [mean_and_deviation(values), text, verdict]
-        splits = ranges(record["configuration"]["split"] for record in found)
-        unfinished = sum(not result["converged"] for result in results)
-        row += [
-            f"{np.mean([result['objective'] for result in results]):.1f}",
-            f"{splits} ({'stored' if source == 'files' else 'seeded'})",
-            f"{np.mean([result['fit_seconds'] for result in results]):.1f}",
-            f"{unfinished} of {len(found)} at {max_iterations}",
-        ]
-        rows.append(row)
-    headers = (
-        *("data", "N", "D", "method", "M", "frequencies, margin", "MSE", "paper", "within 2 sd"),
-        *("NLPD", "paper", "within 2 sd", "bound", "splits", "fit s", "not converged"),
-    )
-    return (
-        "Test MSE and NLPD on normalised data, lower is better; N is the number of training rows.\n"
-        "Signs of the paper's NLPD are inferred (see vish_table.py). Bound: the objective at the "
-        "end; bounds of the additive\nmodels are comparable, a_gpr's is the evidence itself.\n\n"
-        + markdown(headers, rows)
-    )
-
-
-def _position(group: tuple[Any, ...]) -> tuple[Any, ...]:
-    dataset, method, frequencies, margin, source, max_iterations = group
-    order = (list(SIZES).index(dataset), METHODS.index(method), frequencies or 0, margin or 0.0)
-    return (*order, source, max_iterations)
 
 
 if __name__ == "__main__":

@@ -64,14 +64,6 @@ def jacksboro() -> Array:
         return np.asarray(file["elevation"], float)
 
 
-def land() -> Any:
-    """A colour map of heights above the sea."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["gist_earth"](np.linspace(0.35, 1, 256)))
-
-
 def land_and_sea() -> Any:
     """A colour map of heights and depths, the level of the sea in the middle."""
     from matplotlib import colormaps

@@ -38,7 +38,6 @@ from benchmarks._lib.data import Array
 
 COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day", "month")
 TRAIN_ROWS = 3_952_942
-TEST_ROWS = 1_976_471
 NOISE = 22.0
 DAY = 1_440.0
 _BLOCK = 2**15  # rows that are drawn from one generator

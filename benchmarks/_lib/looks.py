@@ -1,9 +1,8 @@
-"""Training by minibatches on the seconds of this process's processors, which other work on the
-machine hardly changes, with looks at the model at given times and after given steps."""
+"""Training by minibatches with looks at the model at given times and after given steps. By default
+the times are those of this process's processors, which other work on the machine hardly changes."""
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,22 +15,15 @@ Trace = list[dict[str, float]]
 MOST_STEPS = 10**6
 
 
-def rising_times(text: str) -> list[float]:
-    """What an option such as `--seconds 30,60` names."""
-    found = [float(part) for part in text.split(",")]
-    if sorted(set(found)) != found or found[0] <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} are no rising times: write 30,60")
-    return found
-
-
 def trained_with_looks(
     model: Any,
     data: tuple[NDArray[Any], NDArray[Any]],
     evaluate: Callable[[Any], Mapping[str, float]],
     *,
     seconds: Sequence[float],
-    steps: Sequence[int],
     started: float,
+    steps: Sequence[int] = (),
+    clock: Callable[[], float] = time.process_time,
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Trace:
@@ -40,7 +32,7 @@ def trained_with_looks(
 
     :param evaluate: What is found, by name.
     :param seconds: The times, rising.
-    :param started: When the clock began, of `time.process_time`.
+    :param started: When the clock began.
     :param options: Of `idm.fit`, and `arguments`, too.
     """
     import interdomain as idm
@@ -50,12 +42,12 @@ def trained_with_looks(
 
     def look(step: int, model: Any) -> None:
         nonlocal apart, over
-        before = time.process_time()
+        before = clock()
         passed = before - started - apart
         due = sum(passed >= one for one in seconds)
         if due > over or step in steps:
             trace.append({"seconds": passed, "steps": float(step), **evaluate(model)})
-            apart += time.process_time() - before
+            apart += clock() - before
         over = due
         if over == len(seconds):
             raise idm.training.StopFit("all times have passed")

@@ -2,17 +2,15 @@
 
 The child process builds the work (data, model, traced graph) and makes the call once, so that
 thread pools and graph optimisation are behind it. It then gives freed memory back to the system,
-notes its resident memory, makes the call again, and reports by how much the peak exceeded that. On
-Linux the kernel's high-water mark (`VmHWM`) is reset just before, so that nothing earlier can hide
-the peak. Elsewhere `ru_maxrss` is compared before and after the first call instead: that includes
-the start-up costs, and misses what stays below the peak of building the work.
+notes its resident memory, makes the call again, and reports by how much the peak exceeded that. The
+kernel's high-water mark (`VmHWM`) is reset just before, so that nothing earlier can hide the peak.
+Only Linux has these figures.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,14 +45,9 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
 
 def peak_of_call(call: Callable[[], Any]) -> int:
     """Bytes by which the peak of resident memory during `call()` exceeds that before it."""
-    gc.collect()
-    if not _reset_high_water_mark():
-        before = _max_resident_bytes()
-        wait_for(call())
-        return max(0, _max_resident_bytes() - before)
     wait_for(call())
     _return_freed_memory()
-    _reset_high_water_mark()
+    CLEAR.write_text("5")
     before = _status_bytes("VmRSS")
     result = wait_for(call())
     peak = _status_bytes("VmHWM")
@@ -65,21 +58,12 @@ def peak_of_call(call: Callable[[], Any]) -> int:
 def peak_of_process() -> int:
     """The most bytes that have been resident in this process. Pages of memory-mapped files count,
     although the system can free them at any time."""
-    return _status_bytes("VmHWM") if STATUS.exists() else _max_resident_bytes()
+    return _status_bytes("VmHWM")
 
 
 def resident_bytes() -> int:
-    """The bytes that are resident in this process now; on systems that do not report them, the most
-    so far."""
-    return _status_bytes("VmRSS") if STATUS.exists() else _max_resident_bytes()
-
-
-def _reset_high_water_mark() -> bool:
-    try:
-        CLEAR.write_text("5")
-    except OSError:
-        return False
-    return STATUS.exists()
+    """The bytes that are resident in this process now."""
+    return _status_bytes("VmRSS")
 
 
 def _return_freed_memory() -> None:
@@ -95,13 +79,6 @@ def _status_bytes(field: str) -> int:
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"this system reports no {field}")
-
-
-def _max_resident_bytes() -> int:
-    import resource
-
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024
 
 
 def _peak_of(target: str, arguments: dict[str, Any]) -> int:

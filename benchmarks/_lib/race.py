@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib.data import Array
+from benchmarks._lib.looks import trained_with_looks
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 
 ROWS_FOR_CENTRES = 20_000
@@ -78,58 +79,17 @@ def svgp(
         centres,
         num_data=len(data[0]),
     )
-    trace = traced(
+    trace = trained_with_looks(
         model,
         data,
         lambda model: evaluated(model, held_out),
-        seconds,
-        started,
+        seconds=seconds,
+        started=started,
         optimizer=gpflow.optimizers.NaturalGradient(0.1),
-        options={"seed": seed},
+        options={"every": 5, "seed": seed},
+        **minibatches(data),
     )
     return {"trace": trace, "num_inducing": num_inducing, "rows": len(data[0])}
-
-
-def traced(
-    model: Any,
-    data: Rows,
-    evaluate: Callable[[Any], dict[str, float]],
-    seconds: Sequence[float],
-    started: float,
-    options: Mapping[str, Any] | None = None,
-    **arguments: Any,
-) -> list[dict[str, float]]:
-    """Train with minibatches until all times have passed, and evaluate at each, which does not
-    count.
-
-    :param started: When the clock began, of `time.perf_counter`.
-    :param arguments: Of `idm.fit`.
-    """
-    import interdomain as idm
-
-    trace: list[dict[str, float]] = []
-    apart = 0.0
-
-    def look(step: int, model: Any) -> None:
-        nonlocal apart
-        now = time.perf_counter()
-        passed = now - started - apart
-        if passed >= seconds[len(trace)]:
-            trace.append({"seconds": passed, "steps": float(step), **evaluate(model)})
-            apart += time.perf_counter() - now
-        if len(trace) == len(seconds):
-            raise idm.training.StopFit
-
-    idm.fit(
-        model,
-        data,
-        batch_size=min(BATCH_SIZE, len(data[0])),
-        steps=10**6,
-        callbacks=[look],
-        options={"every": 5, **(options or {})},
-        **arguments,
-    )
-    return trace
 
 
 def log_density(model: Any, held_out: Rows, *, cached: bool) -> float:
@@ -147,9 +107,16 @@ def density_trace(
     started: float,
     **arguments: Any,
 ) -> list[dict[str, float]]:
-    """As `traced`: the log density of rows held out."""
+    """The log density of rows held out, by seconds."""
 
     def evaluate(model: Any) -> dict[str, float]:
         return {"log_density": log_density(model, held_out, cached=False)}
 
-    return traced(model, train, evaluate, seconds, started, progress=False, **arguments)
+    arguments |= {**minibatches(train), "options": {"every": 5}}
+    return trained_with_looks(model, train, evaluate, seconds=seconds, started=started, **arguments)
+
+
+def minibatches(data: Rows) -> dict[str, Any]:
+    """For `trained_with_looks`, on the wall's clock."""
+    size = min(BATCH_SIZE, len(data[0]))
+    return {"batch_size": size, "clock": time.perf_counter}

@@ -33,10 +33,6 @@ from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configur
 Configuration = dict[str, Any]
 
 
-class MissingPeerError(ImportError):
-    """A library to compare with is not installed."""
-
-
 class Benchmark(abc.ABC):
     """One question, the configurations that answer it, and the table of the answers."""
 
@@ -125,7 +121,7 @@ def run_configurations(
         progress.set_postfix_str(describe(configuration))
         try:
             file.append(_run_one(benchmark, configuration, arguments))
-        except (DataError, MissingPeerError) as error:  # the message says what to do
+        except DataError as error:  # the message says what to do
             failures += 1
             tqdm.write(f"{describe(configuration)}: {error}", file=sys.stderr)
         except Exception:
@@ -169,17 +165,12 @@ def names(choices: Sequence[str], plural: str) -> Any:
     return parse
 
 
-def set_seeds(seed: int) -> None:
-    """Seed TensorFlow's global generator; NumPy code takes a generator made from the seed."""
-    import tensorflow as tf
-
-    tf.random.set_seed(seed)
-
-
 def _run_one(
     benchmark: Benchmark, configuration: Configuration, arguments: argparse.Namespace
 ) -> Record:
-    set_seeds(int(configuration.get("seed", 0)))
+    import tensorflow as tf
+
+    tf.random.set_seed(int(configuration.get("seed", 0)))
     load, start = load_average(), time.perf_counter()
     result = benchmark.run(configuration, arguments)
     return {

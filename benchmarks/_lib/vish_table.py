@@ -6,8 +6,13 @@ Paper 001: Dutordoir, Durrande, Hensman, ICML 2020; test MSE and NLPD on normali
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
-from benchmarks._lib.tables import PaperFigure
+import numpy as np
+
+from benchmarks._lib.results import Record
+from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
 
 # Data set: (number of inducing variables M of VISH, maximum degree).
 SIZES = {
@@ -69,3 +74,47 @@ def paper_verdict(dataset: str, method: str, metric: str, ours: float) -> tuple[
         text += " (sign?)"
         verdict = verdict if verdict == opposite else f"{verdict}; other sign: {opposite}"
     return text, verdict
+
+
+def accuracy_table(records: Sequence[Record], methods: Sequence[str]) -> str:
+    """One row per data set and method; our figures are means over the finished splits."""
+    keys = ("frequencies", "margin", "source", "max_iterations")
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        run = record["configuration"]
+        place = list(SIZES).index(run["dataset"]), list(methods).index(run["method"])
+        key = (*place, *(run.get(key) or 0 for key in keys))
+        groups.setdefault(key, []).append(record)
+    rows = []
+    for key, of_splits in sorted(groups.items()):
+        dataset, method = list(SIZES)[key[0]], methods[key[1]]
+        frequencies, margin, source, max_iterations = key[2:]
+        results = [record["result"] for record in of_splits]
+        M = results[0].get("num_inducing", "" if method.endswith("gpr") else SIZES[dataset][0])
+        row = [dataset, method, M, f"{frequencies}, {margin:g}" if frequencies else ""]
+        for metric in ("mse", "nlpd"):
+            values = [result[metric] for result in results]
+            if None in values:
+                row += ["not finite", "", "no, worse"]
+                continue
+            text, verdict = paper_verdict(dataset, method, metric, float(np.mean(values)))
+            row += [mean_and_deviation(values, decimals=4), text, verdict]
+        splits = ranges(record["configuration"]["split"] for record in of_splits)
+        unfinished = sum(not result["converged"] for result in results)
+        row += [
+            f"{np.mean([result['objective'] for result in results]):.1f}",
+            f"{splits} ({'stored' if source == 'files' else 'seeded'})",
+            f"{np.mean([result['fit_seconds'] for result in results]):.1f}",
+            f"{unfinished} of {len(results)} at {max_iterations}",
+        ]
+        rows.append(row)
+    headers = (
+        *("data", "method", "M", "frequencies, margin", "MSE", "paper", "within 2 sd"),
+        *("NLPD", "paper", "within 2 sd", "bound", "splits", "fit s", "not converged"),
+    )
+    return (
+        "VISH's Table 1: test MSE and NLPD on normalised data, lower is better. Signs of the "
+        "paper's NLPD are inferred (see vish_table.py).\n"
+        '"undecided": the printed digits do not tell (a deviation of 0.00 may be up to 0.005).\n\n'
+        + markdown(headers, rows)
+    )

@@ -23,6 +23,7 @@ recommend     which of these `diagnostics.recommend` names after 60 seconds
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,6 @@ import numpy as np
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import add_data_argument, for_a_process, source_of
-from benchmarks._lib.gpytorch import has_gpytorch
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks.pareto.data_sets import DATA, MADE, rows_of
@@ -57,7 +57,7 @@ class Pareto(Benchmark):
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
         for method in arguments.methods or (("svgp_200", "waves") if short else METHODS):
-            if method == GPYTORCH and not has_gpytorch(self.name):
+            if method == GPYTORCH and importlib.util.find_spec("gpytorch") is None:
                 continue
             for data in arguments.datasets or (("terrain",) if short else DATA):
                 if METHODS[method].fits(data):

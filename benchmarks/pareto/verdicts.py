@@ -49,14 +49,8 @@ def table_of(records: Sequence[Record]) -> str:
         texts.append(markdown(headers, rows))
         summary.append((data, *_verdict(found, times), *_named(data, found, records)))
     headers = (
-        "data",
-        "svgp_500 at last",
-        "ours gets there",
-        "in",
-        "in front at",
-        "best of ours",
-        "recommended",
-        "behind the best",
+        *("data", "svgp_500 at last", "ours gets there", "in", "in front at"),
+        *("best of ours", "recommended", "behind the best"),
     )
     return "\n\n".join([*texts, markdown(headers, summary)])
 

@@ -37,7 +37,6 @@ def test_a_model_in_a_process_of_its_own(
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
     assert "| box_60 " in capsys.readouterr().out
-    assert (tmp_path / "terrain.png").stat().st_size > 5_000
 
 
 @pytest.mark.slow
@@ -55,12 +54,11 @@ def test_a_training_with_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     images[np.arange(320), labels % 9] += 150
     split = {"X_train": images[:220], "Y_train": labels[:220]}
     np.savez(tmp_path / "mnist.npz", **split, X_test=images[220:], Y_test=labels[220:])
-    options = ("--data-dir", str(tmp_path), "--models", "m", "--seconds", "0.5,1")
+    options = ("--data-dir", str(tmp_path), "--models", "m")
     (record,) = short_run(image_patches.ImagePatches(), tmp_path, *options)
     trace = record["result"]["trace"]
     assert trace[-1]["seconds"] >= 1.0 and np.isfinite(trace[-1]["nll"])
     assert all(np.isfinite(one["bound"]) for one in trace)
-    assert (tmp_path / "image_patches.png").stat().st_size > 5_000
 
 
 # Where the benchmarks' files may import from, and that every command has the name it states.
@@ -92,8 +90,7 @@ def test_every_benchmark_is_a_command() -> None:
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
 ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
 NO_MODEL_IS_FITTED = (
-    *("banana_degree", "hvgp_tables", "image_patches"),
-    *("pareto", "transform_mnist"),
+    "pareto",
     pytest.param("kernel_recovery", marks=pytest.mark.slow),  # evaluates its kernels on grids
 )
 """Benchmarks whose pictures show records alone. Those of the others need data, or fit a model."""

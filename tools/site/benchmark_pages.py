@@ -24,7 +24,7 @@ GROUPS = {
     "Other likelihoods": "any_likelihood banana_degree",
     "Many rows": "airline_scale",
     "Sums of kernels": "hvgp_scaling hvgp_tables elevation nystrom transform_mnist",
-    "Images": "rectangles mnist_conv colour_conv image_patches",
+    "Images": "convolutional image_patches",
     "Deep models": "deep_uci deep_conv",
     "Spectral kernels": "kernel_recovery banana_hmk solar",
     "Costs of single steps": "snelson startup",
