@@ -81,7 +81,7 @@ def images(data: str) -> bool:
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
     """What `diagnostics.candidates` calls `kind`, trained by `tables.race`.
 
-    :param training: replaces arguments of `idm.fit`.
+    :param training: replaces arguments of `fit`.
     """
 
     def train(task: Task) -> Result:
@@ -94,13 +94,11 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
         )
         if found is None:
             return {"trace": [], "error": "does not fit"}
-        entrant = found.entrant
-        if found.training == "fit" and kind != "exact":
-            # The race ends it, not a number of steps.
-            own = {key: value for key, value in entrant.arguments.items() if key != "steps"}
-            entrant = idm.recommending.Entrant(entrant.build, own | training)
+        build, arguments = found.entrant
+        if "steps" in (arguments or {}):  # the race ends it, not a number of steps
+            arguments = {k: v for k, v in arguments.items() if k != "steps"} | training
         prepared = time.process_time() - started
-        return {**raced(task, entrant), "choosing_seconds": prepared}
+        return {**raced(task, (build, arguments)), "choosing_seconds": prepared}
 
     return train
 
@@ -121,7 +119,7 @@ def effects_of_columns(task: Task) -> Result:
             rows, FEATURES_OF_COLUMNS, effects="main", progress=False
         ).model
 
-    return raced(task, idm.recommending.Entrant(build, trained=True))
+    return raced(task, (build, None))
 
 
 def boosted_trees(task: Task) -> Result:
@@ -145,16 +143,16 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     import interdomain as idm
 
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
-    entries = {} if found.race is None else found.race.entries
+    entries = found.race.entries
     return {
         "trace": [],
         "named": found.name,
         "seconds": found.seconds,
         "tried": {
-            name: entry.trace[-1].log_density if entry.trace else entry.error
+            name: entry.trace[-1][1] if entry.trace else entry.error
             for name, entry in entries.items()
         },
-        "not_tried": list(found.not_tried),
+        "not_tried": [name for name in found.candidates if name not in entries],
     }
 
 
@@ -173,8 +171,8 @@ def raced(task: Task, entrant: Any) -> Result:
     entry = race.entries[task.method]
     return {
         "trace": [
-            {"seconds": one.seconds, "log_density": one.log_density, "rmse": one.rmse}
-            for one in entry.trace
+            dict(zip(("seconds", "log_density", "rmse"), point, strict=True))
+            for point in entry.trace
         ],
         "startup_seconds": entry.startup_seconds,
         "error": entry.error,

@@ -3,18 +3,8 @@
 An annex: imported on demand, it uses the library by its public names alone.
 """
 
-from .candidates import Candidate, candidates
-from .race import Entrant, Race, RaceEntry, RacePoint, race
-from .recommend import Recommendation, recommend
+from .candidates import candidates
+from .race import race
+from .recommend import recommend
 
-__all__ = [
-    "Candidate",
-    "Entrant",
-    "Race",
-    "RaceEntry",
-    "RacePoint",
-    "Recommendation",
-    "candidates",
-    "race",
-    "recommend",
-]
+__all__ = ["candidates", "race", "recommend"]

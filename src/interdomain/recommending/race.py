@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import gpflow
 import numpy as np
@@ -14,14 +14,12 @@ from gpflow.base import RegressionData
 from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
-from .._arguments import choice, instance, integer, number
+from .._arguments import choice, filled_matrix, finite_array, instance, integer, number
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
 from ..plotting.axes import new_axes
 from ..serving import predict_in_batches
-from ..training.data import checked_arrays, num_functions
-from ..training.fitting import fit
-from ..training.results import StopFit
+from ..training import StopFit, fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +28,15 @@ Clock: TypeAlias = Literal["wall", "cpu"]
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """By what an argument ``clock`` says."""
+
+Entrant: TypeAlias = tuple[Callable[[RegressionData], Any], Mapping[str, Any] | None]
+"""What builds a model, and the arguments of ``fit``; None if it is trained already."""
+
+Point: TypeAlias = tuple[float, float, float]
+"""The seconds since the race of a model started, by its clock and without predictions; the mean log
+density of the held-out rows; and the root mean squared error of the predicted means of Y, which is
+NaN if these are probabilities of several classes, or a column of Y says something about the others.
+"""
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
 """Of the seconds: when models are looked at, if nobody says when."""
@@ -44,71 +51,38 @@ _BATCH_SIZE = 1_000
 _STEPS = 10**9
 
 
-@dataclass(frozen=True)
-class Entrant:
-    """A model of a :func:`race`, and how it is trained.
-
-    :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
-        new model of them.
-    :ivar arguments: arguments of :func:`interdomain.fit`, which trains it.
-    :ivar trained: whether the model that ``build`` returns is already trained, as with
-        :func:`fit_additive`.
-    """
-
-    build: Callable[[RegressionData], Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    trained: bool = False
-
-
-@dataclass(frozen=True)
-class RacePoint:
-    """How well a model predicted at one time.
-
-    :ivar seconds: the time since its race started, by the race's clock, without predictions.
-    :ivar log_density: the mean log density of the held-out rows.
-    :ivar rmse: the root mean squared error of the predicted means of Y; NaN if these are
-        probabilities of several classes, or a column of Y says something about the others.
-    """
-
-    seconds: float
-    log_density: float
-    rmse: float
-
-
-@dataclass(frozen=True, eq=False)
-class RaceEntry:
+class RaceEntry(NamedTuple):
     """One model in a :func:`race`.
 
-    :ivar name: its name.
-    :ivar model: the model at the end of the race; None if it could not be built.
-    :ivar trace: how well it predicted, in order of time.
-    :ivar startup_seconds: the seconds for building, tracing and the first step, which are part of
+    :ivar model: The model at the end of the race; None if it could not be built.
+    :ivar trace: How well it predicted, in order of time.
+    :ivar startup_seconds: The seconds for building, tracing and the first step, which are part of
         the times in the trace; for a model that is evaluated only after its training, the seconds
         for building it.
-    :ivar error: why it failed; None if it did not.
+    :ivar error: Why it failed; None if it did not.
     """
 
-    name: str
-    model: Any = field(repr=False)
-    trace: tuple[RacePoint, ...]
+    model: Any
+    trace: Sequence[Point]
     startup_seconds: float
     error: str | None
 
-    def at(self, seconds: float) -> RacePoint | None:
-        """The last point of the trace up to this time (plus 5%); None if there is none."""
-        points = [point for point in self.trace if point.seconds <= 1.05 * seconds]
-        return points[-1] if points else None
+
+def _at(trace: Sequence[Point], seconds: float) -> Point | None:
+    """The last point of a trace up to this time (plus 5%); None if there is none."""
+    points = [point for point in trace if point[0] <= 1.05 * seconds]
+    return points[-1] if points else None
 
 
 @dataclass(frozen=True, eq=False)
 class Race:
     """The result of :func:`race`; ``str`` makes a table of it.
 
-    :ivar entries: the results of all models, by name, in the order of the race.
-    :ivar times: the times at which models are evaluated, in seconds of the clock.
+    :ivar entries: The results of all models, by name, in the order of the race.
+    :ivar times: The times at which models are evaluated, in seconds of the clock.
     :ivar clock: "wall" or "cpu".
-    :ivar num_rows: the number of training rows.
-    :ivar num_held_out: the number of held-out rows, for log densities and errors.
+    :ivar num_rows: The number of training rows.
+    :ivar num_held_out: The number of held-out rows, for log densities and errors.
     """
 
     entries: Mapping[str, RaceEntry]
@@ -122,12 +96,12 @@ class Race:
         """The names of the models by log density at the last time, best first; then those that
         were ready too late. Models that were never evaluated are left out."""
 
-        def key(entry: RaceEntry) -> tuple[bool, float]:
-            point = entry.at(self.times[-1])
-            return point is None, -(point or entry.trace[-1]).log_density
+        def key(name: str) -> tuple[bool, float]:
+            trace = self.entries[name].trace
+            point = _at(trace, self.times[-1])
+            return point is None, -(point or trace[-1])[1]
 
-        arrived = [entry for entry in self.entries.values() if entry.trace]
-        return tuple(entry.name for entry in sorted(arrived, key=key))
+        return tuple(sorted((n for n, entry in self.entries.items() if entry.trace), key=key))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the log density of held-out rows against seconds, a line or a point for each model.
@@ -139,7 +113,7 @@ class Race:
         """
         ax = new_axes() if ax is None else ax
         for name in self.ranking:
-            points = [(point.seconds, point.log_density) for point in self.entries[name].trace]
+            points = [point[:2] for point in self.entries[name].trace]
             ax.plot(*zip(*points, strict=True), "o-", ms=4, lw=1.2, label=name)
         clock = "wall time" if self.clock == "wall" else "time of the processors"
         ax.set(xlabel=f"seconds ({clock}, start-up included)", xscale="log")
@@ -162,10 +136,11 @@ class Race:
             entry = self.entries[name]
             line = f"{name:<{width}}"
             if entry.trace:
-                points, last = map(entry.at, self.times), entry.trace[-1]
-                line += "".join(f"{f'{p.log_density:.4f}' if p else '-':>11}" for p in points)
-                end = f"{last.log_density:.4f} ({last.seconds:.1f} s)"
-                line += f"{end:>24}{last.rmse:>9.4f}{entry.startup_seconds:>8.1f} s"
+                points = [_at(entry.trace, seconds) for seconds in self.times]
+                line += "".join(f"{f'{p[1]:.4f}' if p else '-':>11}" for p in points)
+                passed, density, rmse = entry.trace[-1]
+                end = f"{density:.4f} ({passed:.1f} s)"
+                line += f"{end:>24}{rmse:>9.4f}{entry.startup_seconds:>8.1f} s"
             lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
         return "\n".join(lines)
 
@@ -202,24 +177,28 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    All are trained by :func:`interdomain.fit`. A StructuredSGPR and a DualSVGP end by themselves,
-    whatever the time, and are evaluated then. A model that holds its data is trained with L-BFGS,
-    and any other with minibatches of 1,000 rows and its defaults. Use an
-    :class:`Entrant` to train a model differently.
+    :func:`interdomain.fit` trains the models. A StructuredSGPR or a DualSVGP ends by itself,
+    whatever the time, and is evaluated then. A model that holds its data is trained by L-BFGS, and
+    any other by minibatches of 1,000 rows.
 
-    :param models: by name, functions that build a model, or instances of :class:`Entrant`.
+    :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
+        ``[N, P]``); or pairs of such a function and the arguments of ``fit``, such as ``(points,
+        {"optimizer": (None, 0.01)})``, None if the function has trained the model already.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out
         (``allow_nan = True``), and other models fail.
-    :param seconds: how long each model is trained; it is evaluated after an eighth, a quarter and a
+    :param seconds: How long each model is trained; it is evaluated after an eighth, a quarter and a
         half of this time as well. Or the times of the evaluations, increasing. A model whose first
         step ends later is evaluated then.
-    :param validation_data: rows (X, Y) to compare predictions on; by default a tenth of the rows of
+    :param validation_data: Rows (X, Y) to compare predictions on; by default a tenth of the rows of
         ``data``, drawn at random, is held out, up to 10,000.
     :param clock: "wall", or "cpu" for the seconds of all processors together, which other programs
         on the machine hardly change.
-    :param seed: the seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
+    :param seed: The seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
         before each model.
-    :param progress: show a progress bar over the models.
+    :param progress: Show a progress bar over the models.
+    :return: A table, when printed, with a method ``plot``. ``entries`` has, by name, the ``model``,
+        its ``trace``, a list of seconds, log density and root mean squared error, the
+        ``startup_seconds`` and, if it failed, the ``error``; ``ranking`` the names, best first.
     :raises ValueError: for wrong arguments, fewer than 20 rows, or rows that are not finite.
     """
     entrants = _checked_models(models)
@@ -246,43 +225,42 @@ class _Runner:
         self._apart, self._started = 0.0, now()
         self._startup: float | None = None
         self._over = False
-        self._trace: list[RacePoint] = []
+        self._trace: list[Point] = []
 
     def run(self, name: str, entrant: Entrant, train: RegressionData, seed: int) -> RaceEntry:
         model, error = None, None
+        build, arguments = entrant
         try:
-            model = entrant.build(train)
+            model = build(train)
             instance(name, model, BayesianModel, "a GPflow model", "let its function return one")
-            if not entrant.trained:
-                self._train(model, train, entrant.arguments, seed)
+            if arguments is not None:
+                self._train(model, train, seed, arguments)
             if not self._over:
-                self._startup = self._passed() if entrant.trained else self._startup
+                self._startup = self._passed() if arguments is None else self._startup
                 self._look(model)
         except Exception as exception:  # whatever it is, the others go on
             text = str(exception).strip().splitlines()
             error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
         startup = self._passed() if self._startup is None else self._startup
-        return RaceEntry(name, model, tuple(self._trace), startup, error)
+        return RaceEntry(model, self._trace, startup, error)
 
     def _passed(self) -> float:
         return self._now() - self._started - self._apart
 
     def _train(
-        self, model: Any, train: RegressionData, arguments: Mapping[str, Any], seed: int
+        self, model: Any, train: RegressionData, seed: int, arguments: Mapping[str, Any]
     ) -> None:
-        ends_by_itself = isinstance(model, (StructuredSGPR, DualSVGP))
-        holds_data = isinstance(model, InternalDataTrainingLossMixin)
-        defaults: dict[str, Any] = {"progress": False}
-        options = {"seed": seed} if ends_by_itself or not holds_data else {}
-        if ends_by_itself:
+        options = {"seed": seed, **arguments.get("options", {})}
+        how: dict[str, Any] = {"progress": False}
+        data: RegressionData | None = None
+        if isinstance(model, (StructuredSGPR, DualSVGP)):  # they end by themselves
             self._startup = self._passed()
         else:
-            defaults |= {"steps": _STEPS, "callbacks": [self._step]}
-            options["every"] = 1
-        if not holds_data:
-            defaults["batch_size"] = min(_BATCH_SIZE, len(train[0]))
-        options |= arguments.get("options", {})
-        fit(model, None if holds_data else train, **{**defaults, **arguments, "options": options})
+            how |= {"steps": _STEPS, "callbacks": [self._step]}
+            options = {"every": 1, **options}
+            if not isinstance(model, InternalDataTrainingLossMixin):
+                data, how["batch_size"] = train, min(_BATCH_SIZE, len(train[0]))
+        fit(model, data, **{**how, **arguments, "options": options})
 
     def _step(self, step: int, model: Any) -> None:
         """After each step: a look, if it is time for one."""
@@ -290,7 +268,7 @@ class _Runner:
         if self._startup is None:
             self._startup = passed
         due = [seconds for seconds in self._times if passed >= seconds]
-        if due and (not self._trace or self._trace[-1].seconds < due[-1]):
+        if due and (not self._trace or self._trace[-1][0] < due[-1]):
             self._look(model)
         self._over = len(due) == len(self._times)
         if self._over:
@@ -302,11 +280,12 @@ class _Runner:
         X, Y = self._held_out
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
         rmse = float("nan")
-        if np.shape(Y)[1] <= (num_functions(model) or np.inf):  # further columns are no values of f
+        of_f = predict_in_batches(model, X[:1], progress=False)[0]
+        if np.shape(Y)[1] <= np.shape(of_f)[1]:  # further columns are no values of f
             means = np.asarray(predict_in_batches(model, X, method="predict_y", progress=False)[0])
             if means.shape == np.shape(Y):
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
-        self._trace.append(RacePoint(passed, float(np.mean(np.asarray(densities))), rmse))
+        self._trace.append((passed, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
 
 
@@ -316,13 +295,11 @@ def _checked_models(models: Any) -> dict[str, Entrant]:
             f"models must be functions by name, found {type(models).__name__}; pass a dict such as "
             "{'points': build}, whose functions take (X, Y) and return a model."
         )
-    remedy = "pass one that takes (X, Y) and returns a new model"
-    return {
-        str(name): value
-        if isinstance(value, Entrant)
-        else Entrant(instance(f"models[{name!r}]", value, Callable, "a function", remedy))
-        for name, value in models.items()
-    }
+    pairs = {str(n): m if isinstance(m, tuple) else (m, {}) for n, m in models.items()}
+    for name, (build, _) in pairs.items():
+        remedy = "pass one that takes (X, Y) and returns a new model"
+        instance(f"models[{name!r}]", build, Callable, "a function", remedy)
+    return pairs
 
 
 def _checked_times(seconds: Any) -> tuple[float, ...]:
@@ -344,19 +321,23 @@ def check_enough(name: str, count: int) -> None:
         )
 
 
-def _in_default_float(name: str, data: Any) -> RegressionData:
+def _checked_rows(name: str, data: Any) -> RegressionData:
     """NaN in Y may stand for a value that is missing, which is for the models to say."""
-    X, Y = checked_arrays(data, None, name, missing=True)
+    X, Y = data
+    X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
+    Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)
+    if len(X) != len(Y):
+        raise ValueError(f"{name}: found {len(X)} rows of X and {len(Y)} of Y; pass as many.")
     return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())
 
 
 def _checked_data(
     data: Any, validation_data: Any, seed: int
 ) -> tuple[RegressionData, RegressionData]:
-    X, Y = _in_default_float("data", data)
+    X, Y = _checked_rows("data", data)
     check_enough("data: X", len(X))
     if validation_data is not None:
-        return (X, Y), _in_default_float("validation_data", validation_data)
+        return (X, Y), _checked_rows("validation_data", validation_data)
     order = np.random.default_rng(seed).permutation(len(X))
     count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
     apart, rest = order[:count], np.sort(order[count:])

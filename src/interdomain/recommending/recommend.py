@@ -7,7 +7,7 @@ import io
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,33 +42,29 @@ candidate that is slightly better at small size is ahead by more at full size
 class Recommendation:
     """The result of :func:`recommend`; ``str`` makes a report of it.
 
-    :ivar name: the recommended candidate.
-    :ivar code: a script that makes and trains it at full size, from X, Y and ``likelihood`` as they
-        were passed.
-    :ivar reasons: why it is recommended, and how the others compare, in sentences.
-    :ivar findings: what the data are like, in sentences.
-    :ivar not_tried: the candidates that there was no time for.
-    :ivar race: how well the small versions predicted; None if there was no time for any.
-    :ivar candidates: all candidates at full size, by name.
-    :ivar seconds: the seconds that everything took, by the chosen clock.
+    :ivar name: The recommended candidate.
+    :ivar sentences: Why it is recommended, how the others compare, and what the data are like.
+    :ivar race: How well the small versions predicted, of those that there was time for.
+    :ivar candidates: All candidates at full size, by name.
+    :ivar seconds: The seconds that everything took, by the chosen clock.
     """
 
     name: str
-    code: str = field(repr=False)
-    reasons: tuple[str, ...]
-    findings: tuple[str, ...]
-    not_tried: tuple[str, ...]
-    race: Race | None = field(repr=False)
+    sentences: tuple[str, ...]
+    race: Race = field(repr=False)
     candidates: Mapping[str, Candidate] = field(repr=False)
     seconds: float
 
+    @property
+    def code(self) -> str:
+        """A script that makes and trains it at full size, from X, Y and ``likelihood`` as they were
+        passed."""
+        return self.candidates[self.name].code
+
     def __str__(self) -> str:
         lines = [f"Take {self.name}: {self.candidates[self.name].why}", ""]
-        lines += [f"- {sentence}" for sentence in (*self.reasons, *self.findings)]
-        if self.not_tried:
-            lines.append(f"- Not tried, for want of time: {', '.join(self.not_tried)}.")
-        if self.race is not None:
-            lines += ["", str(self.race)]
+        lines += [f"- {sentence}" for sentence in self.sentences]
+        lines += ["", str(self.race)] if self.race.entries else []
         return "\n".join([*lines, "", self.code])
 
 
@@ -107,8 +103,7 @@ def recommend(
     If ``image_shape`` is given, the candidates are a model on patches, the exact GP, inducing
     points and orthogonal points. Small versions have up to 3,000 rows and 150 points or features.
     Candidates whose training ends by itself are tried first; the others, which are trained on
-    minibatches, share the time that is left. What there was no time for is listed in
-    :attr:`Recommendation.not_tried`.
+    minibatches, share the time that is left.
 
     Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
     categories where effects of columns are summed.
@@ -117,20 +112,24 @@ def recommend(
         (text, or what pandas calls a category), which become a column of zeros and ones for each
         level but the first. Leave out rows with missing values and columns that do not vary.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
-    :param likelihood: the likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
+    :param likelihood: The likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None for Gaussian noise of one variance, which is trained: so is a
         ``gpflow.likelihoods.Gaussian`` that says no more. One with a variance that is fixed, has a
         prior or is a function of X, and a subclass, are used like every other likelihood, for Y as
         it is.
-    :param seconds: the time for everything: with more time more candidates are tried, and those of
+    :param seconds: The time for everything: with more time more candidates are tried, and those of
         minibatches trained for longer.
     :param image_shape: (height, width) or (height, width, channels), if rows are images.
     :param clock: "cpu" counts the seconds of all processors together, so that other programs
         hardly change the answer; or "wall".
-    :param seed: the seed for drawing rows and for training. The same seed gives the same answer,
+    :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
-    :param progress: show a progress bar.
-    :raises ValueError: for wrong arguments, X or Y that are not finite or have a column that does
+    :param progress: Show a progress bar.
+    :return: A report, when printed. ``name`` is the recommended candidate, and ``code`` a script
+        that makes and trains it at full size, from X, Y and ``likelihood`` as they were passed;
+        ``race`` says how well the small versions predicted, and ``candidates`` has all candidates
+        at full size (see :func:`~interdomain.recommending.candidates`).
+    :raises ValueError: For wrong arguments, X or Y that are not finite or have a column that does
         not vary, Y that is unknown to the likelihood, a likelihood with a function of X that is not
         standardised, or fewer than 20 rows.
     """
@@ -141,7 +140,7 @@ def recommend(
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     data = prepare(X, Y, likelihood, image_shape)
-    full = candidates_for(data, likelihood, _FULL_SIZE, STEPS)
+    full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
 
     order = np.random.default_rng(seed).permutation(len(data.X))
     apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
@@ -151,49 +150,39 @@ def recommend(
         columns[:] = True
     train = data.X[rows][:, columns], data.Y[rows]
     held_out = data.X[order[:apart]][:, columns], data.Y[order[:apart]]
-    few = replace(data, X=train[0], Y=train[1])
-    small = candidates_for(few, likelihood, _SIZE)
+    few = data._replace(X=train[0], Y=train[1])
+    small = candidates_for(few, likelihood, _SIZE, {})
+
+    def takes_any_time(name: str) -> bool:
+        return "batch_size" in (full[name].training or {})
+
     # First those that end by themselves, since the others share whatever time is left.
-    in_turn = sorted(full, key=lambda name: "batch_size" in full[name].training_arguments)
+    in_turn = sorted(full, key=takes_any_time)
     entries: dict[str, RaceEntry] = {}
     bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
     for place, name in enumerate(bar):
         bar.set_postfix_str(name)
         left = seconds - (now() - started)
-        if "batch_size" in full[name].training_arguments:
+        if takes_any_time(name):
             left /= len(in_turn) - place
         if name in small and left > 0:
             # What concerns small versions only is not the user's: their warnings, bars within.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
-                entries |= race(
-                    {name: small[name].entrant},
-                    train,
-                    [left],
-                    validation_data=held_out,
-                    clock=clock,
-                    seed=seed,
-                    progress=False,
-                ).entries
+                how: dict[str, Any] = {"validation_data": held_out, "clock": clock, "seed": seed}
+                alone = race({name: small[name].entrant}, train, [left], **how, progress=False)
+                entries |= alone.entries
     outcome = Race(entries, (seconds,), clock, len(rows), apart)
-    densities = {
-        name: entry.trace[-1].log_density
-        for name, entry in entries.items()
-        if entry.trace and math.isfinite(entry.trace[-1].log_density)
-    }
+    densities = {name: entry.trace[-1][1] for name, entry in entries.items() if entry.trace}
+    densities = {name: density for name, density in densities.items() if math.isfinite(density)}
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
-    return Recommendation(
-        name=winner,
-        code=full[winner].code,
-        reasons=tuple(_reasons(winner, densities, outcome, standardised=likelihood is None)),
-        findings=tuple(_described(data, likelihood)),
-        not_tried=tuple(name for name in in_turn if name not in entries),
-        race=outcome if entries else None,
-        candidates=full,
-        seconds=now() - started,
-    )
+    sentences = _reasons(winner, densities, outcome, standardised=likelihood is None)
+    sentences += _described(data, likelihood)
+    if not_tried := [name for name in in_turn if name not in entries]:
+        sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
+    return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
 
 
 def _described(data: PreparedData, likelihood: Likelihood | None) -> list[str]:
@@ -235,7 +224,6 @@ def _reasons(
         sentences.append(f"Noise: {share:.2g}% of the variance of Y.")
     if winner != "effects" and behind.get("effects", math.inf) < 3 * _AS_GOOD:
         sentences.append(
-            "A sum of effects is hardly worse, and says what each column does "
-            "(diagnostics.effects)."
+            "A sum of effects is hardly worse, and says what each column does (tables.effects)."
         )
     return sentences
