@@ -132,7 +132,9 @@ def candidates_for(
     two = np.all((data.X == data.X.min(axis=0)) | (data.X == data.X.max(axis=0)), axis=0)
     common = {
         "likelihood": "gpflow.likelihoods.Gaussian(0.1)" if likelihood is None else None,
-        "num_latent": num_targets if gaussian else number_of_latents(likelihood, num_targets),
+        "num_latent": num_targets
+        if likelihood is None
+        else number_of_latents(likelihood, num_targets),
         "num_inducing": size,
         "categorical": np.flatnonzero(two).tolist(),  # two values count as categories
         "image_shape": data.image_shape,
