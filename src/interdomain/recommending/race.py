@@ -14,12 +14,12 @@ from gpflow.base import RegressionData
 from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
+from .. import fit, predict_in_batches
 from .._arguments import choice, filled_matrix, finite_array, instance, integer, number
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
 from ..plotting.axes import new_axes
-from ..serving import predict_in_batches
-from ..training import StopFit, fit
+from ..training import StopFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
