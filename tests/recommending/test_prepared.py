@@ -13,8 +13,8 @@ from gpflow.likelihoods import Gaussian, StudentT
 import interdomain as idm
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
-from interdomain.recommending.race import Race, RaceEntry
 from interdomain.recommending.recommend import _reasons
+from interdomain.recommending.results import Race, RaceEntry
 from tests.models.small import WithoutMissing, by_source, svgp
 
 ROWS = 60
