@@ -158,8 +158,6 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
 
     before = peak_of_process()
     X, Y, X_test, Y_test = mapped(run["folder"])
-    quiet = {"seed": run["seed"], "progress": False}
-    quiet |= {name: run[name] for name in ("steps", "subset_size")}
     start = time.perf_counter()
     if run["kind"] == "vish":
         scales = np.full(X.shape[1], 1.0 / X.shape[1])
@@ -182,7 +180,10 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         }
     else:
         columns = COLUMNS if run["data"] == "synthetic" else None
-        outcome = idm.tables.fit_additive((X, Y), run["num_inducing"], names=columns, **quiet)
+        quiet = {name: run[name] for name in ("seed", "steps", "subset_size")}
+        outcome = idm.tables.fit_additive(
+            (X, Y), run["num_inducing"], names=columns, progress=False, **quiet
+        )
         model = outcome.model
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()

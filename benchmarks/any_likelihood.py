@@ -64,7 +64,6 @@ class AnyLikelihood(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
         parser.add_argument("--methods", type=names(METHODS, "methods"), default=METHODS)
-        parser.add_argument("--num-inducing", type=int, default=500, help="of harmonics")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
@@ -75,7 +74,7 @@ class AnyLikelihood(Benchmark):
                 yield {
                     "data": data,
                     "method": method,
-                    "num_inducing": 20 if short else arguments.num_inducing,
+                    "num_inducing": 20 if short else 500,
                     "rows": (600 if short else ROWS.get(data)),
                     "seconds": [0.2, 0.4] if short else list(BUDGETS),
                     "source": "made up" if data == "flights" else source_of(arguments.data_dir),

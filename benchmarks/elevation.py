@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks._lib.elevations import split
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -33,7 +34,6 @@ from benchmarks._lib.training import train
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
 COMPONENTS = {"svgp_m": 1, "svgp_3m": 3, "hvgp_7xm": 7, "hvgp_13xm": 13}
 MODELS = ("svgp_m", "svgp_3m", "hvgp_7xm", "hvgp_13xm")
-TRAINING_FRACTION, VALIDATION_FRACTION = 0.72, 0.08
 INITIAL_LENGTHSCALE = 0.15
 BATCH_SIZE = 1_000
 ROWS_FOR_CENTRES = 20_000  # k-means sees so many of the training rows
@@ -55,7 +55,6 @@ class Elevations:
 
     X: Array  # [N, 3]
     Y: Array  # [N, 1]
-    shape: tuple[int, int]  # of the grid: latitudes, longitudes
     train: NDArray[np.int64]
     test: NDArray[np.int64]
 
@@ -119,21 +118,11 @@ def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
     heights = np.asarray(arrays["elevation"], dtype=np.float64)
     longitudes, latitudes = np.meshgrid(arrays["lon"], arrays["lat"])
     degrees = np.stack([longitudes.reshape(-1), latitudes.reshape(-1)], axis=1)
-    train, _, test = random_split(heights.size, seed)
+    train, test = split(heights.size, seed)
     Y = heights.reshape(-1, 1)
     Y = (Y - Y[train].mean()) / Y[train].std()
     X = np.asarray(idm.sphere.unit_vectors(degrees[:, ::-1]))
-    return Elevations(X, Y, heights.shape, train, test)
-
-
-def random_split(
-    num_rows: int, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Row numbers for training (72%), validation (8%) and testing (20%), in random order."""
-    order = np.random.default_rng(seed).permutation(num_rows)
-    first = round(TRAINING_FRACTION * num_rows)
-    second = first + round(VALIDATION_FRACTION * num_rows)
-    return order[:first], order[first:second], order[second:]
+    return Elevations(X, Y, train, test)
 
 
 def build_model(configuration: Configuration, table: Elevations) -> Any:
@@ -182,14 +171,11 @@ def table_of(records: Sequence[Record]) -> str:
                 run["num_inducing"],
                 f"{run['steps']:,}",
                 "Adam" if gamma is None else f"natural {gamma:g}",
-                _number(result["rmse"]),
-                _number(result["nll"]),
+                *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
                 f"{result['seconds_per_step']:.3f}",
                 f"{result['train_seconds']:.0f}",
                 size,
-                f"{rmse:.3f}",
-                f"{nll:.3f}",
-                f"{hours:.2f}",
+                *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
             )
         )
     headers = (
@@ -203,10 +189,6 @@ def table_of(records: Sequence[Record]) -> str:
         f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
         + markdown(headers, rows)
     )
-
-
-def _number(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.3f}"
 
 
 def _position(record: Record) -> tuple[int, float, int, int, int]:

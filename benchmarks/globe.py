@@ -236,11 +236,11 @@ def table_of(records: Sequence[Record]) -> str:
     ]
     rows = []
     for record in records:
-        result = record["result"]
+        result, gap = record["result"], record["configuration"].get("gap")
         errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
         rows.append(
             (
-                record["configuration"]["model"] + _gap(record),
+                record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
                 f"{result['num_inducing']:,}",
                 f"{result['seconds']:.0f}",
                 *(f"{error:.3f}" for error in errors),
@@ -248,11 +248,6 @@ def table_of(records: Sequence[Record]) -> str:
             )
         )
     return markdown(headers, rows)
-
-
-def _gap(record: Record) -> str:
-    gap = record["configuration"].get("gap")
-    return f", gap {gap:g}" if gap else ""
 
 
 def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -> None:

@@ -113,7 +113,6 @@ def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> d
     """The error per row before and after L-BFGS over the inducing points."""
     import gpflow
     import tensorflow as tf
-    from tqdm import tqdm
 
     import interdomain as idm
 
@@ -122,13 +121,9 @@ def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> d
 
     before = float(error())
     start = time.perf_counter()
-    with tqdm(total=max_iterations, desc="L-BFGS", leave=False) as progress:
-        outcome = gpflow.optimizers.Scipy().minimize(
-            error,
-            points.trainable_variables,
-            step_callback=lambda *_: progress.update(),
-            options={"maxiter": max_iterations},
-        )
+    outcome = gpflow.optimizers.Scipy().minimize(
+        error, points.trainable_variables, options={"maxiter": max_iterations}
+    )
     return {
         "before": before / len(X),
         "after": float(error()) / len(X),
