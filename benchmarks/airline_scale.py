@@ -333,7 +333,7 @@ def table_of(records: Sequence[Record]) -> str:
                 )
             )
             continue
-        parts = ("subset", "read", "features", "products", "pass", "optimisation", "fit", "predict")
+        parts = ("subset", "features", "products", "pass", "optimisation", "fit", "predict")
         fits.append(
             (
                 *(run["kind"], *size),
@@ -347,7 +347,7 @@ def table_of(records: Sequence[Record]) -> str:
     size_headers = ("data", "rows", "M")
     score_headers = ("MSE", "NLPD", "NLPD of sample")
     fit_headers = (
-        *("kind", *size_headers, "subset s", "read s", "features s", "products s", "pass s"),
+        *("kind", *size_headers, "subset s", "features s", "products s", "pass s"),
         *("L-BFGS s", "fit s", "predict s", "products / bare products", "peak MB"),
     )
     error_headers = ("kind", *size_headers, *score_headers, "bound", "steps", "pairs")
@@ -356,9 +356,9 @@ def table_of(records: Sequence[Record]) -> str:
         *("vish s", "svgp / vish", "steps", "peak MB"),
     )
     return (
-        "Fits. The pass is reading, features and products; fit is all but the predictions. The "
-        "peak is the most memory that was resident in the process until then, pages of the files "
-        "included; in parentheses what it was before the model was built.\n\n"
+        "Fits. The pass is features and products, reading included; fit is all but predictions. "
+        "The peak is the most memory that was resident in the process until then, pages of "
+        "the files included; in parentheses what it was before the model was built.\n\n"
         + markdown(fit_headers, fits)
         + "\n\n"
         + markdown(error_headers, errors)
