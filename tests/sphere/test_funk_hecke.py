@@ -76,7 +76,7 @@ def test_coefficients_of_any_function(
 @pytest.mark.parametrize(
     "max_degree, accuracy", [(0, 2e-15), (2, 2e-15), (60, 5e-15), (150, 5e-14)]
 )
-@pytest.mark.parametrize("dimension", [2, 10])
+@pytest.mark.parametrize("dimension", [2, 3, 10])
 def test_the_rule_is_orthogonal(dimension: int, max_degree: int, accuracy: float) -> None:
     """Constant one has only degree zero, with coefficient one; the nodes are inside (-1, 1)."""
     t, matrix = funk_hecke_rule(dimension, max_degree, (0.2,))

@@ -122,7 +122,7 @@ def test_a_kernel_of_points_that_are_near() -> None:
     """Value and derivative to the lengthscale from rows of X, at angles down to 1e-9, against
     Poisson summation: one row is enough to be summed, many are tabulated."""
     upstream = np.random.default_rng(0).normal(size=5)
-    for lengthscale in (1e-4,):
+    for lengthscale in (1e-4, 0.01):
         distances = np.append(lengthscale * np.array([3e-3, 0.1, 1.0]), [1e-9, 1e-7])
         X = neighbours(3, distances)
         with mp.workdps(25):

@@ -220,9 +220,6 @@ SPECTRA: list[tuple[str, Callable[[int, tf.Tensor], Stationary]]] = [
 each_spectrum = pytest.mark.parametrize(
     "build", [build for _, build in SPECTRA], ids=[name for name, _ in SPECTRA]
 )
-rough_and_smooth = pytest.mark.parametrize(
-    "build", [build for _, build in SPECTRA[:2]], ids=[name for name, _ in SPECTRA[:2]]
-)
 
 
 @each_spectrum
@@ -241,7 +238,7 @@ def test_gradients_of_eigenvalues(
         np.testing.assert_allclose(gradients, (up - down) / (2 * step), rtol=1e-6, atol=bound)
 
 
-@rough_and_smooth
+@each_spectrum
 @pytest.mark.parametrize("least_tabulated", [1, 10**9], ids=["table", "sums"])
 def test_gradients_are_finite_at_both_ends(
     build: Callable[[int, tf.Tensor], Stationary],

@@ -46,7 +46,7 @@ def chordal_eigenvalue(lengthscale: mp.mpf, dimension: int, degree: int) -> mp.m
     return (2 / rate) ** alpha * mp.gamma(alpha + 1) * mp.exp(-rate) * bessel
 
 
-@pytest.mark.parametrize("dimension", [2, 20])
+@pytest.mark.parametrize("dimension", [2, 5, 20])
 def test_chordal_squared_exponential(dimension: int) -> None:
     """Of a short, a common and a long lengthscale; and how they change with it."""
     with mp.workdps(DIGITS):
@@ -167,7 +167,7 @@ def test_positive_semi_definite(num_columns: int, dtype: type) -> None:
     X = np.concatenate([X, X[:3], X[:3], X[:4] * (1 + 3e-7)]).astype(dtype)
     weights = rng.normal(size=(len(X), len(X)))
     with as_context(Config(float=dtype)):
-        for kernel_class in KERNELS[::2] if dtype is np.float64 else KERNELS[::3]:
+        for kernel_class in KERNELS if dtype is np.float64 else KERNELS[::3]:
             for lengthscale in (1e-35, 1e-4, 0.03):
                 kernel = kernel_class(lengthscale=lengthscale, radial_power=0.0)
                 with tf.GradientTape() as tape:

@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 
 from interdomain.covariances import Kuu_operator
-from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
     FreeSpectrum,
@@ -94,8 +94,14 @@ def test_small_ratios() -> None:
         assert np.all(np.isfinite(gradient))
 
 
+def chosen() -> InducingVariables:
+    return SphericalHarmonics(3, chains=[[0, 0], [0, 1], [1, 1], [-1, 2], [2, 2], [3, 3]])
+
+
 FEATURES: dict[str, Callable[[], InducingVariables]] = {
     "whole degrees": lambda: SphericalHarmonics(3, [0, 1, 3]),
+    "chosen": chosen,
+    "activations": lambda: ActivationFeatures.random(2, 5, "softplus", 4, seed=0),
     "points": lambda: InducingPoints(inputs(5, 2, seed=2)),
 }
 

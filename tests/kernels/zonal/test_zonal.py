@@ -110,6 +110,16 @@ def test_two_layers_are_one_of_one() -> None:
     np.testing.assert_allclose(ArcCosine(1, 2, bias_variance=0.4)(X), expected, rtol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "order, depth, power", [(0, 1, 0), (0, 3, 0), (1, 1, 1), (1, 4, 1), (2, 1, 2), (2, 2, 4)]
+)
+def test_radial_power_is_that_of_the_network(order: int, depth: int, power: int) -> None:
+    kernel = ArcCosine(order, depth)
+    assert kernel.radial_power == power
+    X = np.array([[1e6, 2e6]])  # the bias is negligible: twice the input, 2^(2 power) times K
+    np.testing.assert_allclose(kernel(2 * X) / kernel(X), 4.0**power, rtol=1e-9)
+
+
 def test_default_lengthscale_follows_the_dimension() -> None:
     settings: list[tuple[float, dict[str, Any]]] = [
         *((0.5, {"weight_variances": np.ones(8)}), (1.0, {"weight_variances": np.ones(2)})),
