@@ -7,6 +7,7 @@ A message names the argument, says by ``rule`` what it must be, then what was fo
 from __future__ import annotations
 
 import operator
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -22,9 +23,13 @@ ComplexArray = np.ndarray[Any, np.dtype[np.complex128]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
 
-MAX_GIB = 4.0
-"""The largest array, in GiB, that a constructor, or the first use of its object, may build:
-``allow_large=True`` lifts this limit."""
+MAX_GIB = (
+    os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    if hasattr(os, "sysconf")
+    else np.inf
+)
+"""The memory of this machine, in GiB, where the operating system says it: the largest array that a
+constructor, or the first use of its object, may build."""
 
 ROWS_OF_A_BATCH = 1_000
 """The number of rows to assume for a batch, where something is built for each row."""
@@ -196,23 +201,23 @@ def number(
     return real
 
 
-def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -> None:
-    """Refuse what would take more than :data:`MAX_GIB`, unless that is allowed.
+def check_size(name: str, what: str, num_entries: float) -> None:
+    """Refuse what would take more than :data:`MAX_GIB`.
 
     :param what: What would be built, in words, with its size.
     """
     gib = num_entries * 8 / 2**30  # of numbers in float64
-    if not allow_large and gib > MAX_GIB:
+    if gib > MAX_GIB:
         raise ValueError(
-            f"{name}: {what} would take {gib:,.3g} GiB, above the limit of "
-            f"{MAX_GIB:g} GiB; pass less, or allow_large=True to build it all the same."
+            f"{name}: {what} would take {gib:,.3g} GiB, more than the {MAX_GIB:,.3g} GiB of "
+            "memory that this machine has; pass less."
         )
 
 
-def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -> None:
+def check_num_inducing(name: str, count: int, noun: str) -> None:
     """Refuse so many variables (in words, ``noun``) that covariances with a batch are too large."""
     what = f"the covariances of {count:,} {noun} with {ROWS_OF_A_BATCH:,} rows"
-    check_size(name, what, float(count) * ROWS_OF_A_BATCH, allow_large=allow_large)
+    check_size(name, what, float(count) * ROWS_OF_A_BATCH)
 
 
 def warn(message: str) -> None:

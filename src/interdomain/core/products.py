@@ -83,8 +83,6 @@ class ProductInducingVariables(CombinedInducingVariables):
         products into one product: pass one for each of its factors.
     :param members: The features of the factors that make each product, integers ``[M, F]`` with a
         column for each factor. None for all products, with the last factor varying fastest.
-    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB.
     :ivar factors: The distinct objects among the inducing variables.
     :ivar has_all: Whether these are all products of the factors' features, made without
         ``members``.
@@ -101,7 +99,6 @@ class ProductInducingVariables(CombinedInducingVariables):
         inducing_variables: Sequence[InducingVariables],
         members: Any = None,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -114,7 +111,7 @@ class ProductInducingVariables(CombinedInducingVariables):
             self._members = _checked_members(members, sizes)
         size, argument = self.num_inducing, "inducing_variables" if members is None else "members"
         if isinstance(size, int):
-            check_num_inducing(argument, size, "products", allow_large=allow_large)
+            check_num_inducing(argument, size, "products")
 
     @classmethod
     def for_kernel(
@@ -123,7 +120,6 @@ class ProductInducingVariables(CombinedInducingVariables):
         inducing_variables: Sequence[InducingVariables],
         num_inducing: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> ProductInducingVariables:
         """Make the products that carry the most prior variance under the present kernel.
@@ -138,16 +134,16 @@ class ProductInducingVariables(CombinedInducingVariables):
         :param num_inducing: The largest number of products. Products that carry the same variance,
             such as the sines and cosines of a frequency with the harmonics of a degree, are taken
             all together or not at all.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not a product, or has another number of factors; a Kuu
             is not diagonal; ``num_inducing`` is less than 1, or less than the number of products
             that share the greatest variance; or as the constructor.
         """
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
         count = integer("num_inducing", num_inducing, at_least=1)
-        check_num_inducing("num_inducing", count, "products", allow_large=allow_large)
+        check_num_inducing("num_inducing", count, "products")
         variances = []
-        for factor, part in cls(inducing_variables, allow_large=True).pairs(kernel):
+        a_product = cls(inducing_variables, [[0] * len(inducing_variables)])  # all may be too many
+        for factor, part in a_product.pairs(kernel):
             of_factor = feature_variances(factor, part)
             if of_factor is None:
                 raise ValueError(
@@ -158,9 +154,9 @@ class ProductInducingVariables(CombinedInducingVariables):
             variances.append(np.asarray(of_factor, np.float64))
         total = math.prod(map(len, variances))
         what = f"the prior variances of all {total:,} products"
-        check_size("inducing_variables", what, total, allow_large=allow_large)
+        check_size("inducing_variables", what, total)
         members = _of_most_variance(variances, count)
-        return cls(inducing_variables, members, allow_large=allow_large, name=name)
+        return cls(inducing_variables, members, name=name)
 
     @property
     def inducing_variables(self) -> tuple[InducingVariables, ...]:

@@ -36,8 +36,7 @@ class QPerBlock(Q):
 
     :param kernel: The kernel of the model, as :class:`AdditiveSVGP` takes it.
     :param inducing_variable: The blocks, as AdditiveSVGP takes them.
-    :param num_latent_gps: As for :class:`JointQ`, as are ``whiten``, ``q_diag`` and
-        ``allow_large``.
+    :param num_latent_gps: As for :class:`JointQ`, as are ``whiten`` and ``q_diag``.
     :param q_mu: For each block initial values ``[m_t, L]``, for the largest m_t of all latent GPs;
         zeros by default.
     :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
@@ -61,7 +60,6 @@ class QPerBlock(Q):
         q_diag: bool = False,
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
-        allow_large: bool = False,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
         super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
@@ -90,9 +88,7 @@ class QPerBlock(Q):
             size = max(int(block.num_inducing) for block in alike)
             start = [of_blocks[t] for of_blocks in initial]
             with tf.device(placed[t % len(placed)] if placed else None):
-                pair = self._new_pair(
-                    f"[{t}]", f"block {t}", size, *start, q_diag=q_diag, allow_large=allow_large
-                )
+                pair = self._new_pair(f"[{t}]", f"block {t}", size, *start, q_diag=q_diag)
             pairs.append(pair)
         self.q_mu, self.q_sqrt = map(list, zip(*pairs, strict=True))
         self.devices = placed
@@ -137,7 +133,7 @@ class AdditiveSVGP(SVGP):
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param q: The other arguments of :class:`QPerBlock`, by name: ``num_latent_gps``, ``whiten``,
-        ``q_diag``, ``q_mu``, ``q_sqrt``, ``allow_large`` and ``devices``.
+        ``q_diag``, ``q_mu``, ``q_sqrt`` and ``devices``.
     :raises ValueError: As QPerBlock and :class:`SVGP`.
     """
 

@@ -44,7 +44,6 @@ class OrthogonalQ(JointQ):
     :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
         identity by default.
     :param q_diag: Whether the covariances of both q's are diagonal.
-    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
     :param options: ``num_latent_gps``, ``whiten``, and ``q_mu`` and ``q_sqrt`` of u, as for JointQ.
     :raises ValueError: As JointQ; and if there is no covariance between the two sets, they do not
         fit the kernel, or ``variant`` is unknown or does not go with the initial values.
@@ -62,11 +61,10 @@ class OrthogonalQ(JointQ):
         q_mu_orthogonal: TensorType | None = None,
         q_sqrt_orthogonal: TensorType | None = None,
         q_diag: bool = False,
-        allow_large: bool = False,
         **options: Any,
     ) -> None:
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
-        forms = {"q_diag": q_diag, "allow_large": allow_large}
+        forms = {"q_diag": q_diag}
         super().__init__(kernel, inducing_variable, **forms, **options)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
         self.variant = choice("variant", variant, ("solve", "odvgp"))

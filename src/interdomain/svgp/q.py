@@ -146,7 +146,6 @@ class Q(gpflow.Module, abc.ABC):
         q_sqrt: TensorType | None,
         *,
         q_diag: bool,
-        allow_large: bool,
     ) -> Pair:
         """The parameters of one q(u) of ``size`` variables: zero mean and identity covariance by
         default.
@@ -157,7 +156,7 @@ class Q(gpflow.Module, abc.ABC):
         latents = self.num_latent_gps
         entries = float(size) * latents * (1 if q_diag else size)
         what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
-        check_size("num_latent_gps", what, entries, allow_large=allow_large)
+        check_size("num_latent_gps", what, entries)
         mean = np.zeros((size, latents))
         root = mean + 1 if q_diag else np.stack([np.eye(size)] * latents)
 
@@ -198,7 +197,6 @@ class JointQ(Q):
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default.
-    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
     :raises ValueError: If ``num_latent_gps`` is not the number of latent GPs of a kernel of several
         outputs, the latent GPs of such a kernel are not known, or q_mu or q_sqrt do not fit or are
         too large.
@@ -214,12 +212,11 @@ class JointQ(Q):
         q_diag: bool = False,
         q_mu: TensorType | None = None,
         q_sqrt: TensorType | None = None,
-        allow_large: bool = False,
     ) -> None:
         super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
         size = int(num_inducing(inducing_variable))
         self.q_mu, self.q_sqrt = self._new_pair(
-            "", "inducing_variable", size, q_mu, q_sqrt, q_diag=q_diag, allow_large=allow_large
+            "", "inducing_variable", size, q_mu, q_sqrt, q_diag=q_diag
         )
 
     @property

@@ -55,8 +55,6 @@ class AdditiveFeatures(InterDomainInducingVariables):
     :param frequencies: A dict with an entry for each effect: the highest number of periods in every
         numeric column, or integers ``[J, n]``, 1 or more, one for each numeric column of the
         effect. All levels of columns of categories are always taken.
-    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB.
     :ivar columns: The column objects of the kernel.
     :ivar effects: The columns of each effect except the constant, in the order of the features.
     :ivar functions: For the constant and each effect, of which function of each column every
@@ -74,7 +72,6 @@ class AdditiveFeatures(InterDomainInducingVariables):
         kernel: Additive,
         frequencies: Mapping[Effect, Any],
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         remedy = "pass interdomain.tables.Additive.from_data(X)"
@@ -92,7 +89,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
         self._frequencies = tuple(self._checked(e, frequencies[e]) for e in self.effects)
         pairs = list(zip(self.effects, self._frequencies, strict=True))
         count = 1 + sum(len(own) * atom_size(kernel, effect) for effect, own in pairs)
-        check_num_inducing("frequencies", count, "features", allow_large=allow_large)
+        check_num_inducing("frequencies", count, "features")
         products = [_products([self.columns[k] for k in effect], own) for effect, own in pairs]
         self.functions = (np.zeros([1, 0], np.int64), *products)
 
@@ -102,7 +99,6 @@ class AdditiveFeatures(InterDomainInducingVariables):
         kernel: Additive,
         num_inducing: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> AdditiveFeatures:
         """Make the features that carry most of the prior variance under the present kernel.
@@ -111,15 +107,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
 
         :param kernel: As for the constructor.
         :param num_inducing: The number M of features, at most, the constant included.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not an ``Additive`` one, there are too many features,
             or too few for every effect to have some.
         """
         remedy = "pass interdomain.tables.Additive.from_data(X)"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-        check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)
-        return cls(kernel, largest_orders(kernel, num_inducing), allow_large=allow_large, name=name)
+        check_num_inducing("num_inducing", num_inducing, "features")
+        return cls(kernel, largest_orders(kernel, num_inducing), name=name)
 
     @property
     def num_inducing(self) -> int:

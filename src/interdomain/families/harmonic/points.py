@@ -102,8 +102,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: The number T of parts; required if Z is shared.
     :param multiplicities: For each part, the number of variables at each of its points.
-    :param allow_large: Whether to allow so many parts that the covariances of all points with 1,000
-        rows take more than 4 GiB.
     :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
         that all components share.
     :ivar shared: Whether all components have the same points.
@@ -120,7 +118,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         num_components: int | None = None,
         *,
         multiplicities: Sequence[int] | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -144,7 +141,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
                 f"{num_components}; pass Z of shape [T, m, D] with T = num_components."
             )
         count = num_components * values.shape[-2]
-        check_num_inducing("num_components", count, "points", allow_large=allow_large)
+        check_num_inducing("num_components", count, "points")
         self.num_components = num_components
         multiplicities = (1,) * num_components if multiplicities is None else multiplicities
         remedy = "build the points with for_kernel(kernel, Z, complete=True)"

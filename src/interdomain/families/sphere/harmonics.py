@@ -92,8 +92,6 @@ class SphericalHarmonics(OnSphere):
     :param column_order: The order of the columns that the kernel sees, a permutation of 0, ...,
         d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
         the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
-    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB, about 530,000 of them.
     :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
     :ivar has_whole_degrees: Whether there are whole degrees only, made without ``chains``. The
@@ -112,7 +110,6 @@ class SphericalHarmonics(OnSphere):
         *,
         chains: Any = None,
         column_order: Sequence[int] | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -126,14 +123,14 @@ class SphericalHarmonics(OnSphere):
         counts = {degree: num_harmonics(self.dimension, degree) for degree in whole}
         argument = "dimension, degrees"
         total = sum(counts.values())
-        check_num_inducing(argument, total, "harmonics", allow_large=allow_large)
+        check_num_inducing(argument, total, "harmonics")
         self._chains: IntArray | None = None
         if chains is not None:
             self._chains = self._joined(whole, validate_chains(chains, self.dimension))
             present, sizes = np.unique(degrees_of(self._chains), return_counts=True)
             counts = dict(zip(present.tolist(), sizes.tolist(), strict=True))
             total = len(self._chains)
-            check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
+            check_num_inducing("chains", total, "harmonics")
         self.degrees, self.multiplicities = tuple(counts), tuple(counts.values())
         self.has_whole_degrees = self._chains is None
         self.column_order = _permutation(column_order, self.dimension - 1)
@@ -155,7 +152,6 @@ class SphericalHarmonics(OnSphere):
         input_dim: int,
         max_degree: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> SphericalHarmonics:
         """Make all harmonics up to ``max_degree`` that carry variance under the kernel.
@@ -164,7 +160,6 @@ class SphericalHarmonics(OnSphere):
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
             ``inputs="degrees"``.
         :param max_degree: The highest degree.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal or has other inputs, ``input_dim`` < 1,
             ``max_degree`` < 0, or an eigenvalue is not a positive number; or as the constructor.
 
@@ -176,7 +171,7 @@ class SphericalHarmonics(OnSphere):
         dimension = kernel.lift.dimension(integer("input_dim", input_dim, at_least=1), "input_dim")
         max_degree = integer("max_degree", max_degree, at_least=0)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
-        harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
+        harmonics = cls(dimension, degrees, name=name)
         harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
 
@@ -215,7 +210,7 @@ class SphericalHarmonics(OnSphere):
         _check_zonal(kernel)
         rows = sampled_rows(filled_matrix("X", X, "a matrix [N, D]"))
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-        check_num_inducing("num_inducing", num_inducing, "harmonics", allow_large=False)
+        check_num_inducing("num_inducing", num_inducing, "harmonics")
         if max_degree is not None:
             max_degree = integer("max_degree", max_degree, at_least=0)
         unit, weights = lifted_rows(kernel, rows)

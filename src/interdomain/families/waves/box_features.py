@@ -60,8 +60,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     :param upper: The upper end of the box.
     :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
         each column. One with k nonzero entries has ``2**k`` features; k is at most 20.
-    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB.
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
     :ivar frequencies: As they were given, ``[J, D]``.
     :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
@@ -79,14 +77,13 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         upper: TensorType,
         frequencies: Any,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
         self.lower, self.upper = check_box(lower, upper)
         self.frequencies = read_only(check_frequencies(frequencies, len(self.lower)))
         count = int(np.sum(num_functions(self.frequencies)))
-        check_num_inducing("frequencies", count, "features", allow_large=allow_large)
+        check_num_inducing("frequencies", count, "features")
         self.functions = read_only(functions_of(self.frequencies))
 
     @classmethod
@@ -95,7 +92,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         kernel: Periodized,
         num_inducing: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> BoxFourierFeatures:
         """Make features at the frequencies of greatest spectral density under the present kernel.
@@ -103,14 +99,13 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
             be made. The features have its box.
         :param num_inducing: The largest number of features.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not a ``Periodized`` one, or there are too many
             features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
-        frequencies = kernel.largest_frequencies(num_inducing, allow_large=allow_large)
-        return cls(kernel.lower, kernel.upper, frequencies, allow_large=allow_large, name=name)
+        frequencies = kernel.largest_frequencies(num_inducing)
+        return cls(kernel.lower, kernel.upper, frequencies, name=name)
 
     @classmethod
     def from_data(
@@ -119,7 +114,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         X: TensorType,
         num_inducing: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> BoxFourierFeatures:
         """As :meth:`for_kernel`, with a check that the data are inside the kernel's box.
@@ -127,7 +121,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
         :raises ValueError: If rows are outside, or as :meth:`for_kernel`.
         """
-        features = cls.for_kernel(kernel, num_inducing, allow_large=allow_large, name=name)
+        features = cls.for_kernel(kernel, num_inducing, name=name)
         values = finite_array("X", X, (2,), "a matrix [N, D]")
         if values.shape[1] != kernel.num_columns:
             raise ValueError(

@@ -64,8 +64,6 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     :param lower: The lower end of the interval.
     :param upper: The upper end of the interval.
     :param num_frequencies: The number of sines, which is also the number of cosines.
-    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
-        than 4 GiB.
     :ivar length: The length of the interval.
     :ivar angular_frequencies: The angular frequencies w_m, ``[num_frequencies]``, in radians per
         unit of x.
@@ -81,7 +79,6 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         upper: float,
         num_frequencies: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -92,7 +89,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             )
         count = integer("num_frequencies", num_frequencies, at_least=0)
         size = 2 * count + 1
-        check_num_inducing("num_frequencies", size, "features", allow_large=allow_large)
+        check_num_inducing("num_frequencies", size, "features")
         self.lower, self.upper = ends
         self.length, self.num_frequencies = ends[1] - ends[0], count
         self.angular_frequencies: Array = 2 * np.pi * np.arange(1, count + 1) / self.length
@@ -105,7 +102,6 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         num_frequencies: int,
         *,
         margin: float = 0.25,
-        allow_large: bool = False,
     ) -> VariationalFourierFeatures:
         """Make features on an interval around the data.
 
@@ -115,7 +111,6 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             variance of a Matern-3/2 process unexplained if the margin is one lengthscale, 1.5% for
             two, 0.4% for two and a half. A narrow margin makes training choose shorter
             lengthscales.
-        :param allow_large: As for the constructor.
         :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
             is negative.
         """
@@ -133,7 +128,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
                 "upper to the constructor."
             )
         reach = margin * (upper - lower)
-        return cls(lower - reach, upper + reach, num_frequencies, allow_large=allow_large)
+        return cls(lower - reach, upper + reach, num_frequencies)
 
     @property
     def num_inducing(self) -> int:

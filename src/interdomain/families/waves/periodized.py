@@ -127,19 +127,17 @@ class Periodized(UniformVariance):
         kernel.margin = read_only(reach)
         return kernel
 
-    def largest_frequencies(self, num_features: int, *, allow_large: bool = False) -> IntArray:
+    def largest_frequencies(self, num_features: int) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
 
         The choice depends on the present parameters of the kernel.
 
         :param num_features: The largest number of features that they may have together.
-        :param allow_large: Whether to allow so many that their covariances with 1,000 rows take
-            more than 4 GiB.
         :raises ValueError: If there are too many frequencies.
         """
         name = "num_features, or num_inducing"
         num_features = integer(name, num_features, at_least=1)
-        check_num_inducing(name, num_features, "features", allow_large=allow_large)
+        check_num_inducing(name, num_features, "features")
         scale = np.prod(self.periods) * float(self.total_variance())
 
         def density(frequencies: IntArray) -> Array:
