@@ -119,12 +119,12 @@ def additive() -> models.AdditiveSVGP:
 
 
 def test_what_is_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MAX_GIB", 1e-5)
     kernel, box = kernels.ArcCosine(), kernels.Periodized(Matern32(), 0.0, 1.0)
     iv, waves = (
         inducing_variables,
         inducing_variables.VariationalFourierFeatures(0, 1, 1),
     )
+    monkeypatch.setattr(checks, "MAX_GIB", 1e-5)
     for name, build in (
         ("dimension, degrees", lambda: iv.SphericalHarmonics(3, [0, 1])),
         ("dimension, degrees", lambda: iv.SphericalHarmonics.for_kernel(kernel, 2, 3)),

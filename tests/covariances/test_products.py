@@ -13,7 +13,6 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SquaredExponential
 
-from interdomain.choosing.dictionaries import dictionary
 from interdomain.core.family import is_subset
 from interdomain.core.pairs import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
@@ -120,23 +119,6 @@ def test_which_are_subsets() -> None:
     assert not is_subset(features, product([harmonics, few]))
     prior = FiniteRank(parts("hw")[0], features)
     assert_close(Kuf(some, prior, X), Kuf(some, prior.kernel, X), rtol=1e-15)
-
-
-def test_their_dictionary() -> None:
-    kernel, features = make("hw", chosen=True)
-    found = dictionary(features, kernel)
-    assert found.atoms.tolist() == MEMBERS[2] and found.arranged(X) is found
-    around = found.neighbours(np.array([[0, 0], [3, 4]]))
-    assert around.tolist() == [[1, 0], [0, 1], [4, 4], [2, 4], [3, 3]]
-    assert found.neighbours(found.atoms, 2).tolist() == found.neighbours(found.atoms)[:2].tolist()
-    block, same = found.block(around)
-    assert same is kernel and block.members.tolist() == around.tolist()
-    every = ProductInducingVariables(features.inducing_variables)
-    variances = 1 / Kuu_operator(every, kernel).diag_part().numpy()
-    likeliest, _ = found.block(found.likeliest(X, 12))
-    expected = 1 / Kuu_operator(likeliest, kernel).diag_part().numpy()
-    assert_close(expected, np.sort(variances)[::-1][:12], rtol=1e-12)
-    assert dictionary(*reversed(make("hp"))) is None
 
 
 def test_variances_that_underflow_leave_numbers() -> None:
