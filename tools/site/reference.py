@@ -101,6 +101,8 @@ def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
 def _first_owner(name: str, value: object) -> str:
     """The module in which a name that stands in several is described for the index."""
     owners = [owner for owner in modules() if getattr(module(owner), name, None) is value]
+    if TOP in owners:
+        return TOP
     defined = getattr(value, "__module__", "")
     return next((o for o in owners if defined.startswith(f"interdomain.{o}")), owners[0])
 

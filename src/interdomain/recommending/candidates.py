@@ -100,17 +100,17 @@ def candidates(
 
     Each has a ``name``, says ``why`` it is worth trying, and has its ``code``, a script that makes
     and trains it. ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares
-    them at this size; its X and Y must be standardised already. :func:`recommend` compares small
-    versions, and prepares the rows itself.
+    them at this size; its X and Y must be standardised already. :func:`interdomain.recommend`
+    compares small versions, and prepares the rows itself.
 
-    :param X: ``[N, D]``, or a data frame; see :func:`recommend`.
+    :param X: ``[N, D]``, or a data frame; see :func:`interdomain.recommend`.
     :param Y: ``[N, P]`` or ``[N]``.
-    :param likelihood: None for Gaussian noise; see :func:`recommend`.
-    :param image_shape: As for :func:`recommend`.
+    :param likelihood: None for Gaussian noise; see :func:`interdomain.recommend`.
+    :param image_shape: As for :func:`interdomain.recommend`.
     :param num_inducing: The number of points, harmonics, or features of effects, but at most a
         quarter of the rows. There are twice as many waves, or effects together with harmonics, and
         at most 100 patches.
-    :raises ValueError: As :func:`recommend`.
+    :raises ValueError: As :func:`interdomain.recommend`.
     """
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)

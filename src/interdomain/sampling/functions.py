@@ -1,4 +1,4 @@
-"""Draws functions from a model: see :func:`sample_functions`."""
+"""Draws functions from a model: see :func:`interdomain.sample_functions`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .conditioning import Parts, functions_of
 
 
 class FunctionSamples:
-    """Functions drawn from a GP, made by :func:`sample_functions`. A call evaluates all of them.
+    """Functions drawn from a GP by :func:`interdomain.sample_functions`. A call evaluates all.
 
     A function has the same value at the same place in every call. Calls can be differentiated with
     respect to X, and can be part of a ``tf.function``. Later changes of the model do not change the

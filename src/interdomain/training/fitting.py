@@ -154,9 +154,9 @@ def fit(
     :param num_inducing: the largest number M of features to choose; None keeps those of the model.
     :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
         callback returns a mapping from names to numbers, it is shown on the progress bar and kept
-        in the result. If it raises :class:`StopFit`, the fit ends after this step. A callback
-        should not change the model. Every worker of a strategy calls the callbacks, and if one ends
-        the fit, it ends on all.
+        in the result. If it raises :class:`~interdomain.training.StopFit`, the fit ends after this
+        step. A callback should not change the model. Every worker of a strategy calls the
+        callbacks, and if one ends the fit, it ends on all.
     :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
         goes on from the newest that can be read. A checkpoint is written only where the loss is
