@@ -69,7 +69,7 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
     model, expected = make_model(dataset, frozen=False), make_model(rows, frozen=False)
     np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
     message = (
-        "data: the features depend on kernel.weight_variances, kernel.bias_variance, trainable, and"
+        "data: the features depend on kernel.bias_variance, kernel.weight_variances, trainable, and"
         " their gradients need all rows in memory.*interdomain.fit.*set_trainable.*SVGP, in mini"
     )
     with tf.GradientTape() as tape:

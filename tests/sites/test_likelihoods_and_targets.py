@@ -214,9 +214,10 @@ def structured(case: Case, data: Any) -> float:
 def listed(case: Case, data: Any) -> float:
     """Of the SVGP that is among the candidates, for the Y that it is for."""
     likelihood = case.make()
-    found = idm.recommending.candidates(*data, likelihood)["points"]
-    assert found.arguments["num_latent"] == case.latents
-    return of_batches(svgp)(case)((X, np.reshape(np.asarray(data[1], float), [N, -1])))
+    build, _ = idm.recommending.candidates(*data, likelihood)["points"].entrant
+    rows = X, np.reshape(np.asarray(data[1], float), [N, -1])
+    assert build(rows).num_latent_gps == case.latents
+    return of_batches(svgp)(case)(rows)
 
 
 MODELS: Mapping[str, Callable[[Case], Callable[[Any], float]]] = {
@@ -343,7 +344,7 @@ def test_a_function_for_each_column() -> None:
         model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
         assert model.num_latent_gps == latents
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
-        found = idm.recommending.candidates(X, Y, case.make())["points"]
-        assert found.arguments["num_latent"] == latents
+        build, _ = idm.recommending.candidates(X, Y, case.make())["points"].entrant
+        assert build((X, Y)).num_latent_gps == latents
         bound = of_batches(svgp)(case._replace(latents=latents))((X, Y))
         assert bound == pytest.approx(value, rel=case.rtol)

@@ -54,9 +54,11 @@ def prepare(
     if getattr(X, "columns", None) is None:
         filled_matrix("X", X, "a matrix [N, D], or a data frame of numbers and categories,")
     finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
+    if not np.size(Y):
+        raise ValueError(f"Y must be [N, P] with the rows of X, found shape {np.shape(Y)}.")
     exec("\n".join(lines), scope)
     rows, targets = scope["X"], scope["Y"]
-    if len(targets) != len(rows) or not targets.size:
+    if len(targets) != len(rows):
         raise ValueError(
             f"Y must be [N, P] with the {len(rows)} rows of X, found shape {np.shape(Y)}."
         )
