@@ -24,9 +24,9 @@ from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
 from .trained import warn_of_fit
 
-_OF_ALL = ("every", "max_seconds")
+_OF_ALL = ("every", "max_seconds", "seed")
 _OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
-_OF_SUBSETS = ("seed", "subset_size", "subset_steps")
+_OF_SUBSETS = ("subset_size", "subset_steps")
 
 
 def fit(
@@ -173,6 +173,7 @@ def fit(
         ``every`` steps.
 
         ``seed``: the seed of the order of minibatches, or of the rows of the subset; 0 by default.
+        L-BFGS on all rows draws nothing.
 
         ``subset_size``: the rows of the subset, drawn without replacement; 5,000 by default, 3,000
         for a DualSVGP. None for no subset of a StructuredSGPR.
@@ -266,7 +267,7 @@ def _fit_loss(
 ) -> FitResult:
     """By L-BFGS or gradient steps on ``model.training_loss``."""
     by_lbfgs = batch_size is None and optimizer is None and not isinstance(data, tf.data.Dataset)
-    names = (*_OF_ALL, *(_OF_SCIPY if by_lbfgs else ["seed"]))
+    names = (*_OF_ALL, *(_OF_SCIPY if by_lbfgs else ()))
     _check_names(options, model, names, "" if by_lbfgs else " by minibatches")
     replicas = Replicas.of(model)
     if by_lbfgs and replicas.strategy is not None:
