@@ -41,18 +41,6 @@ def positive_parameter(
     return parameter
 
 
-def positive_vector(name: str, value: TensorType, size: int, remedy: str) -> gpflow.Parameter:
-    """A positive parameter ``[size]``, from one number or as many; it may be empty."""
-    if not isinstance(value, (gpflow.Parameter, tf.Variable)):
-        value = real_array(name, value, "positive", remedy)
-        value = np.full(size, value) if value.ndim == 0 else value
-    if tuple(value.shape) != (size,):
-        raise ValueError(f"{name} must have {size} entries, found {tuple(value.shape)}; {remedy}.")
-    if not size:
-        return gpflow.Parameter(np.zeros(0), trainable=False)
-    return positive_parameter(name, value, remedy=remedy, per_column=True)
-
-
 def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
     """The kernel, if it has one output.
 

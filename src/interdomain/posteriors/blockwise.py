@@ -24,7 +24,7 @@ from .._arguments import Array, numeric
 from .._tracing import unconverted
 from ..core.scaled_parts import validate_rows
 from .groups import BlockGroup, Group, additive_groups, conditional, outputs_of
-from .orthogonal_terms import OrthogonalGroup, OrthogonalPair, OrthogonalQ, orthogonal_groups
+from .orthogonal_terms import OrthogonalGroup, OrthogonalPair, OrthogonalValues, orthogonal_groups
 
 
 def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
@@ -173,7 +173,7 @@ class OrthogonalPosterior(BlockwisePosterior):
     ) -> None:
         super().__init__(kernel, inducing_variable, mean_function=mean_function)
         self.pair = OrthogonalPair(inducing_variable, orthogonal_inducing_variable)
-        self.q = OrthogonalQ(q_mu, q_sqrt, q_mu_orthogonal, q_sqrt_orthogonal)
+        self.q = OrthogonalValues(q_mu, q_sqrt, q_mu_orthogonal, q_sqrt_orthogonal)
         self.whiten = whiten
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 

@@ -44,7 +44,7 @@ class OrthogonalPair(NamedTuple):
     orthogonal: InducingVariables
 
 
-class OrthogonalQ(NamedTuple):
+class OrthogonalValues(NamedTuple):
     """q(u) and q(v'): means ``[M, P]`` and ``[K, P]``; roots ``[M, P]`` or ``[P, M, M]``.
 
     ``q_sqrt_orthogonal`` is None where q(v') has the prior's covariance: then it adds to the mean
@@ -127,7 +127,9 @@ class FactorisedOrthogonalPart(FeaturePart):
     :param whiten: Whether both q's are those of whitened variables.
     """
 
-    def __init__(self, pair: OrthogonalPair, kernel: Kernel, q: OrthogonalQ, whiten: bool) -> None:
+    def __init__(
+        self, pair: OrthogonalPair, kernel: Kernel, q: OrthogonalValues, whiten: bool
+    ) -> None:
         self._pair, self._kernel = pair, kernel
         self._roots = None if whiten else factorise(pair, kernel)
         self._q = whitened_q(self._roots, q)
@@ -144,7 +146,7 @@ class FactorisedOrthogonalPart(FeaturePart):
         return [(A, q.projected(A)) for A, q in zip(both, self._q, strict=True)]
 
 
-def whitened_q(roots: Roots | None, q: OrthogonalQ) -> tuple[Whitened, Whitened]:
+def whitened_q(roots: Roots | None, q: OrthogonalValues) -> tuple[Whitened, Whitened]:
     """q of the whitened variables.
 
     :param roots: Of the prior covariances; None if q is that of the whitened variables already.
@@ -227,7 +229,7 @@ class OrthogonalGroup(Group):
 
     latents: LatentGPs
     pair: OrthogonalPair
-    q: OrthogonalQ | None
+    q: OrthogonalValues | None
     whiten: bool
 
     def parts(self) -> list[FactorisedOrthogonalPart]:
@@ -250,13 +252,13 @@ class OrthogonalGroup(Group):
 
 
 def orthogonal_groups(
-    pair: OrthogonalPair, kernel: Kernel, q: OrthogonalQ | None, *, whiten: bool
+    pair: OrthogonalPair, kernel: Kernel, q: OrthogonalValues | None, *, whiten: bool
 ) -> list[OrthogonalGroup]:
     """The latent GPs of a kernel, with their parts of q; it is None where a posterior has kept what
     it needs of it."""
     latents = latent_gps(kernel, *pair)
     pairs = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
-    q_of_each: list[OrthogonalQ | None] = [None] * len(pairs)
+    q_of_each: list[OrthogonalValues | None] = [None] * len(pairs)
     if q is not None:
         base = split_q(latents, [of_pair.base for of_pair in pairs], q.q_mu, q.q_sqrt)
         orthogonal = split_q(
@@ -265,7 +267,9 @@ def orthogonal_groups(
             q.q_mu_orthogonal,
             q.q_sqrt_orthogonal,
         )
-        q_of_each = [OrthogonalQ(*of_u, *of_v) for of_u, of_v in zip(base, orthogonal, strict=True)]
+        q_of_each = [
+            OrthogonalValues(*of_u, *of_v) for of_u, of_v in zip(base, orthogonal, strict=True)
+        ]
     return [
         OrthogonalGroup(of_group, of_pair, of_q, whiten)
         for of_group, of_pair, of_q in zip(latents, pairs, q_of_each, strict=True)

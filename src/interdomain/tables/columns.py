@@ -84,10 +84,10 @@ def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
     :raises ValueError: If they are not a finite vector, or all the same.
     """
     what = "values" if label is None else f"values of {label!r}"
-    found = np.sort(finite_array(what, values, (1,), "a vector [N]"))
-    if not len(found) or found[0] == found[-1]:
+    ordered = np.sort(finite_array(what, values, (1,), "a vector [N]"))
+    if not len(ordered) or ordered[0] == ordered[-1]:
         raise ValueError(f"{what} must vary, found one value; leave the column out.")
-    return what, found
+    return what, ordered
 
 
 class NumericColumn(Column):

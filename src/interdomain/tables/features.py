@@ -190,11 +190,11 @@ class AdditiveFeatures(InterDomainInducingVariables):
             places = np.zeros([len(functions), width], np.int64)
             places[:, 0] = place_of_effect
             for slot, k in enumerate(effect):
-                own, place = functions[:, slot], kernel.lengthscale_place(effect, k)
+                numbers_of_column, place = functions[:, slot], kernel.lengthscale_place(effect, k)
                 if place is None:
-                    places[:, 1 + slot] = starts[k] + own - 1
+                    places[:, 1 + slot] = starts[k] + numbers_of_column - 1
                 else:
-                    places[:, 1 + slot] = start + place * highest + (own - 1) // 2
+                    places[:, 1 + slot] = start + place * highest + (numbers_of_column - 1) // 2
             rows.append(places)
         factor_of_each = tf.gather(tf.concat(values, axis=0), np.concatenate(rows))
         product = tf.reduce_prod(factor_of_each, axis=1)

@@ -150,11 +150,11 @@ def fit_additive(
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     integer("subset_size", subset_size, at_least=1)
     integer("steps", steps, at_least=1)
-    given, choosing = _given(effects)
+    asked_for, choosing = _given(effects)
     if kernel is None:
         kernel = Additive.from_data(
             _arrays(data)[0],
-            given,
+            asked_for,
             names=names,
             categorical=categorical,
             separate_lengthscales=True,
@@ -163,7 +163,7 @@ def fit_additive(
         remedy = "pass interdomain.tables.Additive.from_data(some_rows), or None"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
         separate = kernel.separate_lengthscales
-        kernel = same_columns(kernel, given, separate_lengthscales=separate)
+        kernel = same_columns(kernel, asked_for, separate_lengthscales=separate)
     size = _first_size(kernel, num_inducing) if choosing else num_inducing
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
     fit(subset, steps=_SUBSET_STEPS, progress=progress)
@@ -211,13 +211,13 @@ def _given(effects: Any) -> tuple[list[Any], bool]:
     """The effects that are asked for, and whether pairs are to be chosen."""
     rule = "tuples of columns, 'main', 'pairs' or 'chosen'"
     listed = [effects] if isinstance(effects, str) else items("effects", effects, rule)
-    given = [effect for effect in listed if not (isinstance(effect, str) and effect == _CHOSEN)]
-    if not given:
+    asked_for = [effect for effect in listed if not (isinstance(effect, str) and effect == _CHOSEN)]
+    if not asked_for:
         raise ValueError(
             f"effects must be {rule}, found {effects!r}; pass ('main', 'chosen'): pairs are ranked "
             "by what others leave."
         )
-    return given, len(given) < len(listed)
+    return asked_for, len(asked_for) < len(listed)
 
 
 def _arrays(data: Any) -> tuple[Any, Any]:

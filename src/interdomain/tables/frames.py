@@ -20,11 +20,11 @@ def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
 
     :raises ValueError: If two are the same.
     """
-    found = tuple(f"column {k}" if name is None else name for k, name in enumerate(names))
-    twice = [name for name in found if found.count(name) > 1]
+    labels = tuple(f"column {k}" if name is None else name for k, name in enumerate(names))
+    twice = [name for name in labels if labels.count(name) > 1]
     if twice:
         raise ValueError(f"names must be different, found {twice[0]!r} twice; rename one column.")
-    return found
+    return labels
 
 
 def columns_of_table(
@@ -40,8 +40,8 @@ def columns_of_table(
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
     if names is None:  # those of a data frame
-        own = list(getattr(X, "columns", ()))
-        names = own if own and all(isinstance(name, str) for name in own) else None
+        of_frame = list(getattr(X, "columns", ()))
+        names = of_frame if of_frame and all(isinstance(name, str) for name in of_frame) else None
     count = values.shape[1]
     labels = [None] * count if names is None else items("names", names, "text for each column")
     if names and not (len(labels) == count and all(isinstance(name, str) for name in labels)):
@@ -58,8 +58,8 @@ def columns_of_table(
             )
     chosen = [categorical] if isinstance(categorical, (str, int)) else categorical
     levels = {
-        column_number("categorical", one, shown)
-        for one in items("categorical", chosen, "numbers or names of columns")
+        column_number("categorical", entry, shown)
+        for entry in items("categorical", chosen, "numbers or names of columns")
     }
     return [
         CategoricalColumn.from_data(values[:, k], label=shown[k])
@@ -81,27 +81,29 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
     if effects is None:
         effects = ["main"]
     listed = [effects] if isinstance(effects, str) else items("effects", effects, _RULE)
-    found: list[tuple[int, ...]] = []
+    checked: list[tuple[int, ...]] = []
     for effect in listed:
         if isinstance(effect, str) and effect in ("main", "pairs"):
             order = 1 if effect == "main" else 2
-            found += itertools.combinations(range(len(names)), order)
+            checked += itertools.combinations(range(len(names)), order)
         else:
             single = isinstance(effect, str) or as_integer(effect) is not None
             entries = [effect] if single else items("effects", effect, _RULE)
-            found.append(tuple(sorted(column_number("effects", one, names) for one in entries)))
-    for effect in found:
+            checked.append(
+                tuple(sorted(column_number("effects", entry, names) for entry in entries))
+            )
+    for effect in checked:
         if not effect or len(set(effect)) < len(effect):
             raise ValueError(
                 f"effects must be of different columns, found {_named(effect, names)}; the "
                 "constant is always there, and no column is in an effect twice."
             )
-    if not found:
+    if not checked:
         raise ValueError(f"effects must be {_RULE}, found none.")
-    twice = [effect for effect in found if found.count(effect) > 1]
+    twice = [effect for effect in checked if checked.count(effect) > 1]
     if twice:
         raise ValueError(f"effects must be different, found {_named(twice[0], names)} twice.")
-    return tuple(sorted(found, key=lambda effect: (len(effect), effect)))
+    return tuple(sorted(checked, key=lambda effect: (len(effect), effect)))
 
 
 def column_number(argument: str, column: Any, names: Sequence[str]) -> int:

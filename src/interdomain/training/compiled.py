@@ -27,12 +27,12 @@ class _Kept:
 def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -> Any:
     """What was built under this name for the model as it is now and for this key; built if need be.
     It must not hold the model, with which it is freed."""
-    own, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
-    if not _same(own.state, state):
-        own = vars(model)[_ATTRIBUTE] = _Kept(state)
-    if name not in own.built or own.built[name][0] != key:
-        own.built[name] = key, build()
-    return own.built[name][1]
+    holder, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
+    if not _same(holder.state, state):
+        holder = vars(model)[_ATTRIBUTE] = _Kept(state)
+    if name not in holder.built or holder.built[name][0] != key:
+        holder.built[name] = key, build()
+    return holder.built[name][1]
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:

@@ -47,8 +47,10 @@ def batches_of(
                 "the replicas of a strategy; build it outside of the strategy's scope, or use a "
                 "model that is given its data, such as gpflow.models.SVGP."
             )
-        own = getattr(model, "data", None)
-        arrays = tuple(own) if isinstance(own, (tuple, list)) and len(own) == 2 else None
+        of_model = getattr(model, "data", None)
+        arrays = (
+            tuple(of_model) if isinstance(of_model, (tuple, list)) and len(of_model) == 2 else None
+        )
         if arrays is not None and isinstance(likelihood, Likelihood):
             checked_arrays([np.asarray(part) for part in arrays], likelihood)
         return Batches(arrays)
@@ -85,15 +87,15 @@ def batches_of(
 
 def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
     """:raises ValueError: for other data than a model holds, or parts of them."""
-    kind, own = type(model).__name__, getattr(model, "data", None)
+    kind, of_model = type(model).__name__, getattr(model, "data", None)
     if batch_size is not None:
         raise ValueError(
             f"batch_size: a {kind} holds its data and is trained on all of them, found "
             f"{batch_size}; leave batch_size out."
         )
-    given, held = (part if isinstance(part, (tuple, list)) else () for part in (data, own))
-    same = len(given) == len(held) > 0 and all(map(np.array_equal, given, held))
-    if data is not None and data is not own and not same:
+    passed, held = (part if isinstance(part, (tuple, list)) else () for part in (data, of_model))
+    same = len(passed) == len(held) > 0 and all(map(np.array_equal, passed, held))
+    if data is not None and data is not of_model and not same:
         raise ValueError(
             f"data: a {kind} holds its data, and those passed are others; pass data=None, or build "
             "the model on the data you want."
@@ -176,8 +178,8 @@ def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:
-        own = getattr(model, "check_input_dim", None)  # of a deep model: its first layer knows
-        check_inputs(model, num_inputs) if own is None else own(num_inputs)
+        check = getattr(model, "check_input_dim", None)  # of a deep model: its first layer knows
+        check_inputs(model, num_inputs) if check is None else check(num_inputs)
     likelihood = getattr(model, "likelihood", None)
     if num_outputs is None or not isinstance(likelihood, Likelihood):
         return

@@ -14,6 +14,7 @@ from .._arguments import integer, number, warn
 from ..regression.scales import warn_of_data
 from ..regression.structured_sgpr import StructuredSGPR
 from ..sites.dual_svgp import DualSVGP
+from .compiled import kept
 from .data import Data, batches_of, check_columns, check_internal
 from .dual import fit_dual
 from .lbfgs import LBFGS
@@ -276,7 +277,8 @@ def _fit_loss(
             f"{type(replicas.strategy).__name__}; pass a batch_size or an optimizer."
         )
     batches = batches_of(model, data, batch_size=batch_size, seed=seed, strategy=replicas.strategy)
-    check_columns(model, batches.columns)
+    columns = batches.columns
+    kept(model, "checked", columns, lambda: check_columns(model, columns))
     if batches.arrays is not None:  # of a Dataset, the first batch is looked at
         warn_of_data(model, *batches.arrays)
     method: LBFGS | GradientSteps

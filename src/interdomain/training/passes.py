@@ -73,11 +73,11 @@ def train_parameters(model: DualSVGP, steps: int, *, share: float = 1.0) -> None
         np.where(which, new, 1.0) / np.where(which, old, 1.0)
         for which, old, new in zip(positive, before, after, strict=True)
     ]
-    longest = max([1e-300, *(float(np.max(np.abs(np.log(one)))) for one in factors)])
+    longest = max([1e-300, *(float(np.max(np.abs(np.log(factor)))) for factor in factors)])
     share *= min(1.0, np.log(_LARGEST_FACTOR) / longest)
     for parameter, *way in zip(parameters, positive, before, after, factors, strict=True):
-        which, old, new, one = way
-        parameter.assign(np.where(which, old * one**share, old + share * (new - old)))
+        which, old, new, factor = way
+        parameter.assign(np.where(which, old * factor**share, old + share * (new - old)))
 
 
 class _Point(NamedTuple):

@@ -100,10 +100,10 @@ class Replicas:
 
     def mean(self, numbers: Sequence[float]) -> Array:
         """The mean over the replicas of numbers that each worker has."""
-        own = np.array(numbers, np.float64)
+        of_worker = np.array(numbers, np.float64)
         if self.alone or self.strategy is None:
-            return own
-        return np.asarray(self._mean_of(tf.constant(own)))
+            return of_worker
+        return np.asarray(self._mean_of(tf.constant(of_worker)))
 
     @functools.cached_property
     def _mean_of(self) -> Any:

@@ -154,14 +154,14 @@ def _fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
     """For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
     and an imaginary one and the other way round."""
-    found = densities(component, w, w)
-    if found.same_imaginary is None or found.opposite_imaginary is None:
-        real_imaginary = imaginary_real = tf.zeros_like(found.same)
+    values = densities(component, w, w)
+    if values.same_imaginary is None or values.opposite_imaginary is None:
+        real_imaginary = imaginary_real = tf.zeros_like(values.same)
     else:
-        real_imaginary = (found.opposite_imaginary - found.same_imaginary) / 2
-        imaginary_real = (found.opposite_imaginary + found.same_imaginary) / 2
-    real = tf.concat([(found.same + found.opposite) / 2, real_imaginary], axis=1)
-    imaginary = tf.concat([imaginary_real, (found.same - found.opposite) / 2], axis=1)
+        real_imaginary = (values.opposite_imaginary - values.same_imaginary) / 2
+        imaginary_real = (values.opposite_imaginary + values.same_imaginary) / 2
+    real = tf.concat([(values.same + values.opposite) / 2, real_imaginary], axis=1)
+    imaginary = tf.concat([imaginary_real, (values.same - values.opposite) / 2], axis=1)
     matrix = tf.concat([real, imaginary], axis=0)
     return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
 

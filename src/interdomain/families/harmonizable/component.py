@@ -145,11 +145,11 @@ class HarmonizableComponent(MixtureComponent):
         :return: Complex.
         """
         w, v = _tensor(w), _tensor(v)
-        found = densities(self.tensors(), w, v)
+        values = densities(self.tensors(), w, v)
         centre = self.centre[:, None]
         turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
-        imaginary = found.same_imaginary
-        density = tf.complex(found.same, tf.zeros_like(turn) if imaginary is None else imaginary)
+        imaginary = values.same_imaginary
+        density = tf.complex(values.same, tf.zeros_like(turn) if imaginary is None else imaginary)
         return density * tf.complex(tf.cos(turn), -tf.sin(turn))
 
     @check_shapes(

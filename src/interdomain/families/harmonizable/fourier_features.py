@@ -118,11 +118,11 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
         :raises ValueError: If they do not have the kernel's number of columns.
         """
-        found = self.frequencies.shape[1]
-        if found != kernel.dimension:
+        columns = self.frequencies.shape[1]
+        if columns != kernel.dimension:
             raise ValueError(
                 f"frequencies must have {kernel.dimension} columns, as the kernel's have, found "
-                f"{found}; pass a matrix [m, {kernel.dimension}]."
+                f"{columns}; pass a matrix [m, {kernel.dimension}]."
             )
         frequencies = tf.convert_to_tensor(self.frequencies)
         is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
@@ -183,11 +183,11 @@ def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> 
 def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
     """At (w, w') and at (w, -w'), for all pairs."""
     w = tf.constant(w, gpflow.default_float())
-    found = densities(kernel.tensors(), w, w)
-    same, opposite = (part.numpy().astype(complex) for part in found[:2])
-    if found.same_imaginary is not None and found.opposite_imaginary is not None:
-        same.imag = found.same_imaginary.numpy()
-        opposite.imag = found.opposite_imaginary.numpy()
+    values = densities(kernel.tensors(), w, w)
+    same, opposite = (part.numpy().astype(complex) for part in values[:2])
+    if values.same_imaginary is not None and values.opposite_imaginary is not None:
+        same.imag = values.same_imaginary.numpy()
+        opposite.imag = values.opposite_imaginary.numpy()
     return same, opposite
 
 

@@ -208,5 +208,5 @@ class Spectrum:
         if degrees:
             values = self._kernel.eigenvalues(self._dimension, degrees)
             # With the least one in its place, a harmonic explains more than there is.
-            found = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
-            self._eigenvalues = dict(zip(degrees, found.tolist(), strict=True))
+            kept = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
+            self._eigenvalues = dict(zip(degrees, kept.tolist(), strict=True))

@@ -41,13 +41,13 @@ def Kvu_activations_harmonics(
     """``a_l Y_m(w) / (variance lambda_l)``, with the activation's coefficient a_l (eq. 42)."""
     iv_v.check_same_sphere(iv_u)
     common = set(iv_v.degrees(kernel))
-    found = dict.fromkeys(iv_u.degrees, 0.0)
+    products = dict.fromkeys(iv_u.degrees, 0.0)
     degrees = [degree for degree in iv_u.degrees if degree in common]
     if degrees:
         values = iv_v.activation.coefficients(iv_v.dimension, degrees)
-        found.update(zip(degrees, values, strict=True))
+        products.update(zip(degrees, values, strict=True))
     diagonal = iv_u.diagonal(kernel)
-    coefficients = np.array(list(found.values()))[iv_u.level_of_each]
+    coefficients = np.array(list(products.values()))[iv_u.level_of_each]
     harmonics = iv_u.at(iv_v.directions)
     rows = tf.constant(coefficients, diagonal.dtype) * diagonal
     return tf.linalg.matrix_transpose(rows[:, None] * harmonics)

@@ -154,10 +154,10 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
         if kernel.margin is not None:
             # A lengthscale beyond the box leaves nothing that could be wrong about its ends.
-            outgrown = lengthscales * LEAST_MARGIN > kernel.margin
-            outgrown &= lengthscales < kernel.periods
-            if np.any(outgrown):
-                column = int(np.argmax(outgrown * lengthscales / kernel.margin))
+            too_long = lengthscales * LEAST_MARGIN > kernel.margin
+            too_long &= lengthscales < kernel.periods
+            if np.any(too_long):
+                column = int(np.argmax(too_long * lengthscales / kernel.margin))
                 messages.append(
                     f"kernel: the lengthscale of column {column}, {lengthscales[column]:.3g}, "
                     f"has outgrown the margin of the box, {kernel.margin[column]:.3g}, around "

@@ -116,10 +116,13 @@ def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -
     columns = X.shape[-1]
     swap = np.arange(columns)
     swap[[first, second]] = second, first
-    own, other = np.ones((len(exponents), 1, columns)), np.zeros((len(exponents), 1, columns))
-    own[:, 0, first] = own[:, 0, second] = cosine
-    other[:, 0, first], other[:, 0, second] = -sine, sine
-    return constant(own, X) * X + constant(other, X) * gather_columns(X, swap[None])
+    straight, swapped = (
+        np.ones((len(exponents), 1, columns)),
+        np.zeros((len(exponents), 1, columns)),
+    )
+    straight[:, 0, first] = straight[:, 0, second] = cosine
+    swapped[:, 0, first], swapped[:, 0, second] = -sine, sine
+    return constant(straight, X) * X + constant(swapped, X) * gather_columns(X, swap[None])
 
 
 class Orthogonal(ClosedFormTransform):

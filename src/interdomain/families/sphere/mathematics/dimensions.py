@@ -25,14 +25,14 @@ def num_harmonics(dimension: int, degree: int) -> int:
 
 def validate_dimension(dimension: int) -> int:
     """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
-    found = as_integer(dimension)
-    if found is None or found < 2:
-        rule = "2 or more" if found is not None else "an integer of 2 or more"
+    value = as_integer(dimension)
+    if value is None or value < 2:
+        rule = "2 or more" if value is not None else "an integer of 2 or more"
         raise ValueError(
             f"dimension must be {rule}, found {short(dimension)}; pass the dimension of the "
             "space around the sphere, the number of input columns plus one."
         )
-    return found
+    return value
 
 
 def validate_degrees(degrees: Sequence[int]) -> tuple[int, ...]:
@@ -103,15 +103,15 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
         "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
     )
     rule = f"integers [M, {dimension - 1}]"
-    found = different_rows("chains", chains, rule, dimension - 1, remedy)
-    raises = raises_of(found)
+    rows = different_rows("chains", chains, rule, dimension - 1, remedy)
+    raises = raises_of(rows)
     wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
     if len(wrong):
         raise ValueError(
-            f"chains must not decrease along a row, found {short(found[wrong[0]].tolist())} in row "
+            f"chains must not decrease along a row, found {short(rows[wrong[0]].tolist())} in row "
             f"{wrong[0]}; {remedy}."
         )
-    return found
+    return rows
 
 
 def neighbours_of(chains: IntArray) -> IntArray:

@@ -85,17 +85,17 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
 
     def row_of(raises: tuple[int, ...]) -> tuple[int, int]:
         """The round of a harmonic, and where it is there."""
-        found = rows.get(raises)
-        if found is None:
+        place = rows.get(raises)
+        if place is None:
             last = max(np.flatnonzero(raises))
             rest = (*raises[:last], *(0,) * (dimension - 1 - last))
             number, row = row_of(rest)
             if number == len(rounds):
                 rounds.append([])
             factor = (int(last) + 2, sum(map(abs, rest)), raises[last])
-            found = rows[raises] = (number + 1, len(rounds[number]))
+            place = rows[raises] = (number + 1, len(rounds[number]))
             rounds[number].append((factor, row))
-        return found
+        return place
 
     places = [row_of(tuple(raises)) for raises in raises_of(chains).tolist()]
     planar, recurrence, row_of_factor = _factors(

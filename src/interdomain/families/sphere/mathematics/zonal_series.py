@@ -91,11 +91,11 @@ def _sum_of_levels(
         p_next = _next_polynomial(l, dimension, t, p, p_before)
         return l + 1, p_next, p, total + weights[l] * p
 
-    one, zero = tf.ones_like(t), tf.zeros_like(t)
+    ones, zeros = tf.ones_like(t), tf.zeros_like(t)
     *_, total = tf.while_loop(
         lambda l, *_: l < count,
         add_level,
-        (tf.constant(0), one, zero, zero),
+        (tf.constant(0), ones, zeros, zeros),
         maximum_iterations=weights.shape[0],
     )
     return total
