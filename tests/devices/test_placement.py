@@ -16,7 +16,7 @@ from interdomain.devices import resolve_devices
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
 from tests.workers import UNCHECKED
 
-pytestmark = pytest.mark.slow  # one device: tests/models/test_additive_svgp.py
+pytestmark = pytest.mark.slow  # one device: tests/svgp/test_additive_svgp.py
 
 CASES = [
     "SquaredExponential-distinct-True",

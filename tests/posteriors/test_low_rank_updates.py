@@ -9,7 +9,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import value_and_gradients
-from tests.covariances.interval_cases import MATERNS, data
+from tests.families.waves.interval_cases import MATERNS, data
 
 from .graph_ops import count_ops
 

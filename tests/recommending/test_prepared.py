@@ -15,7 +15,7 @@ from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.recommend import _reasons
 from interdomain.recommending.results import Race, RaceEntry
-from tests.models.small import WithoutMissing, by_source, svgp
+from tests.svgp.small import WithoutMissing, by_source, svgp
 
 ROWS = 60
 RNG = np.random.default_rng(0)

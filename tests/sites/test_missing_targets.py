@@ -12,7 +12,7 @@ from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
 from interdomain.models import StructuredSGPR
-from tests.models.small import (
+from tests.svgp.small import (
     MISSING,
     VALUES,
     WithoutMissing,

@@ -15,7 +15,7 @@ import interdomain as idm
 from interdomain._targets import densities_of
 from interdomain.models import StructuredSGPR
 from interdomain.training.data import batches_of
-from tests.models.small import (
+from tests.svgp.small import (
     MISSING,
     VALUES,
     KnownNoise,

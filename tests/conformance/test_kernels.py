@@ -1,0 +1,282 @@
+"""GPflow's contract for a kernel, for every public kernel."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Kernel, Matern32
+
+from interdomain import kernels
+from interdomain.kernels import (
+    Convolutional,
+    HarmonicKernel,
+    Invariant,
+    SphericalMatern32,
+)
+from interdomain.transforms import ImageFlip, Negation
+from tests.conformance.helpers import double
+from tests.conformance.kernel_cases import CASES, KINDS, KernelCase, public_kernel_classes
+
+each_class = pytest.mark.parametrize("case", CASES, ids=str)
+each_kind = pytest.mark.parametrize("case", KINDS, ids=str)
+"""Without classes that compute as another one does: see SAME_KIND in `kernel_cases.py`."""
+
+
+def test_every_public_kernel_has_a_case() -> None:
+    public = public_kernel_classes()
+    missing = public - {case.kernel_class for case in CASES}
+    names = sorted(kernel_class.__name__ for kernel_class in missing)
+    assert not missing, f"add {names} to CASES in tests/conformance/kernel_cases.py"
+    assert kernels.ArcCosine in public and kernels.ZonalKernel not in public
+    assert len({case.kernel_class for case in CASES}) == len(CASES)
+    for case in CASES:
+        assert type(case.build(case.columns(2))) is case.kernel_class
+
+
+@each_class
+def test_positive_semidefinite_with_its_diagonal(case: KernelCase) -> None:
+    """Of one argument and of two."""
+    for num_columns in sorted({case.columns(number) for number in (1, 8)}):
+        kernel, X = case.build(num_columns), case.inputs(20, num_columns)
+        columns = f"{num_columns} columns"
+        K, diagonal = kernel(X).numpy(), kernel(X, full_cov=False).numpy()
+        np.testing.assert_allclose(K, K.T, rtol=1e-12, err_msg=columns)
+        eigenvalues = np.linalg.eigvalsh(K)
+        assert eigenvalues[0] >= -1e-9 * eigenvalues[-1], columns
+        assert np.all(diagonal > 0), columns
+        np.testing.assert_allclose(np.diag(K), diagonal, rtol=case.accuracy, err_msg=columns)
+        away, two = ~np.eye(20, dtype=bool), kernel(X, X).numpy()
+        np.testing.assert_allclose(two[away], K[away], rtol=1e-12, err_msg=columns)
+        # At coinciding points is the rounding of x . x, of which Matern-1/2 takes a root.
+        np.testing.assert_allclose(np.diag(two), diagonal, rtol=max(case.accuracy, 1e-12))
+        np.testing.assert_allclose(kernel(X[:2], X[2:]), K[:2, 2:], rtol=1e-12, err_msg=columns)
+
+
+@each_kind
+def test_batch_dimensions(case: KernelCase) -> None:
+    D = case.columns(2)
+    kernel = case.build(D)
+    X = case.inputs(24, D).reshape(2, 3, 4, D)
+    X2 = case.inputs(10, D, seed=1).reshape(2, 5, D)
+    K, cross, diagonal = kernel(X), kernel(X, X2), kernel(X, full_cov=False)
+    assert K.shape == (2, 3, 4, 4)
+    assert cross.shape == (2, 3, 4, 2, 5)
+    assert diagonal.shape == (2, 3, 4)
+    rows, rows2 = X.reshape(-1, D), X2.reshape(-1, D)
+    of_rows = kernel(rows).numpy().reshape(6, 4, 6, 4)
+    expected = of_rows[range(6), :, range(6)].reshape(2, 3, 4, 4)
+    np.testing.assert_allclose(K, expected, rtol=1e-12)
+    expected = kernel(rows, full_cov=False).numpy().reshape(2, 3, 4)
+    np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
+    expected = kernel(rows, rows2).numpy().reshape(2, 3, 4, 2, 5)
+    np.testing.assert_allclose(cross, expected, rtol=1e-11, atol=1e-13)
+
+
+@each_class
+def test_active_dims(case: KernelCase) -> None:
+    """K of what is no sum selects them, too: GPflow's Sum.K hands it all columns."""
+    X, X2 = case.inputs(4, 5), case.inputs(3, 5, seed=1)
+    columns = [3, 1][: case.columns(2)]
+    plain, sliced = case.build(len(columns)), case.build(len(columns))
+    sliced.active_dims = columns
+    expected = [
+        plain(X[:, columns]),
+        plain(X[:, columns], X2[:, columns]),
+        plain(X[:, columns], full_cov=False),
+    ]
+    results = [[sliced(X), sliced(X, X2), sliced(X, full_cov=False)]]
+    if not hasattr(sliced, "kernels"):
+        results.append([sliced.K(X), sliced.K(X, X2), sliced.K_diag(X)])
+    for result in results:
+        for actual, desired in zip(result, expected, strict=True):
+            np.testing.assert_allclose(actual, desired, rtol=1e-12)
+
+
+@each_kind
+def test_gradients_and_compiled_with_an_unknown_number_of_points(case: KernelCase) -> None:
+    """Gradients of every parameter, X and X2 against central differences along two directions. The
+    number of columns is unknown as well to this library's kernels, but for Invariant."""
+    D = case.columns(2)
+    kernel = case.build(D)
+    unknown = case in KINDS and case.kernel_class is not Invariant
+    shape = [None, None if unknown else D]
+    compiled = tf.function(
+        lambda X, X2: (kernel(X, X2), kernel(X, full_cov=False)),
+        input_signature=[tf.TensorSpec(shape, tf.float64)] * 2,
+        autograph=False,
+    )
+    for num in (1, 5):
+        points, points2 = case.inputs(num + 2, D, seed=1), case.inputs(num, D)
+        cross, diagonal = compiled(points, points2)
+        np.testing.assert_allclose(cross, kernel(points, points2), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(diagonal, kernel(points, full_cov=False), rtol=1e-11)
+
+    X, X2 = tf.Variable(case.inputs(4, D)), tf.Variable(case.inputs(3, D, seed=1))
+    rng, step = np.random.default_rng(2), 1e-5
+    weights, weights2 = rng.normal(size=(4, 3)), rng.normal(size=(3, 3))
+    variables = [*kernel.trainable_variables, X, X2]
+    assert len(variables) >= 4
+
+    def objective() -> tf.Tensor:
+        return tf.reduce_sum(weights * kernel(X, X2)) + tf.reduce_sum(weights2 * kernel(X2))
+
+    with tf.GradientTape() as tape:
+        value = objective()
+    gradients = [tf.convert_to_tensor(g).numpy() for g in tape.gradient(value, variables)]
+    starts = [np.array(variable.numpy()) for variable in variables]
+    for _ in range(2):
+        directions = [rng.normal(size=start.shape) for start in starts]
+        ends = []
+        for sign in (1, -1):
+            for variable, start, direction in zip(variables, starts, directions, strict=True):
+                variable.assign(start + sign * step * direction)
+            ends.append(objective().numpy())
+        slopes = [np.sum(g * d) for g, d in zip(gradients, directions, strict=True)]
+        difference = (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(np.sum(slopes), difference, rtol=1e-6, atol=1e-6)
+
+
+@each_kind
+def test_gradients_at_coinciding_and_opposite_points(case: KernelCase) -> None:
+    """Finite for all."""
+    kernel = case.build(case.columns(2))
+    for path, parameter in gpflow.utilities.parameter_dict(kernel).items():
+        if path.endswith("bias_variance"):
+            parameter.assign(1e-6)  # so that x and -x are opposite on the sphere
+    points = np.array([[1e3, 2e3], [-1e3, -2e3], [0.0, 0.0], [0.3, -0.2], [0.3, -0.2]])
+    points = case.valid(points)[:, : case.columns(2)]
+    X, X2 = tf.constant(points), tf.constant(points[::-1].copy())
+    with tf.GradientTape() as tape:
+        tape.watch([X, X2])
+        total = tf.reduce_sum(kernel(X, X2)) + tf.reduce_sum(kernel(X))
+    for gradient in tape.gradient(total, [X, X2, *kernel.trainable_variables]):
+        assert np.all(np.isfinite(gradient))
+
+
+@each_kind
+def test_the_diagonal_of_the_matrix_has_the_gradient_of_the_diagonal(case: KernelCase) -> None:
+    D = case.columns(2)
+    kernel, X = case.build(D), tf.constant(case.inputs(10, D))
+    variables = kernel.trainable_variables
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        of_matrix = tf.reduce_sum(tf.linalg.diag_part(kernel(X)))
+        of_diagonal = tf.reduce_sum(kernel(X, full_cov=False))
+        of_cross = tf.reduce_sum(tf.linalg.diag_part(kernel(X, X)))
+    *expected, expected_X = tape.gradient(
+        of_diagonal, [*variables, X], unconnected_gradients="zero"
+    )
+    *found, found_X = tape.gradient(of_matrix, [*variables, X], unconnected_gradients="zero")
+    crossed = tape.gradient(of_cross, variables, unconnected_gradients="zero")
+    tolerance = max(1e-10, 100 * case.accuracy)  # a sum of derivatives
+    for variable, e, g, c in zip(variables, expected, found, crossed, strict=True):
+        scale = max(1.0, np.abs(e).max())
+        np.testing.assert_allclose(g, e, rtol=0, atol=tolerance * scale, err_msg=variable.name)
+        # Of K(X, X) the rounding of x . x remains: amplified, never beyond a part in ten.
+        assert np.abs(c - e).max() <= 0.1 * scale, variable.name
+    np.testing.assert_allclose(found_X, expected_X, atol=1e-10)
+
+
+@each_class
+def test_each_parameter_is_listed_once(case: KernelCase) -> None:
+    D = case.columns(2)
+    kernel = case.build(D)
+    kernel(case.inputs(3, D))
+    paths = list(gpflow.utilities.parameter_dict(kernel))
+    rows = gpflow.utilities.tabulate_module_summary(kernel, tablefmt="plain").splitlines()[1:]
+    assert len(rows) == len(paths) == len(kernel.parameters) == len(kernel.trainable_variables)
+    names = [row.split()[0].rsplit(".", 1)[-1] for row in rows]
+    assert sorted(names) == sorted(path.rsplit(".", 1)[-1] for path in paths)
+    assert len(set(names)) == len(names)
+    for part in getattr(kernel, "kernels", []):  # views over the same parameters
+        assert {id(p) for p in part.parameters} <= {id(p) for p in kernel.parameters}
+
+
+@each_class
+def test_copies_are_equal_and_apart(case: KernelCase) -> None:
+    D = case.columns(2)
+    kernel, X = case.build(D), case.inputs(2, D)
+    before = kernel(X).numpy()
+    for way, copied in {
+        "copy.deepcopy": copy.deepcopy,
+        "pickle": lambda k: pickle.loads(pickle.dumps(k)),
+        "gpflow.utilities.deepcopy": gpflow.utilities.deepcopy,
+    }.items():
+        clone = copied(kernel)
+        np.testing.assert_array_equal(clone(X), before, err_msg=way)
+        double(clone)
+        assert not np.allclose(clone(X, full_cov=False), np.diag(before)), way
+    np.testing.assert_allclose(clone(X), 2 * before, rtol=1e-12)
+    np.testing.assert_array_equal(kernel(X), before)
+
+
+@each_kind
+def test_single_precision(case: KernelCase) -> None:
+    D = case.columns(2)
+    X = case.inputs(5, D).astype(np.float32)
+    expected = case.build(D)(X.astype(float)).numpy()
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        kernel = case.build(D)
+        with tf.GradientTape() as tape:
+            K, diagonal = kernel(X), kernel(X, full_cov=False)
+            total = tf.reduce_sum(K) + tf.reduce_sum(kernel(X, X[:2]))
+        gradients = tape.gradient(total, kernel.trainable_variables)
+    assert {value.dtype for value in (K, diagonal, *gradients)} == {tf.float32}
+    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
+    np.testing.assert_allclose(K, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-5)
+
+
+# Kernels in graphs that are built before the number of columns of X is known.
+
+X = np.random.default_rng(0).normal(size=(5, 4))
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    "image in columns": lambda: Convolutional(Matern32(), (3, 1), (1, 1), active_dims=[3, 0, 1]),
+    "orbit of images": lambda: Invariant(Matern32(), ImageFlip((2, 2), 0)),
+    "part": lambda: HarmonicKernel(Matern32(), ImageFlip((2, 2), 0)).kernels[0],
+}
+"""Of columns that are not known when a graph is built; the others are above."""
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels(name: str) -> None:
+    """K of itself, the variances, and K of a batch."""
+    kernel = KERNELS[name]()
+
+    def values(X: Any, batches: Any) -> Any:
+        return kernel(X), kernel(X, full_cov=False), kernel(batches)
+
+    signature = [tf.TensorSpec([None] * rank, tf.float64) for rank in (2, 3)]
+    function = tf.function(values, input_signature=signature, autograph=False)
+    K = kernel(X)
+    for actual, expected in zip(
+        function(X, np.stack([X, X])), (K, np.diag(K), np.stack([K, K])), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
+
+
+REMEDY = r"tf.ensure_shape\(X, \[None, D\]\)"
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: SphericalMatern32(), [None, None]),
+        (lambda: SphericalMatern32(weight_variances=[1.0, 1.0, 1.0, 1.0]), None),
+        (lambda: Invariant(Matern32(), Negation()), [None, None]),
+        (lambda: HarmonicKernel(Matern32(), Negation()).kernels[0], [None, None]),
+    ],
+    ids=["spectrum", "rank", "orbit", "part"],
+)
+def test_what_cannot_be_known(make: Callable[[], Kernel], shape: list[None] | None) -> None:
+    kernel = make()
+    signature = [tf.TensorSpec(shape, tf.float64)]
+    with pytest.raises(ValueError, match=REMEDY):
+        tf.function(kernel, input_signature=signature, autograph=False)(X)

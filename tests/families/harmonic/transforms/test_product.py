@@ -1,0 +1,200 @@
+"""Products of transformations: their orbits against loops, and wrong arguments."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.transforms import (
+    CyclicTransform,
+    ImageFlip,
+    ImageRotation90,
+    ImageTranslation,
+    LongitudeShift,
+    Negation,
+    Orthogonal,
+    Permutation,
+    PrincipalNegation,
+    Product,
+    Rotation,
+    Translation,
+)
+from tests.conformance.helpers import assert_refused
+from tests.families.harmonic.transforms.cases import RollThree, random_rows
+
+SHAPE = (4, 4)
+Pair = Callable[[], list[CyclicTransform]]
+
+COMMUTING: dict[str, Pair] = {
+    "flips": lambda: [ImageFlip(SHAPE, 0), ImageFlip(SHAPE, 1)],
+    "flip and half translation": lambda: [ImageFlip(SHAPE, 0), ImageTranslation(SHAPE, (2, 0))],
+    "negations": lambda: [Negation(0), Negation([1, 2], centre=3.0)],
+    "negation and rotation": lambda: [Negation([2]), Rotation(5, (0, 1), centre=1.0)],
+    "rotations": lambda: [Rotation(5), Rotation(3)],
+    "shift and height": lambda: [LongitudeShift(5, coordinates="euclidean"), Negation(2)],
+    "torus": lambda: [Translation(3, 0, 2.0), Translation(4, 1, 2.0), Translation(2, 0, 2.0)],
+    "half period and negation": lambda: [Translation(2, 0, 2.0), Negation(0)],
+    "principal": lambda: [PrincipalNegation(rows, 0.5) for rows in random_rows(4, 4)[:, None]],
+    "own": lambda: [RollThree(), Negation()],
+    "one": lambda: [Rotation(3)],
+}
+
+NOT_COMMUTING: dict[str, Pair] = {
+    "flip and rotation": lambda: [ImageFlip(SHAPE, 0), ImageRotation90(SHAPE)],
+    "rotations with a common column": lambda: [Rotation(3), Rotation(3, (1, 2))],
+    "principal": lambda: [PrincipalNegation(random_rows(1, 3, seed=seed), 0.0) for seed in (0, 1)],
+    "own": lambda: [RollThree(), Negation(0)],
+}
+
+DEPENDENT: dict[str, tuple[Pair, tuple[int, ...]]] = {
+    "twice": (lambda: [Negation(), Negation()], (1, 1)),
+    "power": (lambda: [Rotation(6), Rotation(3)], (2, 2)),
+    "half turns": (lambda: [Rotation(4), Rotation(6)], (2, 3)),
+    "the rotation and its square": (lambda: [ImageRotation90(SHAPE), both_flips()], (2, 1)),
+    "fixed columns": (lambda: [Orthogonal(-np.eye(2)), Negation()], (1, 1)),
+}
+
+
+def both_flips() -> CyclicTransform:
+    return Permutation(np.arange(16)[::-1])
+
+
+@pytest.mark.parametrize("name", COMMUTING)
+def test_orbit_against_nested_loops(name: str) -> None:
+    axes = COMMUTING[name]()
+    product = Product(axes)
+    assert product.axes == tuple(axes)
+    assert product.orders == tuple(axis.order for axis in axes)
+    assert product.order == np.prod(product.orders)
+    columns = product.input_dim or product.min_input_dim + 1
+    X = product.probes(3, columns, seed=5).reshape(3, 1, columns)
+    orbit = product.orbit(X)
+    np.testing.assert_array_equal(orbit[0], X)
+    for position, exponents in enumerate(itertools.product(*map(range, product.orders))):
+        expected = X
+        for axis, exponent in zip(axes, exponents, strict=True):
+            for _ in range(exponent):
+                expected = axis(expected)
+        assert product.distance(orbit[position], expected) < 1e-12
+        assert product.distance(product.power(X, exponents), expected) < 1e-12
+        backwards = tuple(s - t for s, t in zip(exponents, product.orders, strict=True))
+        assert product.distance(product.power(X, backwards), expected) < 1e-12
+    once = product.power(X, (1,) * len(axes))
+    np.testing.assert_array_equal(product(X), once)
+    for first, second in itertools.combinations(orbit, 2):
+        assert product.distance(first, second) > 1e-3
+
+
+@pytest.mark.parametrize("name", NOT_COMMUTING)
+def test_what_does_not_commute_is_named(name: str) -> None:
+    first, second = NOT_COMMUTING[name]()
+    # A third that commutes with both, so that the positions in the message are not always 0 and 1.
+    bystander = [Negation(7)] if first.input_dim is None and second.input_dim is None else []
+    transforms, offset = [*bystander, first, second], len(bystander)
+    with pytest.raises(ValueError, match="transforms must commute") as error:
+        Product(transforms)
+    message = str(error.value)
+    assert f"those at {offset} and {offset + 1}, {first!r} and {second!r}," in message
+    assert "pass transformations that commute, for example" in message
+    assert "neither with a rotation by 90 degrees nor with a translation of order" in message
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_elements_that_coincide(name: str) -> None:
+    factory, exponents = DEPENDENT[name]
+    with pytest.raises(ValueError, match="transforms must be independent") as error:
+        Product(factory())
+    assert f"exponents {exponents} is the identity" in str(error.value)
+    assert "leave out" in str(error.value)
+
+
+def test_columns_of_the_factors() -> None:
+    product = Product([Negation(), Negation([0, 3])])
+    assert (product.input_dim, product.min_input_dim) == (None, 4)
+    # With the four columns alone nothing is lost, but one column would make these the same:
+    product = Product([Negation(), Negation(0)])
+    assert (product.input_dim, product.min_input_dim) == (None, 2)
+    product = Product([Negation(), Permutation([1, 0, 2])])
+    assert (product.input_dim, product.min_input_dim) == (3, 3)
+
+
+def test_nested_products_are_flattened() -> None:
+    a, b, c = Negation(0), Rotation(3, (1, 2)), Negation(3)
+    nested = Product([a, Product([b, Product([c])])])
+    assert nested.axes == (a, b, c)
+    X = nested.probes(3)
+    np.testing.assert_array_equal(nested.orbit(X), Product([a, b, c]).orbit(X))
+
+
+def test_many_negations() -> None:
+    data = np.random.default_rng(0).normal(size=(50, 12))
+    product = PrincipalNegation.from_data(data, 12)
+    assert product.orbit(data[:1]).shape == (4096, 1, 12)
+
+
+class Wrong(RollThree):
+    """Of another order than it says."""
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+
+
+# Every error names the argument, the value found, and what to pass instead.
+
+DATA = np.random.default_rng(0).normal(size=(10, 3))
+TWO = Product([Negation(0), Negation(1)])
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Negation([0, -1]), r"dims must be different columns from 0.* found \[0, -1\]"),
+    (lambda: Negation(0, np.nan), "centre must be finite, found nan; pass a finite"),
+    (lambda: Translation(3, [0, 1], [1, -2]), r"period must be positive.*-2\..*pass the length"),
+    (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal .*error of 3.*np.linalg.qr"),
+    (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4.*power 2 is.*pass order=2"),
+    (lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]), "matrix has no power up to 10000.* pass a"),
+    (lambda: Permutation([0, 1, 2]), r"Permutation\(.*\[0, 1, 2\]\).*is the identity.*leave"),
+    (
+        lambda: PrincipalNegation.from_data(DATA, 4),
+        "num_groups must be an integer from 1 to 3, found 4; .*a component of its own",
+    ),
+    (lambda: ImageFlip((4,), 0), r"image_shape must be .*found \(4,\); pass \(H, W\) or \(H, W, C"),
+    (lambda: ImageRotation90((3, 4)), r"must be square.*found \(3, 4\).*cropped or padded"),
+    (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be .*found int32.* pass tf.cast"),
+    (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns.*input_dim=2.; pass X with"),
+    (
+        lambda: Product([Permutation([1, 0]), Permutation([1, 0, 2])]),
+        r"act on the same number of columns, found: Permutation\(.*\) needs .*\) needs ",
+    ),
+    (
+        lambda: Product([Permutation([1, 0, 2]), Negation(3)]),
+        r"act on the same number of columns, found: .*\) needs .*Negation\(.*\) needs ",
+    ),
+    (lambda: Product([]), "transforms must not be empty; pass one"),
+    (lambda: Product([Negation(), 3]), r"transforms\[1\] must be a CyclicTransform, found 3"),
+    (lambda: Product([Negation(i) for i in range(17)]), "must generate at most 65536 elements"),
+    (lambda: Product([Wrong(6), Negation()]), r"Wrong\(order=6\).*power 3 is the identity already"),
+    (lambda: Product([Wrong(2), Negation()]), r"Wrong\(order=2\) is not of order 2.*moves a point"),
+    (lambda: TWO.power(np.zeros((1, 2)), (1, 0.5)), r"exponent must be 2 integers.*such as \(1, 1"),
+]
+
+
+def test_errors() -> None:
+    assert_refused(ERRORS)
+
+
+def test_wrong_number_of_columns() -> None:
+    for transform, columns, needed in (
+        (LongitudeShift(3), 3, "2"),
+        (Negation([0, 1]), 1, "at least 2"),
+        (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
+    ):
+        X, text = np.zeros((7, columns)), repr(transform)
+        found = f"{columns} (shape (7, {columns}))"
+        message = re.escape(f"X must have {needed} columns for {text}, found {found}")
+        for call in (transform, transform.orbit, lambda X, t=transform: t.power(X, 1)):
+            with pytest.raises(ValueError, match=message):
+                call(X)

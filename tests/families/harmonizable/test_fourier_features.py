@@ -1,0 +1,150 @@
+"""Fourier features: what is refused, the frequency zero, and which frequencies are picked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.families.harmonizable import fourier_features
+from interdomain.inducing_variables import (
+    HarmonizableFourierFeatures,
+    SumInducingVariables,
+    VariationalFourierFeatures,
+)
+from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
+from tests.conformance.helpers import assert_refused
+from tests.families.harmonizable.harmonizable_cases import FORMS, component
+
+MATERN: Any = gpflow.kernels.Matern32()
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: HarmonizableFourierFeatures([[0.1], [0.3], [0.1]]),
+        r"found \[0.1\] and \[0.1\], rows 0 and 2",
+    ),
+    (
+        lambda: HarmonizableFourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
+        r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
+    ),
+    (
+        lambda: HarmonizableFourierFeatures.for_kernel(component(FORMS[0]), 0),
+        "num_frequencies must be an integer from 1 .*, found 0",
+    ),
+    (
+        lambda: HarmonizableFourierFeatures.for_kernel(MATERN, 3),
+        "must be a HarmonizableMixture or .*, found",
+    ),
+    (lambda: VariationalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
+    (lambda: VariationalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
+    (
+        lambda: VariationalFourierFeatures.from_data(np.zeros([3, 2]), 3),
+        r"X must be one column \[N, 1\], found shape \(3, 2\)",
+    ),
+    (
+        lambda: VariationalFourierFeatures.from_data(np.ones([3, 1]), 3),
+        "X must vary, found 1.0 in every row; pass a column that varies",
+    ),
+]
+
+
+def test_errors() -> None:
+    assert_refused(ERRORS)
+
+
+def test_zero_has_no_imaginary_part_and_stays() -> None:
+    """Its gradient is zero, whatever depends on the features."""
+    kernel = component(FORMS[0])
+    features = HarmonizableFourierFeatures([[0.3], [0.0], [0.7]])
+    assert features.with_imaginary_part == (0, 2)
+    assert features.num_inducing == features.shape[0] == 5
+    X = np.random.default_rng(0).normal(size=(8, 1))
+    model = gpflow.models.SGPR((X, np.sin(3 * X)), kernel, features)
+    before = features.frequencies.numpy()
+    optimizer = gpflow.keras.tf_keras.optimizers.Adam(0.01)
+    for _ in range(2):
+        optimizer.minimize(model.training_loss, model.trainable_variables)
+    after = features.frequencies.numpy()
+    assert after[1, 0] == 0.0
+    assert np.all(np.abs(after - before)[[0, 2]] > 1e-3)
+    assert Kuu(features, kernel).shape == (5, 5)
+
+
+def unexplained(kernel: Any, features: HarmonizableFourierFeatures, X: np.ndarray) -> float:
+    """``tr(Kff - Kfu Kuu^-1 Kuf)``, of features that may depend on each other."""
+    kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
+    explained = kuf.T @ np.linalg.pinv(dense, rcond=1e-12, hermitian=True) @ kuf
+    return float(np.trace(kernel(X).numpy() - explained))
+
+
+@pytest.mark.parametrize("name", ["1d", "2d-full"])
+def test_picked_frequencies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All distinct; the first where the transform's variance is largest, each next one a gain."""
+    (form,) = (form for form in FORMS if form.name == name)
+    monkeypatch.setattr(fourier_features, "_CANDIDATES", 256)
+    kernel = component(form)
+    w = HarmonizableFourierFeatures.for_kernel(kernel, 6).frequencies.numpy()
+    assert w.shape == (6, form.dimension)
+    both = np.concatenate([w, -w])
+    distances = np.linalg.norm(both[:, None] - both, axis=-1) + np.eye(12)
+    zeros = np.linalg.norm(both, axis=1) == 0
+    assert np.min(distances[~zeros]) > 1e-3
+    axis = np.linspace(-1.5, 1.5, 401 if form.dimension == 1 else 21)
+    mesh = np.stack(np.meshgrid(*[axis] * form.dimension, indexing="ij"), axis=-1)
+    everywhere = mesh.reshape(-1, form.dimension)
+    density = kernel.generalized_spectral_density(everywhere, everywhere).numpy().real
+    first = kernel.generalized_spectral_density(w[:1], w[:1]).numpy().real.item()
+    assert first > (0.999 if form.dimension == 1 else 0.9) * np.max(np.diag(density))
+    # Each prefix is what fewer would have been.
+    np.testing.assert_array_equal(
+        HarmonizableFourierFeatures.for_kernel(kernel, 3).frequencies, w[:3]
+    )
+
+
+def test_picked_frequencies_beat_equally_spaced_ones() -> None:
+    """Peaks far apart, of unequal height: over the window, in the mean."""
+    kernel = HarmonizableComponent(
+        [[0.5], [3.0]], amplitudes=[1.0, 0.6], envelope=0.02, lag=0.01, centre=0.4
+    )
+    X = np.linspace(-4.0, 4.8, 60)[:, None]
+    picked = HarmonizableFourierFeatures.for_kernel(kernel, 6)
+    spaced = HarmonizableFourierFeatures(np.linspace(0.0, 3.5, 6)[:, None])
+    assert unexplained(kernel, picked, X) < 0.7 * unexplained(kernel, spaced, X)
+
+
+def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set for each component, as for the component alone."""
+    monkeypatch.setattr(fourier_features, "_CANDIDATES", 64)
+    parts = [component(FORMS[0], seed) for seed in range(2)]
+    features = HarmonizableFourierFeatures.for_kernel(HarmonizableMixture(parts), 3)
+    assert isinstance(features, SumInducingVariables)
+    assert len(features.inducing_variables) == len(parts)
+    for part, block in zip(parts, features.inducing_variables, strict=True):
+        alone = HarmonizableFourierFeatures.for_kernel(part, 3)
+        np.testing.assert_array_equal(block.frequencies, alone.frequencies)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
+    for gradient in tape.gradient(total, features.trainable_variables):
+        assert np.all(np.isfinite(gradient))
+
+
+# Matern features on an interval.
+
+
+def test_frequencies_of_whole_periods() -> None:
+    features = VariationalFourierFeatures(-1, 3, 3)
+    assert (features.length, features.num_inducing, features.shape) == (4.0, 7, (7, None, 1))
+    np.testing.assert_allclose(features.angular_frequencies, np.pi / 2 * np.arange(1, 4))
+    assert VariationalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
+
+
+def test_interval_around_data() -> None:
+    for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
+        features = VariationalFourierFeatures.from_data(X, 4)
+        assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
+    tight = VariationalFourierFeatures.from_data(X, 4, margin=0.0)
+    assert (tight.lower, tight.upper) == (1.0, 3.0)

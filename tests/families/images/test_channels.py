@@ -1,0 +1,132 @@
+"""Sums over the channels of images, and of patches."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow import kernels as gk
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.inducing_variables import InducingPatches, SumInducingVariables
+from interdomain.kernels import ChannelAdditive, Convolutional, MultiChannelConvolutional
+from tests.conformance.helpers import assert_close
+from tests.families.images.references import evaluate, numbered_patches
+
+IMAGE, PATCH = (3, 4, 3), (2, 2)
+OPTIONS: dict[str, Any] = {"stride": (1, 2), "padding": "SAME"}
+NUM_PATCHES, NUM_CHANNELS = 6, 3
+close = functools.partial(assert_close, rtol=1e-12)
+X, X2 = np.random.default_rng(0).normal(size=(2, 3, 36))
+Z = np.random.default_rng(1).normal(size=(4, 4))
+WEIGHTS = np.random.default_rng(2).normal(size=(NUM_PATCHES, NUM_CHANNELS))
+
+
+def own_kernels() -> list[gk.Kernel]:
+    return [
+        gk.SquaredExponential(1.3, 1.2),
+        gk.Matern32(0.7, [1.0, 2.0, 1.5, 0.8]),
+        gk.RationalQuadratic(0.4, 1.6),
+    ]
+
+
+def by_loops(kernels: list[gk.Kernel], weights: np.ndarray) -> list[np.ndarray]:
+    """K(X), K(X, X2), K_diag(X) of each channel, and its covariances with the same patches."""
+    columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True, **OPTIONS)
+    of_channels = np.split(columns, NUM_CHANNELS)
+    results: list[list[Any]] = [[], [], [], []]
+    for kernel, patches, w in zip(kernels, of_channels, weights.T, strict=True):
+        own, own2 = (np.append(x, np.zeros((3, 1)), axis=1)[:, patches] for x in (X, X2))
+
+        def matrix(
+            A: np.ndarray, B: np.ndarray, w: np.ndarray = w, kernel: gk.Kernel = kernel
+        ) -> np.ndarray:
+            total = np.zeros((len(A), len(B)))
+            for p, q in np.ndindex(NUM_PATCHES, NUM_PATCHES):
+                total += w[p] * w[q] * evaluate(kernel, A[:, None, p], B[None, :, q])
+            return total / NUM_PATCHES**2
+
+        results[0].append(matrix(own, own))
+        results[1].append(matrix(own, own2))
+        results[2].append(np.diag(matrix(own, own)))
+        results[3].append(
+            sum(w[p] * evaluate(kernel, Z[:, None], own[None, :, p]) for p in range(NUM_PATCHES))
+            / NUM_PATCHES
+        )
+    return [np.array(result) for result in results]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "weights"),
+    [("shared", "plain"), ("own", "weighted")],
+)
+def test_a_sum_over_channels(kernels: Any, weights: Any) -> None:
+    shared, weighted = kernels == "shared", weights == "weighted"
+    kernels = own_kernels()[1] if shared else own_kernels()
+    weights = WEIGHTS if weighted else np.ones_like(WEIGHTS)
+    kernel = MultiChannelConvolutional(
+        kernels, IMAGE, PATCH, weights=weights if weighted else False, **OPTIONS
+    )
+    assert kernel.num_patches == NUM_PATCHES and len(kernel.kernels) == NUM_CHANNELS
+    K, cross, diagonal, features = by_loops([kernels] * 3 if shared else kernels, weights)
+    close(kernel(X), K.sum(axis=0))
+    close(kernel(X, X2), cross.sum(axis=0))
+    close(kernel(X, full_cov=False), diagonal.sum(axis=0))
+    for c, part in enumerate(kernel.kernels):
+        close(part(X), K[c])
+        close(part(X, X2), cross[c])
+        close(part(X, full_cov=False), diagonal[c])
+    points = SumInducingVariables([InducingPatches(Z)] * 3)
+    close(Kuf(points, kernel, X), features.reshape(12, 3))
+    dense = np.zeros((12, 12))
+    for c, part in enumerate([kernels] * 3 if shared else kernels):
+        dense[4 * c : 4 * c + 4, 4 * c : 4 * c + 4] = part(Z)
+    close(Kuu(points, kernel), dense)
+
+
+def test_weights_that_are_products() -> None:
+    """w_pc = w_p w_c: a convolution of the sum over channels, with variances times w_c^2."""
+    of_patches, of_channels = WEIGHTS[:, 0], np.array([0.7, -1.4, 0.3])
+    multi = MultiChannelConvolutional(
+        own_kernels(), IMAGE, PATCH, weights=np.outer(of_patches, of_channels), **OPTIONS
+    )
+    scaled = own_kernels()
+    for kernel, w in zip(scaled, of_channels, strict=True):
+        kernel.variance.assign(kernel.variance * w**2)
+    additive = Convolutional(
+        ChannelAdditive(scaled, PATCH), IMAGE, PATCH, weights=of_patches, **OPTIONS
+    )
+    close(additive(X), multi(X))
+    close(additive(X, X2), multi(X, X2))
+    close(additive(X, full_cov=False), multi(X, full_cov=False))
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+def test_parts_of_a_channel_additive_kernel(shared: bool) -> None:
+    base: Any = own_kernels()[2] if shared else own_kernels()
+    kernel = ChannelAdditive(base, (2, 2, 3))
+    patches, patches2 = X[:, :12], X2[:, :12]
+    kernels = [base] * 3 if shared else base
+    expected = [
+        evaluate(k, patches[:, None, c::3], patches2[None, :, c::3]) for c, k in enumerate(kernels)
+    ]
+    for part, desired in zip(kernel.kernels, expected, strict=True):
+        close(part(patches, patches2), desired)
+        close(part(patches, full_cov=False), np.diag(part(patches)))
+    close(kernel(patches, patches2), np.sum(expected, axis=0))
+    close(kernel(patches), np.sum([part(patches) for part in kernel.kernels], axis=0))
+    close(kernel(patches, full_cov=False), np.diag(kernel(patches)))
+    points = SumInducingVariables(
+        [gpflow.inducing_variables.InducingPoints(patches2)] * kernel.num_channels
+    )
+    close(Kuf(points, kernel, patches), np.concatenate([np.transpose(K) for K in expected]))
+
+
+def test_parts_share_the_patches_and_a_kernel() -> None:
+    kernel = MultiChannelConvolutional([gk.Matern32()] * 3, IMAGE, PATCH, weights=False)
+    assert len(kernel.base_kernels) == 1 and len(kernel.parameters) == 2
+    columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True)
+    np.testing.assert_array_equal(kernel.get_patches(X), X[:, columns])

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from mpmath import mp
+
+from interdomain.families.sphere.mathematics.funk_hecke import funk_hecke_rule, power_coefficient
+from interdomain.sphere import funk_hecke_coefficients
+from tests.families.sphere.mathematics.references import (
+    EIGENVALUE_DEGREES,
+    EIGENVALUE_DIMENSIONS,
+    cosine_and_sine,
+    relative_error,
+    smooth_funk_hecke,
+)
+
+
+def is_zero(power: int, degree: int) -> bool:
+    return degree > power and (degree - power) % 2 == 0
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_power_coefficient(power: int) -> None:
+    """Against quadratures: mpmath's, and the library's own to higher degrees."""
+    angles = (mp.zero, mp.pi / 2)
+    for dimension in EIGENVALUE_DIMENSIONS:
+        values = [power_coefficient(power, dimension, degree) for degree in range(60)]
+        for degree, value in enumerate(values):  # exactly
+            assert (value == 0) == is_zero(power, degree)
+        reference = [
+            mp.zero
+            if is_zero(power, degree)
+            else smooth_funk_hecke(
+                lambda a: cosine_and_sine(a)[0] ** power, dimension, degree, angles
+            )
+            for degree in EIGENVALUE_DEGREES
+        ]
+        actual = np.array([values[degree] for degree in EIGENVALUE_DEGREES])
+        assert relative_error(actual, reference) <= 1e-10
+        actual = funk_hecke_coefficients(
+            lambda t: tf.cast(t > 0, tf.float64) * t**power, dimension, range(41), breaks=(0.0,)
+        )
+        np.testing.assert_allclose(actual, values[:41], rtol=0, atol=1e-14)
+
+
+FUNCTIONS: list[tuple[Callable[..., object], Callable[..., object], tuple[float, ...]]] = [
+    (lambda t: tf.exp(2 * (t - 1)), lambda t: mp.exp(2 * (t - 1)), ()),
+    (lambda t: tf.abs(t - 0.3), lambda t: abs(t - mp.mpf(0.3)), (0.3,)),
+    (
+        lambda t: tf.maximum(t, 0.5) + tf.maximum(-t, 0.25),
+        lambda t: max(t, mp.mpf(0.5)) + max(-t, mp.mpf(0.25)),
+        (0.5, -0.25),
+    ),
+]
+
+
+@pytest.mark.parametrize("function, exact, breaks", FUNCTIONS)
+def test_coefficients_of_any_function(
+    function: Callable[[tf.Tensor], tf.Tensor],
+    exact: Callable[[object], object],
+    breaks: tuple[float, ...],
+) -> None:
+    angles = (mp.zero, *sorted(mp.acos(mp.mpf(b)) for b in breaks), mp.pi)
+    for dimension in (2, 3, 9):
+        actual = funk_hecke_coefficients(function, dimension, EIGENVALUE_DEGREES, breaks=breaks)
+        expected = [
+            smooth_funk_hecke(lambda a: exact(cosine_and_sine(a)[0]), dimension, degree, angles)
+            for degree in EIGENVALUE_DEGREES
+        ]
+        np.testing.assert_allclose(actual, np.array(expected, float), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "max_degree, accuracy", [(0, 2e-15), (2, 2e-15), (60, 5e-15), (150, 5e-14)]
+)
+@pytest.mark.parametrize("dimension", [2, 3, 10])
+def test_the_rule_is_orthogonal(dimension: int, max_degree: int, accuracy: float) -> None:
+    """Constant one has only degree zero, with coefficient one; the nodes are inside (-1, 1)."""
+    t, matrix = funk_hecke_rule(dimension, max_degree, (0.2,))
+    assert matrix.shape == (max_degree + 1, len(t))
+    assert np.all(np.abs(t) < 1)
+    np.testing.assert_allclose(matrix.sum(axis=1), np.eye(max_degree + 1)[0], atol=accuracy)

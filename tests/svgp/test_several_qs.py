@@ -1,0 +1,188 @@
+"""What holds of AdditiveSVGP and of OrthogonalSVGP alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from tensorflow.types.experimental import ConcreteFunction
+
+from interdomain.inducing_variables import SumInducingVariables
+from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
+from interdomain.transforms import Rotation
+from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.posteriors.graph_ops import count_ops
+from tests.svgp import cases, orthogonal_cases
+
+from .cases import make_additive, make_data, points
+from .orthogonal_cases import make_orthogonal
+
+Make = Callable[..., gpflow.models.SVGP]
+
+
+def additive(name: str = "mixed", **options: object) -> AdditiveSVGP:
+    return make_additive(cases.BY_NAME[name], **options)
+
+
+def orthogonal(name: str = "activations-points", **options: object) -> OrthogonalSVGP:
+    return make_orthogonal(orthogonal_cases.BY_NAME[name], **options)
+
+
+each_family = pytest.mark.parametrize("make", [additive, orthogonal])
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "options"),
+    [
+        (additive, "complete", {}),
+        (orthogonal, "activations-harmonics", {"variant": "solve"}),
+        (orthogonal, "activations-harmonics", {"variant": "odvgp"}),
+    ],
+)
+def test_initial_q_is_the_prior(make: Make, name: str, options: dict[str, str]) -> None:
+    model = make(name, random_q=False, **options)
+    assert abs(float(model.prior_kl())) < 1e-12
+    X = points(5, seed=9)
+    mean, cov = model.predict_f(X, full_cov=True)
+    assert_close(mean, model.mean_function(X), rtol=1e-13)
+    assert_close(cov[0], model.kernel(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (additive, {"num_latent_gps": 3}),
+        (orthogonal, {"name": "sum-points", "num_latent_gps": 2, "variant": "odvgp"}),
+    ],
+)
+def test_batched_inputs(make: Make, options: dict[str, object]) -> None:
+    """Leading dimensions of Xnew: each batch by itself, as if alone."""
+    model, X = make(**options), points(2, 1, 4, seed=4)
+    posterior = model.posterior()
+    # GPflow does not expand a joint covariance of several outputs for batches.
+    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
+        forms = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        alone = [[model.predict_f(x, **forms) for x in row] for row in X]
+        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
+        for predict in (model.predict_f, posterior.predict_f):
+            mean, cov = predict(X, **forms)
+            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
+            assert_close((mean, cov), expected)
+
+
+@each_family
+def test_float32(make: Make) -> None:
+    expected = make(num_latent_gps=2)
+    data, X = make_data(2), points(20, seed=3)
+    reference = expected.elbo(data), *expected.predict_f(X)
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
+        model = make(num_latent_gps=2)
+        assert {p.dtype for p in model.parameters} == {tf.float32}
+        data32, X32 = make_data(2), X.astype(np.float32)
+        value, gradients = value_and_gradients(
+            lambda: model.elbo(data32), model.trainable_variables
+        )
+        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
+        joint = model.predict_f(X32[:5], full_cov=True)
+    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
+    assert np.all(np.isfinite(joint[1]))
+    assert_close(value, reference[0], rtol=1e-2)
+    for mean, variance in predictions:
+        assert np.all(variance.numpy() >= 0)
+        assert_close((mean, variance), reference[1:], rtol=1e-2)
+
+
+@each_family
+def test_variances_are_not_negative(make: Make) -> None:
+    """All q's all but known at as many points as there are data: rounding decides the sign."""
+    dtype = np.float32
+    likelihood = gpflow.likelihoods.Gaussian
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
+        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
+        if make is additive:
+            kernel = gpflow.kernels.SquaredExponential() + gpflow.kernels.Matern12(variance=1e-8)
+            blocks = SumInducingVariables([InducingPoints(X), InducingPoints(X)])
+            roots, bound = [1e-8 * np.eye(30)[None]] * 2, 1e-2
+            model = AdditiveSVGP(kernel, likelihood(), blocks, q_sqrt=roots)
+        else:
+            known, bound = 1e-8 * np.eye(15)[None], 1e-4
+            pair = InducingPoints(X[::2]), InducingPoints(X[1::2])
+            model = OrthogonalSVGP(
+                gpflow.kernels.Matern52(),
+                likelihood(),
+                *pair,
+                q_sqrt=known,
+                q_sqrt_orthogonal=known,
+            )
+        variances = [source.predict_f(X)[1].numpy() for source in (model, model.posterior())]
+    for variance in variances:
+        assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < bound)
+
+
+# Graphs of a step and of a prediction: one factorisation a batch, hardly more for more blocks.
+
+
+def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
+    data = make_data(model.num_latent_gps)
+    function = tf.function(
+        lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
+        autograph=False,
+    )
+    return function.get_concrete_function()
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "whiten", "q_diag", "expected"),
+    [
+        # Batches: those of either multiplicity; the dense ones; none.
+        (additive, "complete", True, True, 2),
+        (additive, "mixed", False, False, 1),
+        (additive, "diagonal", False, False, 0),
+        # C_vv and Kuu, which harmonics as a base do not need.
+        (orthogonal, "harmonics-points", False, False, 1),
+        (orthogonal, "points-points", True, False, 2),
+    ],
+)
+def test_one_factorisation_per_batch(
+    make: Make, name: str, whiten: bool, q_diag: bool, expected: int
+) -> None:
+    """For the elbo and its gradient together, with three latent GPs."""
+    model = make(name, whiten=whiten, q_diag=q_diag, num_latent_gps=3)
+    graph = step_graph(model)
+    assert count_ops(graph, ("Cholesky",)) == expected
+    assert count_ops(graph, ("CholeskyGrad", "MatrixInverse", "LogMatrixDeterminant")) == 0
+    if name == "diagonal":
+        assert count_ops(graph, ("TriangularSolve",)) == 0
+    if name == "points-points":
+        kl = tf.function(model.prior_kl, autograph=False).get_concrete_function()
+        assert count_ops(kl, ("Cholesky", "TriangularSolve")) == 0
+
+
+def graph_size(num_blocks: int) -> int:
+    """The parts of a rotation of order 2 (T - 1): T of them, by one transformation."""
+    model = HVGP(
+        gpflow.kernels.SquaredExponential(),
+        gpflow.likelihoods.Gaussian(),
+        points(num_blocks, 3),
+        Rotation(2 * (num_blocks - 1)),
+        whiten=False,
+    )
+    assert model.num_blocks == num_blocks
+    return count_ops(step_graph(model), ("",))
+
+
+def test_growth() -> None:
+    """A block that is added has its parameters read and their gradients returned, no more."""
+    assert graph_size(6) - graph_size(3) < 3 * 12
+
+
+def test_cached_predictions_factorise_nothing() -> None:
+    model = make_orthogonal(orthogonal_cases.BY_NAME["points-points"], whiten=False)
+    posterior = model.posterior()
+    function = tf.function(lambda X: posterior.predict_f(X), autograph=False)
+    graph = function.get_concrete_function(tf.constant(points(4)))
+    assert count_ops(graph, ("Cholesky", "TriangularSolve")) == 0
