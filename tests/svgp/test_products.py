@@ -21,7 +21,6 @@ from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized, Spherical
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
 from interdomain.regression.scales import warn_of_data
 from interdomain.tables import Additive, AdditiveFeatures
-from interdomain.training.trained import complaints
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
@@ -97,17 +96,6 @@ def test_rows_outside_of_a_factor() -> None:
     beyond[0][-1, 2] = 1.6
     with pytest.warns(UserWarning, match="of Variational.*: column 2 goes .* say little"):
         warn_of_data(svgp(*of_an_interval()), *beyond)
-
-
-def test_what_is_said_after_training() -> None:
-    """What the factors say."""
-    kernel, features = chosen()
-    prior = FiniteRank(kernel, features)
-    assert complaints(features, kernel) == complaints(features, prior) == []
-    kernel.kernels[1].base_kernel.lengthscales.assign(0.05)
-    (message,) = complaints(features, prior)
-    assert "is now in frequencies that it lacks" in message
-    assert complaints(features, kernel) == []
 
 
 # Effects of columns beside other summands: a globe, harmonics, and points for what is left.

@@ -194,14 +194,6 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         default it is not known that they are."""
         return False
 
-    def complaints(self, kernel: Any, finite: bool) -> list[str]:
-        """What is wrong with the features and their kernel after training, as messages; by default
-        nothing is known to be.
-
-        :param finite: Whether they are all that the prior has of the kernel.
-        """
-        return []
-
 
 def is_subset(some: InducingVariables, features: InducingVariables) -> bool:
     """Whether all features of one inducing variable are features of another, where a family knows

@@ -22,7 +22,6 @@ from .bound import (
     bound,
     collapse,
     data_sums,
-    explained_variance,
     optimal_q,
 )
 from .current_sums import CurrentSums
@@ -248,13 +247,6 @@ class StructuredSGPR(RowsModel):
             self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
         )
         return of_data, collapse(kuu, of_data)
-
-    def unexplained_variance(self) -> float:
-        """The mean over the rows of ``K(x, x)`` less what the features explain of it, of blocks
-        that leave something out of their kernel."""
-        sums, collapsed = self._collapsed()
-        left = sums.prior_variance - explained_variance(collapsed, sums.incomplete)
-        return float(left / sums.num_rows)
 
     def _noise_variance(self) -> tf.Tensor:
         somewhere = tf.zeros([1, 1], gpflow.default_float())

@@ -23,7 +23,6 @@ from .results import Callback, FitResult
 from .run import Plan, Subset, train
 from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
-from .trained import warn_of_fit
 
 _OF_ALL = ("every", "max_seconds", "seed")
 _OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
@@ -188,11 +187,8 @@ def fit(
         ``ftol``, ``gtol``, ``maxcor``, ``maxfun``, ``maxls``: of SciPy's L-BFGS-B.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
         from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
-        away); of a Dataset, the first batch is looked at. After training, if the features represent
-        only a part of the kernel and the bound is still reduced by more than 0.05 nats a row for
-        the rest; and if the lengthscales of a :class:`~interdomain.kernels.Periodized` kernel are
-        too large for the margin of its box, or too small for its frequencies. If the checkpoint is
-        of a fit that had ended.
+        away); of a Dataset, the first batch is looked at. If the checkpoint is of a fit that had
+        ended.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -286,9 +282,7 @@ def _fit_loss(
         method = LBFGS(model, batches.batch(0), _of_scipy(options))
     else:
         method = GradientSteps(model, batches, replicas, optimizer)
-    result = train(model, method, plan, replicas)
-    warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
-    return result
+    return train(model, method, plan, replicas)
 
 
 def _check_names(

@@ -16,7 +16,6 @@ from ..regression.structured_sgpr import StructuredSGPR
 from .lbfgs import LBFGS, fit_by_lbfgs
 from .results import FitResult
 from .run import Plan, Subset, train
-from .trained import warn_of_fit
 
 
 def fit_structured(
@@ -67,7 +66,6 @@ def fit_structured(
         _ = model.statistics
     pass_done = time.perf_counter()
     result = train(model, LBFGS(model, (), options), plan)
-    warn_of_fit(model, None)
     return dataclasses.replace(
         result,
         frozen=frozen,

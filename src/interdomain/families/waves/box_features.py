@@ -21,13 +21,6 @@ from .functions import (
     read_only,
 )
 from .periodized import Periodized
-from .spectral_density import column_lengthscales
-
-NOTABLE_SHARE = 0.25
-"""Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
-
-LEAST_MARGIN = 2.0
-"""Of a box, in lengthscales: the ends of the data see each other around it below this."""
 
 
 class BoxFourierFeatures(InterDomainInducingVariables):
@@ -147,34 +140,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
         known = set(map(tuple, others.frequencies.tolist()))
         return bool(same) and known.issuperset(map(tuple, self.frequencies.tolist()))
-
-    def complaints(self, kernel: Periodized, finite: bool) -> list[str]:
-        """Lengthscales that outgrew the margin of the box, or the frequencies of a finite rank."""
-        messages = []
-        lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
-        if kernel.margin is not None:
-            # A lengthscale beyond the box leaves nothing that could be wrong about its ends.
-            too_long = lengthscales * LEAST_MARGIN > kernel.margin
-            too_long &= lengthscales < kernel.periods
-            if np.any(too_long):
-                column = int(np.argmax(too_long * lengthscales / kernel.margin))
-                messages.append(
-                    f"kernel: the lengthscale of column {column}, {lengthscales[column]:.3g}, "
-                    f"has outgrown the margin of the box, {kernel.margin[column]:.3g}, around "
-                    "which the ends of the data see each other; make the kernel anew by "
-                    "Periodized.from_data with the trained base_kernel."
-                )
-        explained = kernel.explained_variance(self.frequencies)
-        share = 1 - float(explained / kernel.total_variance())
-        if finite and share > NOTABLE_SHARE:
-            became = ", ".join(f"{lengthscale:.3g}" for lengthscale in lengthscales)
-            messages.append(
-                f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
-                f"that it lacks, after its lengthscales became {became}; take more features, or "
-                "choose them anew, by BoxFourierFeatures.for_kernel, for the trained kernel, "
-                "and pass FiniteRank(kernel, features)."
-            )
-        return messages
 
     def domain(self, kernel: Periodized) -> Domain:
         """The box. Beyond it everything repeats, which no data do."""

@@ -100,7 +100,8 @@ class Periodized(UniformVariance):
             margin.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
-            :func:`interdomain.fit` reports it when lengthscales outgrow the margin.
+            Where training has brought lengthscales beyond half of the margin, the ends of the data
+            see each other around the box: make the kernel anew with the trained base kernel.
         :raises ValueError: If X is not finite or a column does not vary, the margin is not
             positive, or as the constructor.
         """
