@@ -161,12 +161,3 @@ def test_checks_of_the_loss_are_not_steps(
         fit(other, data, **arguments, optimizer=(natural, same))
         assert int(adam.iterations) == 3
         assert_same_bits(checked, other)
-
-
-def test_variables_without_a_gradient_are_named_by_their_paths(data, make_line) -> None:
-    """Two have the same name and shape; it is the other one that the loss does not depend on."""
-    model = make_line()
-    model.unused = gpflow.Parameter(model.weights.numpy())
-    for arguments in (MINIBATCHES, {"steps": 1}):
-        with pytest.raises(ValueError, match=r"trainable variables unused of shape \(2, 1\);"):
-            fit(model, data, **arguments, progress=False)

@@ -18,9 +18,8 @@ from .batches import Batch
 from .compiled import kept
 from .losses import (
     NumericalBreakdown,
-    connected,
     draw_for_step,
-    names_of_variables,
+    loss_and_gradients,
     require,
     tensorflow_errors_as_breakdowns,
     training_loss_of,
@@ -128,15 +127,11 @@ class LBFGS:
 def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Evaluation:
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
-    scipy, names = gpflow.optimizers.Scipy, names_of_variables(model)
-    loss = training_loss_of(model)
+    scipy, loss = gpflow.optimizers.Scipy, training_loss_of(model)
 
     def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            value = loss(*rows)
-        gradients = connected(tape.gradient(value, variables), variables, names)
+        value, gradients = loss_and_gradients(loss, variables, rows)
         return value, scipy.pack_tensors(gradients)
 
     if is_operation_by_operation():

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import gpflow
 import tensorflow as tf
 
 Loss = Callable[..., tf.Tensor]
-Names = Mapping[Any, str]
-"""What variables are called in messages, by their references."""
 
 
 def training_loss_of(model: Any) -> Loss:
@@ -30,30 +27,16 @@ def training_loss_of(model: Any) -> Loss:
     return training_loss
 
 
-def names_of_variables(model: tf.Module) -> Names:
-    """The paths of the parameters to their variables, which all have the same name."""
-    paths: dict[str, Any] = gpflow.utilities.parameter_dict(model)
-    return {
-        getattr(one, "unconstrained_variable", one).ref(): path.removeprefix(".")
-        for path, one in paths.items()
-    }
-
-
-def connected(
-    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable], names: Names
-) -> list[tf.Tensor]:
-    """The gradients as tensors.
-
-    :raises ValueError: if one is None, because the loss does not depend on its variable.
-    """
-    unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
-    if unused:
-        shown = ", ".join(f"{names.get(v.ref(), v.name)} of shape {tuple(v.shape)}" for v in unused)
-        raise ValueError(
-            f"model: the loss does not depend on the trainable variables {shown}; exclude their "
-            "parameters with gpflow.set_trainable(parameter, False)."
-        )
-    return [tf.convert_to_tensor(gradient) for gradient in gradients]
+def loss_and_gradients(
+    loss: Loss, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """The loss of a batch, and its gradients: zeros for variables that it does not depend on."""
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(variables)
+        value = loss(*rows)
+    zeros = tf.UnconnectedGradients.ZERO
+    gradients = tape.gradient(value, variables, unconnected_gradients=zeros)
+    return value, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
 def draw_for_step(model: Any, step: int) -> None:

@@ -14,7 +14,7 @@ from .._arguments import Array
 from .._tracing import compiled
 from .batches import Batches
 from .checkpoints import Checkpoints
-from .losses import Loss
+from .losses import Loss, loss_and_gradients
 
 
 class Replicas:
@@ -142,21 +142,13 @@ class Replicas:
 
     def loss_and_gradients(
         self, loss: Loss, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
-    ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """In a replica: the loss of the whole batch and its gradients, from this replica's rows.
-
-        :returns: a gradient of None where the loss does not depend on a variable.
-        """
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            value = loss(*rows)
-        gradients = tape.gradient(value, variables)
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """In a replica: the loss of the whole batch and its gradients, from this replica's rows."""
+        value, gradients = loss_and_gradients(loss, variables, rows)
         if self.strategy is None:
             return value, gradients
-        present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
-        averaged = _weighted_mean([value, *present], tf.shape(rows[0])[0])
-        value, rest = averaged[0], iter(averaged[1:])
-        return value, [None if g is None else next(rest) for g in gradients]
+        value, *gradients = _weighted_mean([value, *gradients], tf.shape(rows[0])[0])
+        return value, gradients
 
 
 def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:

@@ -18,9 +18,7 @@ from .batches import Batches
 from .compiled import kept
 from .losses import (
     FAILED_FACTORISATION,
-    connected,
     draw_for_step,
-    names_of_variables,
     require,
     tensorflow_errors_as_breakdowns,
     training_loss_of,
@@ -86,20 +84,14 @@ class GradientSteps:
         model, signature = self._model, self._signature
 
         def build() -> tuple[Any, Step]:
-            names, loss = names_of_variables(model), training_loss_of(model)
-            used = optimizer
+            loss, used = training_loss_of(model), optimizer
             if others:
                 # Creates its variables: tf.function must not, and a checkpoint restores them.
                 with replicas.strategy.scope() if replicas.strategy else nullcontext():
                     used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
                     used.build(list(others))
 
-            def gradients(
-                variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
-            ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-                value, found = replicas.loss_and_gradients(loss, variables, rows)
-                return value, connected(found, variables, names)
-
+            gradients = functools.partial(replicas.loss_and_gradients, loss)
             sizes = tf.TensorSpec([None], tf.float64)
             specs = None if signature is None else (sizes, *signature)
             step = _step_function(replicas, gradients, others, natural, used)
