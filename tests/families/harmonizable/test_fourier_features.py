@@ -15,7 +15,6 @@ from interdomain.families.harmonizable import fourier_features
 from interdomain.inducing_variables import (
     HarmonizableFourierFeatures,
     SumInducingVariables,
-    VariationalFourierFeatures,
 )
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
 from tests.conformance.helpers import assert_refused
@@ -38,16 +37,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: HarmonizableFourierFeatures.for_kernel(MATERN, 3),
         "must be a HarmonizableMixture or .*, found",
-    ),
-    (lambda: VariationalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
-    (lambda: VariationalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
-    (
-        lambda: VariationalFourierFeatures.from_data(np.zeros([3, 2]), 3),
-        r"X must be one column \[N, 1\], found shape \(3, 2\)",
-    ),
-    (
-        lambda: VariationalFourierFeatures.from_data(np.ones([3, 1]), 3),
-        "X must vary, found 1.0 in every row; pass a column that varies",
     ),
 ]
 
@@ -130,21 +119,3 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
         total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
     for gradient in tape.gradient(total, features.trainable_variables):
         assert np.all(np.isfinite(gradient))
-
-
-# Matern features on an interval.
-
-
-def test_frequencies_of_whole_periods() -> None:
-    features = VariationalFourierFeatures(-1, 3, 3)
-    assert (features.length, features.num_inducing, features.shape) == (4.0, 7, (7, None, 1))
-    np.testing.assert_allclose(features.angular_frequencies, np.pi / 2 * np.arange(1, 4))
-    assert VariationalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
-
-
-def test_interval_around_data() -> None:
-    for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
-        features = VariationalFourierFeatures.from_data(X, 4)
-        assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
-    tight = VariationalFourierFeatures.from_data(X, 4, margin=0.0)
-    assert (tight.lower, tight.upper) == (1.0, 3.0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
-from gpflow.kernels import Matern12, Matern32, Matern52
+from gpflow.kernels import Matern32, Matern52
 
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized
@@ -80,15 +79,14 @@ def test_gradients_and_one_pass(computed_rows: list[int]) -> None:
     """Those of GPflow's SGPR, the data being read once for all values of the hyperparameters."""
     X, Y = data(2, 40)
     X = np.concatenate([X, np.ones_like(Y)], axis=1)[:, [2, 1, 0]]
-    first, second = Matern12(lengthscales=0.5, active_dims=[1]), Matern52(active_dims=[0])
-    kernel = Periodized(first * second + Matern12(lengthscales=0.2), [-1, -1], [2, 2])
-    kernel.active_dims = [2, 1]
+    base = Matern52(lengthscales=[1.0, 0.5])
+    kernel = Periodized(base, [-1, -1], [2, 2], active_dims=[2, 1])
     features = BoxFourierFeatures.for_kernel(kernel, 30)
     model = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE, progress=False)
     assert model.feature_parameters == {}
     sgpr = gpflow.models.SGPR((X, Y), kernel, features)
     sgpr.likelihood = model.likelihood
-    assert len(model.trainable_variables) == 7
+    assert len(model.trainable_variables) == 3
 
     for factor in (1.0, 0.4, 30.0):
         for parameter in kernel.parameters:
@@ -98,20 +96,3 @@ def test_gradients_and_one_pass(computed_rows: list[int]) -> None:
             model.training_loss, sgpr.training_loss, sgpr.trainable_variables, rtol=1e-8
         )
     assert computed_rows.count(40) == 1  # besides a few rows to find what the features depend on
-
-
-def test_where_densities_underflow() -> None:
-    """Bound and gradients stay finite, and are those of the features that are left."""
-    rows = data(1)
-    kernel = Periodized(gpflow.kernels.SquaredExponential(lengthscales=0.05), -0.5, 1.5)
-    many = BoxFourierFeatures.for_kernel(kernel, 101)
-    kernel.base_kernel.lengthscales.assign(3.0)
-    few = BoxFourierFeatures.for_kernel(kernel, 9)
-    values = []
-    for features in (many, few):
-        model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
-        variables = model.trainable_variables
-        with tf.GradientTape() as tape:
-            loss = model.training_loss()
-        values.append([loss, *tape.gradient(loss, variables)])
-    assert_close(*values, rtol=1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 import tensorflow as tf
-from gpflow.kernels import Matern12, Matern32, SquaredExponential
+from gpflow.kernels import Matern12
 
 from interdomain.kernels import Periodized
 from interdomain.linalg.periodic import _SWITCH, _theta
@@ -18,7 +18,6 @@ from .references import (
     LENGTHSCALES,
     LOWER,
     PERIODS,
-    SHAPES,
     UPPER,
     VARIANCE,
     images,
@@ -50,43 +49,6 @@ def test_sum_over_images(name: str, num_columns: int) -> None:
     np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
     at_zero = VARIANCE * images(lambda t: shape(name, t, lengthscales), 0 * tau[:1], periods, reach)
     np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize("dims", [([1], [0]), (slice(0, 1), slice(1, 2))], ids=["list", "slice"])
-def test_product_on_columns(dims: tuple) -> None:
-    """The sum over the grid of images is the product of sums, each with its own period."""
-    first = Matern12(variance=0.7, lengthscales=0.13, active_dims=dims[0])
-    second = SquaredExponential(variance=1.9, lengthscales=0.3, active_dims=dims[1])
-    tau = lags(2)
-    column = 0 if isinstance(dims[0], slice) else 1
-
-    def both(t: np.ndarray) -> np.ndarray:
-        rough, smooth = t[:, column], t[:, 1 - column]
-        return 1.33 * SHAPES["Matern12"](np.abs(rough) / 0.13) * np.exp(-((smooth / 0.3) ** 2) / 2)
-
-    expected = images(both, tau, PERIODS[:2], 6)
-    np.testing.assert_allclose(
-        value(periodized(first * second, 2), tau), expected, rtol=0, atol=1e-11
-    )
-
-
-def test_nested_kernels() -> None:
-    """A product of a sum and of a kernel of two columns with lengthscales in their order."""
-    inner = Matern32(lengthscales=[0.11, 0.2], active_dims=[2, 0])
-    rough, smooth = Matern12(lengthscales=0.1), SquaredExponential(lengthscales=0.15)
-    outer = rough + smooth
-    outer.active_dims = [1]
-    tau = lags(3, 3)
-
-    def both(t: np.ndarray) -> np.ndarray:
-        r = np.abs(t[:, 1])
-        column = SHAPES["Matern12"](r / 0.1) + SHAPES["SquaredExponential"](r / 0.15)
-        return column * shape("Matern32", t[:, [2, 0]], np.array([0.11, 0.2]))
-
-    k = periodized(outer * inner, 3)
-    expected = images(both, tau, PERIODS[:3], 4)
-    # Images beyond the fourth: exp(-sqrt(3) 3.5 P / lengthscale), 1e-19 and less.
-    np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("lengthscale", [1e-3, 0.1, 1.0, 30.0, 1e4])
@@ -144,15 +106,9 @@ def test_limits_of_long_and_short_lengthscales(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Matern32", "product"])
-def test_gradients(name: str) -> None:
-    """To the variances, the lengthscales, long ones and short ones, and both inputs."""
-    base = stationary(name, 2, 20.0) if name != "product" else None
-    if base is None:
-        base = Matern32(lengthscales=0.2, active_dims=[0]) * SquaredExponential(
-            lengthscales=0.1, active_dims=[1]
-        )
-    k = periodized(base, 2)
+def test_gradients() -> None:
+    """To the variance, long lengthscales and both inputs."""
+    k = periodized(stationary("Matern32", 2, 20.0), 2)
     rng = np.random.default_rng(0)
     X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
     weights = rng.normal(size=(3, 2))

@@ -10,7 +10,12 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.pairs import block_batches
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
-from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
+from tests.conformance.helpers import (
+    assert_close,
+    assert_gradients,
+    assert_refused,
+    assert_same_objective,
+)
 
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
 
@@ -131,3 +136,31 @@ def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
 
     for single, double in zip(covariances(np.float32), covariances(np.float64), strict=True):
         np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))
+
+
+def test_frequencies_of_whole_periods() -> None:
+    features = VariationalFourierFeatures(-1, 3, 3)
+    assert (features.length, features.num_inducing, features.shape) == (4.0, 7, (7, None, 1))
+    np.testing.assert_allclose(features.angular_frequencies, np.pi / 2 * np.arange(1, 4))
+    assert VariationalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
+
+
+def test_interval_around_data() -> None:
+    for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
+        features = VariationalFourierFeatures.from_data(X, 4)
+        assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
+    tight = VariationalFourierFeatures.from_data(X, 4, margin=0.0)
+    assert (tight.lower, tight.upper) == (1.0, 3.0)
+
+
+def test_errors() -> None:
+    make = VariationalFourierFeatures
+    assert_refused(
+        [
+            (lambda: make(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
+            (
+                lambda: make.from_data(np.zeros([3, 2]), 3),
+                r"one column \[N, 1\], found shape",
+            ),
+        ]
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
+from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized, spectral_density
@@ -19,11 +19,6 @@ from .references import LOWER, UPPER, stationary
 KERNELS = {
     "one column": Periodized(stationary("Matern12"), LOWER[0], UPPER[0]),
     "two columns": Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2]),
-    "product": Periodized(
-        Matern12(lengthscales=0.2, active_dims=[1]) * Matern52(lengthscales=0.3, active_dims=[0]),
-        [0.0, 0.0],
-        [1.0, 1.0],
-    ),
     "very different lengthscales": Periodized(
         Matern32(lengthscales=[0.005, 2.0]), [0.0, 0.0], [1.0, 1.0]
     ),
@@ -89,41 +84,27 @@ BOX = ([0.0, 0.0], [1.0, 2.0])
 X = np.random.default_rng(0).uniform(size=(20, 2))
 
 
-def test_kernels_without_a_known_density() -> None:
-    """Alone, in a sum and in a product."""
-    message = "base_kernel must have a known spectral density, found {}; pass Matern12"
-    first, second = Matern32(active_dims=[0]), Matern32(active_dims=[1])
-    for base in (gpflow.kernels.Periodic(SquaredExponential()), Periodized(Matern32(), *BOX)):
-        for kernel in (base, Matern32() + base, first * second * base):
-            for call in (lambda k: Periodized(k, *BOX), lambda k: spectral_density(k, X)):
-                with pytest.raises(ValueError, match=message.format(type(base).__name__)):
-                    call(kernel)
-
-
-ARD = Matern32(lengthscales=[1.0, 1.0])
 MANY = Periodized(Matern12(), np.zeros(30), np.ones(30))
+UNKNOWN = gpflow.kernels.Periodic(SquaredExponential())
 WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Periodized(Matern32(active_dims=[0]), *BOX), r"base_kernel must see all 2"),
+    (lambda: Periodized(UNKNOWN, *BOX), "a known spectral density, found Periodic; pass Matern12"),
+    (lambda: spectral_density(Matern32() + Matern12(), X), "a known .* found Sum; pass Matern12"),
     (
-        lambda: Periodized(ARD + Matern12(active_dims=[0]), *BOX),
-        r"base_kernel must be a sum of kernels on the same columns, found Matern12 on columns "
-        r"\[0\] of \[0, 1\]; .* SumInducingVariables",
+        lambda: Periodized(Matern32(active_dims=[0]), *BOX),
+        "all 2 columns .* found active_dims",
     ),
-    (
-        lambda: Periodized(ARD * Matern12(active_dims=[0]), *BOX),
-        r"base_kernel must be a product of kernels on different columns, each of \[0, 1\] once,"
-        r" found columns \[0, 1, 0\]; pass active_dims to each factor",
-    ),
+    (lambda: Periodized(Matern32(lengthscales=[1, 1, 1]), *BOX), r"one for each of the 2 columns"),
     (
         lambda: BoxFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]]),
         r"frequencies must be different, found \[0, 1\] twice",
     ),
     (  # a wave in 30 columns is a billion products of sines and cosines
         lambda: BoxFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30])),
-        r"frequencies .* one with 30, which has 2\*\*30 features",
+        "frequencies: the covariances of 1,073,741,824 features .* would take",
     ),
-    (lambda: Periodized.from_data(Matern32(), X * [1, 0]), r"X must vary in every column"),
     (lambda: MANY.largest_frequencies(100), "num_features.* too many to compare; leave out col"),
+    (lambda: BoxFourierFeatures.for_kernel(Matern32(), 3), "kernel must be a Periodized"),
+    (lambda: BoxFourierFeatures(0.0, 0.0, [[0]]), "upper must be above lower"),
 ]
 
 
@@ -132,16 +113,28 @@ def test_errors() -> None:
 
 
 def test_box_around_data() -> None:
-    """Half of the margin on either side, in the longest lengthscale of each column."""
+    """Half of the margin on either side, in the lengthscale of each column."""
     low, high = X.min(axis=0), X.max(axis=0)
     kernel = Periodized.from_data(Matern32(lengthscales=[0.1, 0.5]), X, active_dims=[3, 1])
     np.testing.assert_allclose(kernel.lower, low - [0.2, 1.0])
     np.testing.assert_allclose(kernel.upper, high + [0.2, 1.0])
-    np.testing.assert_allclose(kernel.periods, high - low + [0.4, 2.0])
-    np.testing.assert_allclose(kernel.margin, [0.4, 2.0])
     np.testing.assert_array_equal(kernel.active_dims, [3, 1])
-    both = Matern32(lengthscales=[0.1, 0.5]) + SquaredExponential(lengthscales=0.3)
-    np.testing.assert_allclose(Periodized.from_data(both, X, margin=2).margin, [0.6, 1.0])
-    product = Matern32(lengthscales=0.1, active_dims=[1]) * Matern12(active_dims=[0])
-    np.testing.assert_allclose(Periodized.from_data(product, X).margin, [4.0, 0.4])
-    assert Periodized(Matern32(), *BOX).margin is None
+    kernel = Periodized.from_data(Matern12(), X, margin=2)
+    np.testing.assert_allclose(kernel.periods, high - low + 2.0)
+
+
+def test_functions_of_frequencies() -> None:
+    """All products of cosine and sine in the columns that are not constant, ordered."""
+    features = BoxFourierFeatures(*BOX, [[2, 1], [0, 0], [0, 3]])
+    expected = [[0, 0], [0, 5], [0, 6], [3, 1], [3, 2], [4, 1], [4, 2]]
+    np.testing.assert_array_equal(features.functions, expected)
+    np.testing.assert_array_equal(features.frequencies, [[2, 1], [0, 0], [0, 3]])
+    one = BoxFourierFeatures(0.0, 1.0, [[0], [1]])
+    np.testing.assert_array_equal(one.functions, [[0], [1], [2]])
+
+
+@EACH
+def test_features_for_a_kernel(name: str) -> None:
+    features = BoxFourierFeatures.for_kernel(KERNELS[name], 50)
+    np.testing.assert_array_equal(features.frequencies, KERNELS[name].largest_frequencies(50))
+    features.validate_kernel(KERNELS[name])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
-from gpflow.kernels import Matern32, SquaredExponential
 
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized, spectral_density
@@ -64,29 +63,6 @@ def test_several_columns_by_hankel_transform(name: str, num_columns: int) -> Non
     expected = (2 * np.pi) ** half * norms ** (1 - half) * integrals
     expected *= VARIANCE * np.prod(lengthscales)
     np.testing.assert_allclose(spectral_density(kernel, w), expected, rtol=1e-10, atol=1e-13)
-
-
-def test_product_on_columns_on_a_grid() -> None:
-    """The trapezoidal rule in two columns, for a kernel that is smooth there."""
-    first = SquaredExponential(variance=1.2, lengthscales=0.5, active_dims=[1])
-    second = SquaredExponential(lengthscales=0.9, active_dims=[0])
-    more = SquaredExponential(variance=0.4, lengthscales=[0.6, 0.8])
-    kernel = first * second + more
-    grid = np.linspace(-9, 9, 181)
-    x = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
-    values = kernel(x, np.zeros([1, 2])).numpy()[:, 0]
-    w = np.array([[0.0, 0.0], [1.0, -0.5], [2.0, 3.0]])
-    expected = np.cos(w @ x.T) @ values * 0.1**2
-    np.testing.assert_allclose(spectral_density(kernel, w), expected, rtol=1e-12, atol=1e-14)
-
-
-def test_active_dims_and_one_lengthscale() -> None:
-    w = np.random.default_rng(0).normal(size=(5, 3))
-    sliced = Matern32(lengthscales=0.7, active_dims=[2, 0])
-    plain = Matern32(lengthscales=[0.7, 0.7])
-    np.testing.assert_allclose(
-        spectral_density(sliced, w), spectral_density(plain, w[:, [2, 0]]), rtol=1e-14
-    )
 
 
 @pytest.mark.parametrize("name", ["Matern32", "SquaredExponential"])

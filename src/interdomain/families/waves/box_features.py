@@ -8,17 +8,15 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import check_num_inducing, finite_array, instance, warn
+from ..._arguments import check_num_inducing, different_rows, instance, short, warn
 from ...core.diagonals import DiagonalTerm
 from ...core.family import Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
 from .functions import (
     check_box,
-    check_frequencies,
     frequencies_of,
     functions_of,
     num_functions,
-    read_only,
 )
 from .periodized import Periodized
 
@@ -52,7 +50,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box.
     :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
-        each column. One with k nonzero entries has ``2**k`` features; k is at most 20.
+        each column. One with k nonzero entries has ``2**k`` features.
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
     :ivar frequencies: As they were given, ``[J, D]``.
     :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
@@ -74,10 +72,17 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     ) -> None:
         super().__init__(name=name)
         self.lower, self.upper = check_box(lower, upper)
-        self.frequencies = read_only(check_frequencies(frequencies, len(self.lower)))
+        width = len(self.lower)
+        rule = f"a matrix [J, {width}], one column of integers for each of the box"
+        remedy = "pass whole numbers of periods, such as those of kernel.largest_frequencies"
+        self.frequencies = different_rows("frequencies", frequencies, rule, width, remedy)
+        if np.any(self.frequencies < 0):
+            raise ValueError(
+                f"frequencies must be 0 or more, found {short(self.frequencies.ravel())}; {remedy}."
+            )
         count = int(np.sum(num_functions(self.frequencies)))
         check_num_inducing("frequencies", count, "features")
-        self.functions = read_only(functions_of(self.frequencies))
+        self.functions = functions_of(self.frequencies)
 
     @classmethod
     def for_kernel(
@@ -100,36 +105,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         frequencies = kernel.largest_frequencies(num_inducing)
         return cls(kernel.lower, kernel.upper, frequencies, name=name)
 
-    @classmethod
-    def from_data(
-        cls,
-        kernel: Periodized,
-        X: TensorType,
-        num_inducing: int,
-        *,
-        name: str | None = None,
-    ) -> BoxFourierFeatures:
-        """As :meth:`for_kernel`, with a check that the data are inside the kernel's box.
-
-        :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
-        :raises ValueError: If rows are outside, or as :meth:`for_kernel`.
-        """
-        features = cls.for_kernel(kernel, num_inducing, name=name)
-        values = finite_array("X", X, (2,), "a matrix [N, D]")
-        if values.shape[1] != kernel.num_columns:
-            raise ValueError(
-                f"X must have {kernel.num_columns} columns, those of the kernel's box, found "
-                f"{values.shape[1]}; pass those that its active_dims select."
-            )
-        outside = kernel.outside(values)
-        if np.any(outside):
-            raise ValueError(
-                f"X must be inside of the kernel's box, found {np.count_nonzero(outside)} of "
-                f"{len(values)} rows outside, where it repeats; make the kernel with "
-                "Periodized.from_data(base_kernel, X)."
-            )
-        return features
-
     @property
     def num_inducing(self) -> int:
         """The number M of features."""
@@ -143,8 +118,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     def domain(self, kernel: Periodized) -> Domain:
         """The box. Beyond it everything repeats, which no data do."""
-        remedy = "make the kernel with a wider one, for example "
-        remedy += "Periodized.from_data(base_kernel, X)"
+        remedy = "make the kernel with a wider one, by Periodized.from_data(base_kernel, X)"
         return Domain(self.lower, self.upper, repeats=True, remedy=remedy)
 
     def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
@@ -196,7 +170,8 @@ def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
     values = tf.get_static_value(X) if tf.executing_eagerly() else None
     if values is None:
         return
-    outside = kernel.outside(values)
+    lower, upper = (end.astype(values.dtype) for end in (kernel.lower, kernel.upper))
+    outside = np.any((values < lower) | (values > upper), axis=-1)
     if np.any(outside):
         warn(
             f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, IntArray, different_rows, finite_array, short
+from ..._arguments import Array, IntArray, finite_array, short
 from ...linalg.periodic import table
-
-AnyArray = TypeVar("AnyArray", Array, IntArray)
-
-MAX_WAVES = 20
-"""How many columns of a frequency may be above zero: it has two to the power of them features."""
 
 
 def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
-    """The ends of a box, ``[D]`` each, which cannot be changed.
+    """The ends of a box, ``[D]`` each.
 
     :raises ValueError: If they are not finite, of different shapes, or not in order.
     """
@@ -37,34 +31,7 @@ def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
             f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
             "pass a box with a width, for example by Periodized.from_data(base_kernel, X)."
         )
-    return read_only(first.copy()), read_only(last.copy())
-
-
-def read_only(values: AnyArray) -> AnyArray:
-    """The array itself, which nobody changes from now on."""
-    values.setflags(write=False)
-    return values
-
-
-def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
-    """Different integer vectors ``[J, D]``, of numbers that are 0 or more, as they are.
-
-    :raises ValueError: If they are something else.
-    """
-    remedy = "pass whole numbers of periods, such as BoxFourierFeatures.frequencies"
-    rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
-    periods = different_rows("frequencies", frequencies, rule, num_columns, remedy)
-    if np.any((periods < 0) | (periods >= 2**31)):
-        raise ValueError(
-            f"frequencies must be integers of 0 or more, found {short(periods.ravel())}; {remedy}."
-        )
-    most = int(np.max(np.count_nonzero(periods, axis=1)))
-    if most > MAX_WAVES:
-        raise ValueError(
-            f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
-            f"with {most}, which has 2**{most} features; {remedy}."
-        )
-    return periods
+    return first, last
 
 
 def functions_of(frequencies: IntArray) -> IntArray:

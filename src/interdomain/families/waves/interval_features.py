@@ -120,14 +120,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
                 f"X must be one column [N, 1], found shape {values.shape}; pass one with a row or "
                 "more."
             )
-        margin = number("margin", margin, at_least=0)
         lower, upper = float(np.min(values)), float(np.max(values))
-        if lower == upper:
-            raise ValueError(
-                f"X must vary, found {lower} in every row; pass a column that varies, or lower and "
-                "upper to the constructor."
-            )
-        reach = margin * (upper - lower)
+        reach = number("margin", margin, at_least=0) * (upper - lower)
         return cls(lower - reach, upper + reach, num_frequencies)
 
     @property
@@ -146,8 +140,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     def domain(self, kernel: Stationary) -> Domain:
         """The interval."""
-        remedy = "build the features with a wider one, for example "
-        remedy += "VariationalFourierFeatures.from_data(X, ...)"
+        remedy = "build the features with a wider one, by VariationalFourierFeatures.from_data"
         return Domain(np.array([self.lower]), np.array([self.upper]), remedy=remedy)
 
     def Kuf(self, kernel: Stationary, X: TensorType) -> tf.Tensor:

@@ -11,14 +11,14 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import Array, IntArray, check_num_inducing, finite_array, integer, number
+from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
 from ..._tracing import unconverted
 from ...core.columns import as_rows, of_columns, select_columns
 from ...core.diagonals import UniformVariance
 from ...core.parameters import single_output
-from .functions import check_box, largest_frequencies, num_functions, products, read_only
-from .periodic_images import sum_of_images
-from .spectral_density import check_base, column_lengthscales, spectral_density
+from ...linalg.periodic import theta_mixture
+from .functions import check_box, largest_frequencies, num_functions, products
+from .spectral_density import column_lengthscales, matern_order, spectral_density
 
 
 class Periodized(UniformVariance):
@@ -53,16 +53,13 @@ class Periodized(UniformVariance):
     []
 
     :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
-        gpflow.kernels, with one lengthscale or one for each column; a sum of these on the same
-        columns, or a product of these on different columns. Its ``active_dims`` count the columns
-        of the box from zero.
+        gpflow.kernels, with one lengthscale or one for each column, and without ``active_dims``.
+        Sums and products of Periodized kernels take the place of those of base kernels.
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box, one period above ``lower``.
     :ivar lower: The lower end, ``[D]``; ``upper`` likewise.
     :ivar periods: The lengths of the box, ``[D]``.
     :ivar num_columns: The number D of columns of the box, after ``active_dims``.
-    :ivar margin: How much longer the box is than the data, in units of x, ``[D]``; None if it was
-        not made from data.
     :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
         is not known, or it does not see the columns of the box.
     """
@@ -78,11 +75,10 @@ class Periodized(UniformVariance):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         self.lower, self.upper = check_box(lower, upper)
-        self.periods = read_only(self.upper - self.lower)
+        self.periods = self.upper - self.lower
         self.num_columns = self.input_dim = len(self.lower)
-        check_base(single_output("base_kernel", base_kernel), self.num_columns)
+        column_lengthscales(single_output("base_kernel", base_kernel), self.num_columns)
         self.base_kernel = base_kernel
-        self.margin: Array | None = None
 
     @classmethod
     def from_data(
@@ -102,31 +98,16 @@ class Periodized(UniformVariance):
         :param margin: How much longer the box is than the data in each column, in lengthscales.
             Where training has brought lengthscales beyond half of the margin, the ends of the data
             see each other around the box: make the kernel anew with the trained base kernel.
-        :raises ValueError: If X is not finite or a column does not vary, the margin is not
-            positive, or as the constructor.
+        :raises ValueError: If X is empty or not finite, the margin is not positive, or as the
+            constructor.
         """
-        values = finite_array("X", X, (2,), "a matrix [N, D]")
-        margin = number("margin", margin, above=0)
-        if not values.size:
-            raise ValueError(f"X must have a row and a column, found shape {values.shape}.")
+        values = filled_matrix("X", X, "a matrix [N, D]")
         lower, upper = np.min(values, axis=0), np.max(values, axis=0)
-        constant = np.flatnonzero(lower == upper).tolist()
-        if constant:
-            raise ValueError(
-                f"X must vary in every column, found one value in columns {constant}; leave them "
-                "out, by active_dims."
-            )
-        check_base(single_output("base_kernel", base_kernel), len(lower))
-        reach = margin * column_lengthscales(base_kernel, len(lower))
-        kernel = cls(
-            base_kernel,
-            lower - reach / 2,
-            upper + reach / 2,
-            active_dims=active_dims,
-            name=name,
+        single_output("base_kernel", base_kernel)
+        reach = number("margin", margin, above=0) * column_lengthscales(base_kernel, len(lower))
+        return cls(
+            base_kernel, lower - reach / 2, upper + reach / 2, active_dims=active_dims, name=name
         )
-        kernel.margin = read_only(reach)
-        return kernel
 
     def largest_frequencies(self, num_features: int) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
@@ -161,9 +142,7 @@ class Periodized(UniformVariance):
     )
     def total_variance(self) -> tf.Tensor:
         """``k_P(0)``, the prior variance everywhere."""
-        dtype = gpflow.default_float()
-        periods = tf.constant(self.periods, dtype)
-        return sum_of_images(self.base_kernel, tf.zeros_like(periods)[None], periods)[0]
+        return self._of_lags(tf.zeros([1, self.num_columns], gpflow.default_float()))[0]
 
     @check_shapes(
         "frequencies: [J, D]",
@@ -175,18 +154,6 @@ class Periodized(UniformVariance):
         density = self.spectral_density(frequencies)
         counts = tf.constant(num_functions(frequencies), density.dtype)
         return tf.reduce_sum(counts * density) / np.prod(self.periods)
-
-    def outside(self, X: TensorType) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows are outside the box, where the kernel repeats, ``[..., N]``.
-
-        :param X: ``[..., N, D]``, with the columns of ``active_dims`` only.
-        """
-        dtype = gpflow.default_float()  # rounding keeps what is equal equal
-        values: Array = np.asarray(X).astype(dtype)
-        beyond = values < self.lower.astype(dtype)
-        beyond |= values > self.upper.astype(dtype)
-        outside: np.ndarray[Any, np.dtype[np.bool_]] = np.any(beyond, axis=-1)
-        return outside
 
     @check_shapes(
         "X: [batch..., N, D]",
@@ -212,8 +179,13 @@ class Periodized(UniformVariance):
             shape = tf.concat([tf.shape(X)[:-1], ones, tf.shape(X)[-1:]], axis=0)
             lags = tf.reshape(X, shape) - X2
         flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
-        values = sum_of_images(self.base_kernel, flat, tf.constant(self.periods, flat.dtype))
-        return tf.reshape(values, tf.shape(lags)[:-1])
+        return tf.reshape(self._of_lags(flat), tf.shape(lags)[:-1])
+
+    def _of_lags(self, lags: tf.Tensor) -> tf.Tensor:
+        """``sum_n k(lag + n * period)`` for all integer vectors n, ``[N]`` for lags ``[N, D]``."""
+        base, periods = self.base_kernel, tf.constant(self.periods, lags.dtype)
+        squares = tf.square(base.lengthscales / periods)
+        return base.variance * theta_mixture(lags / periods, squares, matern_order(base))
 
     def seen(self, X: TensorType) -> tf.Tensor:
         remedy = "select them with the kernel's active_dims"
