@@ -331,8 +331,6 @@ def draw(folder: Path, records: Sequence[Record]) -> None:
     """The paper's Figure 3 (kernels) and Figure 5 (the Wigner distribution of the GSM)."""
     from matplotlib.figure import Figure
 
-    import interdomain as idm
-
     figure = Figure(figsize=(15.0, 2.9 * len(TARGETS)), layout="constrained")
     for row, (name, target) in zip(figure.subplots(len(TARGETS), 5), TARGETS.items(), strict=True):
         places = target.grid(TESTED_GRID)
@@ -358,7 +356,11 @@ def draw(folder: Path, records: Sequence[Record]) -> None:
     for record in of_kernel(records, "gsm", "hmk")[:1]:
         figure = Figure(figsize=(5.0, 3.6), layout="constrained")
         axis, x = figure.subplots(), np.linspace(-1.0, 1.0, 121)
-        idm.plotting.wigner(recovered_kernel(record), x, np.linspace(0.0, 5.0, 121), axis)
+        w = np.linspace(0.0, 5.0, 121)
+        density = recovered_kernel(record).wigner(x[:, None], w[:, None]).numpy().T
+        limit = np.max(np.abs(density))
+        axis.pcolormesh(x, w, density, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
+        axis.set(xlabel="x", ylabel="frequency")
         axis.plot(x, slope(x), "k-", lw=1, label="slope of mu(x) x")
         axis.plot(x, frequency(x), "k--", lw=1, label="mu(x)")
         axis.legend(fontsize=8, loc="upper left")

@@ -114,10 +114,10 @@ def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> d
     import gpflow
     import tensorflow as tf
 
-    import interdomain as idm
+    from interdomain.diagnostics.variance import nystrom_trace_error
 
     def error() -> tf.Tensor:  # not yet per row: L-BFGS stops where gradients are below 1e-5
-        return idm.diagnostics.nystrom_trace_error(kernel, points, X)
+        return nystrom_trace_error(kernel, points, X)
 
     before = float(error())
     start = time.perf_counter()

@@ -209,9 +209,9 @@ def transforms_of(task: str, model: str, X: Array) -> Any:
 
 def unexplained(model: Any, rows: Array) -> float:
     """The prior variance of an image that the points leave unexplained, on average."""
-    import interdomain as idm
+    from interdomain.diagnostics.variance import nystrom_trace_error
 
-    error = idm.diagnostics.nystrom_trace_error(model.kernel, model.inducing_variable, rows)
+    error = nystrom_trace_error(model.kernel, model.inducing_variable, rows)
     return float(error) / len(rows)
 
 

@@ -19,6 +19,9 @@
 # an unknown function, draw a function from the posterior, and measure next where it is largest.
 
 # %%
+from collections.abc import Callable
+from typing import Any
+
 import gpflow
 import matplotlib.pyplot as plt
 import numpy as np
@@ -93,14 +96,14 @@ plt.show()
 
 # %%
 @tf.function(autograph=False)
-def slopes(functions: idm.sampling.FunctionSamples, x: tf.Tensor) -> tf.Tensor:
+def slopes(functions: Callable[[Any], tf.Tensor], x: tf.Tensor) -> tf.Tensor:
     with tf.GradientTape() as tape:
         tape.watch(x)
         total = tf.linalg.trace(functions(x)[:, :, 0])
     return tape.gradient(total, x)
 
 
-def maxima(functions: idm.sampling.FunctionSamples) -> np.ndarray:
+def maxima(functions: Callable[[Any], tf.Tensor]) -> np.ndarray:
     x = tf.constant(grid[np.argmax(functions(grid).numpy()[:, :, 0], axis=1)])
     for _ in range(30):
         x = tf.clip_by_value(x + 0.005 * slopes(functions, x), LOWER, UPPER)

@@ -107,9 +107,20 @@ plt.show()
 # %% tags=["thumbnail"]
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
 places, frequencies = np.linspace(0, 10, 120), np.linspace(0, 8, 60)
-idm.plotting.kernel_matrix(mixture, places, axes[0])
-idm.plotting.wigner(mixture, places, frequencies, axes[1], inducing_variable=features)
-idm.plotting.generalized_spectral_density(mixture, np.linspace(-4, 4, 81), axes[2])
+both = np.linspace(-4, 4, 81)
+pictures = [
+    (places, places, mixture(places[:, None])),
+    (places, frequencies, mixture.wigner(places[:, None], frequencies[:, None]).numpy().T),
+    (both, both, mixture.generalized_spectral_density(both[:, None], both[:, None]).numpy().real),
+]
+for axis, (across, up, values) in zip(axes, pictures, strict=True):
+    limit = np.max(np.abs(values))
+    mesh = axis.pcolormesh(across, up, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    figure.colorbar(mesh, ax=axis)
+for block, part in zip(features.inducing_variables, mixture.kernels, strict=True):
+    inducing = np.abs(block.frequencies.numpy()[:, 0])
+    axes[1].plot(np.full_like(inducing, part.centre.numpy()[0]), inducing, "kx", ms=5, mew=1)
+axes[1].set(xlim=(0, 10), ylim=(0, 8))
 axes[0].set(title="kernel", xlabel="time in seconds", ylabel="time in seconds")
 axes[1].set(title="Wigner distribution", xlabel="time in seconds", ylabel="frequency in Hz")
 axes[2].set(title="spectral density", xlabel="frequency in Hz", ylabel="frequency in Hz")

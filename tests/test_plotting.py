@@ -12,17 +12,8 @@ import pytest
 from gpflow.kernels import RBF
 
 from interdomain import diagnostics, plotting, tables
-from interdomain.inducing_variables import (
-    HarmonizableFourierFeatures,
-    SphericalHarmonics,
-    SumInducingVariables,
-)
-from interdomain.kernels import (
-    ArcCosine,
-    HarmonizableComponent,
-    HarmonizableMixture,
-    SphericalMatern52,
-)
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import ArcCosine, SphericalMatern52
 from interdomain.models import OrthogonalSVGP
 from interdomain.tables import Additive, AdditiveFeatures
 from interdomain.tables.report import Effects
@@ -194,7 +185,6 @@ def test_globe() -> None:
 def test_errors(of_table: Effects) -> None:
     model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
     terms = diagnostics.variance_terms(model, X)
-    places = MIXTURE, PLACES, FREQUENCIES
     for call, message in [
         (lambda: terms.plot(X[:5]), r"x must be \[N\] .* found shape \(5, 1\)"),
         (
@@ -202,12 +192,6 @@ def test_errors(of_table: Effects) -> None:
             "one or two columns .*, found 'age in years",
         ),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
-        (
-            lambda: plotting.wigner(
-                *places, inducing_variable=HarmonizableFourierFeatures([[0.5]])
-            ),
-            "HarmonizableFourierFeatures for each component of the kernel, found",
-        ),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
@@ -220,37 +204,6 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         found.plot()
 
 
-MIXTURE = HarmonizableMixture(
-    [
-        HarmonizableComponent([[0.5], [1.2]], centre=-0.4, envelope=0.3, lag=0.2),
-        HarmonizableComponent([[0.9]], centre=1.1, envelope=0.3, lag=0.2),
-    ]
-)
-PLACES = np.linspace(-2.0, 2.0, 7)
-FREQUENCIES = np.linspace(0.0, 2.0, 5)
-
-
 def image(ax: Axes) -> np.ndarray:
     (mesh,) = ax.collections
     return np.asarray(mesh.get_array())
-
-
-def test_kernel_matrix_and_spectral_density() -> None:
-    ax = plotting.kernel_matrix(MIXTURE, PLACES)
-    np.testing.assert_allclose(image(ax), MIXTURE(PLACES[:, None]))
-    assert [other.get_ylabel() for other in ax.figure.axes] == ["x", "covariance"]
-    w = FREQUENCIES[:, None]
-    density = MIXTURE.generalized_spectral_density(w, w).numpy().real
-    np.testing.assert_allclose(image(plotting.generalized_spectral_density(MIXTURE, w)), density)
-
-
-def test_wigner_with_the_frequencies_of_each_component_over_its_centre() -> None:
-    blocks = [HarmonizableFourierFeatures([[0.5], [-1.3]]), HarmonizableFourierFeatures([[0.8]])]
-    ax = plotting.wigner(
-        MIXTURE, PLACES, FREQUENCIES, inducing_variable=SumInducingVariables(blocks)
-    )
-    expected = MIXTURE.wigner(PLACES[:, None], FREQUENCIES[:, None]).numpy()
-    np.testing.assert_allclose(image(ax), expected.T)
-    first, second = (np.stack(line.get_data(), axis=1) for line in ax.lines)
-    np.testing.assert_allclose(first, [[-0.4, 0.5], [-0.4, 1.3]])
-    np.testing.assert_allclose(second, [[1.1, 0.8]])

@@ -85,13 +85,11 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
     """
 
     def train(task: Task) -> Result:
-        import interdomain as idm
+        from interdomain.recommending.candidates import candidates
 
         started = time.process_time()
         size = task.num_inducing or num_inducing
-        found = idm.recommending.candidates(*task.train, num_inducing=size, **task.described()).get(
-            kind
-        )
+        found = candidates(*task.train, num_inducing=size, **task.described()).get(kind)
         if found is None:
             return {"trace": [], "error": "does not fit"}
         build, arguments = found.entrant

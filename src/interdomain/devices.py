@@ -3,7 +3,7 @@
 :class:`interdomain.models.AdditiveSVGP` uses it when it is given ``devices``. A block's operations,
 forward and backward, run on the device of the block; TensorFlow alone may place the gradients of
 operations that are recorded under ``tf.device`` on any device. For several machines, see
-:mod:`interdomain.distributed`.
+:func:`interdomain.fit`.
 """
 
 from __future__ import annotations

@@ -5,13 +5,11 @@ neural networks, the stationary kernels of the sphere are for smoothness and a l
 :class:`ZonalKernel` is the base of your own. :class:`HarmonicKernel` splits a kernel that some
 transformations leave unchanged; functions of :class:`Invariant` do not change with their inputs.
 :class:`HarmonizableMixture` is for patterns whose frequencies differ from place to place,
-:class:`SpectralMixture` where they are the same everywhere. :class:`DecomposedKernel` is the base
-class of kernels that are sums of independent parts, :class:`SetKernel` that of kernels that sum
-over points (patches, orbits). :class:`FiniteRank` is the part of a kernel that a set of features
-explains.
+:class:`SpectralMixture` where they are the same everywhere. :class:`SetKernel` is the
+base class of kernels that sum over points (patches, orbits). :class:`FiniteRank` is the part of a
+kernel that a set of features explains.
 """
 
-from .core.decomposed import DecomposedKernel
 from .core.finite_rank import FiniteRank
 from .core.set_kernel import SetKernel
 from .families.harmonic.decomposition import HarmonicKernel
@@ -36,14 +34,12 @@ from .families.sphere.stationary import (
     SphericalSquaredExponential,
 )
 from .families.waves.periodized import Periodized
-from .families.waves.spectral_density import spectral_density
 
 __all__ = [
     "ArcCosine",
     "ChannelAdditive",
     "ChordalSquaredExponential",
     "Convolutional",
-    "DecomposedKernel",
     "FiniteRank",
     "FreeSpectrum",
     "GlobeMatern12",
@@ -65,5 +61,4 @@ __all__ = [
     "SphericalMatern52",
     "SphericalSquaredExponential",
     "ZonalKernel",
-    "spectral_density",
 ]

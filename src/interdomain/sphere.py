@@ -1,15 +1,12 @@
-"""Mathematics of the sphere S^{d-1}, independent of GPflow: activations, numbers of harmonics,
+"""Mathematics of the sphere S^{d-1}, independent of GPflow: an activation, numbers of harmonics,
 eigenvalues, and points of the globe."""
 
-from .families.sphere.mathematics.activations import GELU, Erf, ReLU, Softplus
+from .families.sphere.mathematics.activations import Softplus
 from .families.sphere.mathematics.dimensions import num_harmonics
 from .families.sphere.mathematics.funk_hecke import funk_hecke_coefficients
 from .families.sphere.mathematics.globe import latitude_longitude, unit_vectors
 
 __all__ = [
-    "Erf",
-    "GELU",
-    "ReLU",
     "Softplus",
     "funk_hecke_coefficients",
     "latitude_longitude",

@@ -11,7 +11,8 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import RBF, Kernel, Matern32
 
-from interdomain.diagnostics import nystrom_trace_error, rank_transforms
+from interdomain.diagnostics import rank_transforms
+from interdomain.diagnostics.variance import nystrom_trace_error
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
     SphericalHarmonics,

@@ -12,6 +12,7 @@ from scipy.special import ive
 
 from interdomain.diagnostics import spectrum
 from interdomain.diagnostics.spectrum import Spectrum
+from interdomain.families.sphere.mathematics.activations import Erf, ReLU
 from interdomain.inducing_variables import ActivationFeatures
 from interdomain.kernels import (
     ArcCosine,
@@ -22,7 +23,7 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
-from interdomain.sphere import Erf, ReLU, num_harmonics
+from interdomain.sphere import num_harmonics
 
 
 def cubic(t: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern12, SeparateIndependent, SquaredExponential
 
-from interdomain.diagnostics import nystrom_trace_error
+from interdomain.diagnostics.variance import nystrom_trace_error
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients

@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
 import interdomain as idm
-from interdomain.recommending.candidates import candidates_for
+from interdomain.recommending.candidates import candidates, candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.recommend import _reasons
 from interdomain.recommending.results import Race, RaceEntry
@@ -121,7 +121,7 @@ def noise_with_prior() -> Gaussian:
 @pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
 def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
     data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), make()
-    found = idm.recommending.candidates(*data, likelihood)
+    found = candidates(*data, likelihood)
     assert {"exact", "effects and harmonics"}.isdisjoint(found)
     expected = np.asarray(likelihood.conditional_variance(*data))
     for name in ("waves", "points"):
@@ -136,7 +136,7 @@ def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
-        found = idm.recommending.candidates(POINTS, np.sin(3 * POINTS), likelihood)
+        found = candidates(POINTS, np.sin(3 * POINTS), likelihood)
         assert "exact" in found and "likelihood = gpflow" in found["points"].code
 
 

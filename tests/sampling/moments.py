@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from interdomain.sampling import FunctionSamples
+from interdomain.sampling.functions import FunctionSamples
 
 NUM_SAMPLES = 10_000
 MOST = 5.0

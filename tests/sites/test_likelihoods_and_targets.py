@@ -24,6 +24,7 @@ from scipy import stats
 
 import interdomain as idm
 import interdomain.deep
+from interdomain.recommending.candidates import candidates
 from interdomain.training.data import batches_of, check_columns
 
 N, VARIANCE = 24, 1.5
@@ -214,7 +215,7 @@ def structured(case: Case, data: Any) -> float:
 def listed(case: Case, data: Any) -> float:
     """Of the SVGP that is among the candidates, for the Y that it is for."""
     likelihood = case.make()
-    build, _ = idm.recommending.candidates(*data, likelihood)["points"].entrant
+    build, _ = candidates(*data, likelihood)["points"].entrant
     rows = X, np.reshape(np.asarray(data[1], float), [N, -1])
     assert build(rows).num_latent_gps == case.latents
     return of_batches(svgp)(case)(rows)
@@ -344,7 +345,7 @@ def test_a_function_for_each_column() -> None:
         model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
         assert model.num_latent_gps == latents
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
-        build, _ = idm.recommending.candidates(X, Y, case.make())["points"].entrant
+        build, _ = candidates(X, Y, case.make())["points"].entrant
         assert build((X, Y)).num_latent_gps == latents
         bound = of_batches(svgp)(case._replace(latents=latents))((X, Y))
         assert bound == pytest.approx(value, rel=case.rtol)

@@ -131,11 +131,11 @@ def added_up() -> dict[str, Any]:
     """Statistics of a part of the rows each; those of other features are refused."""
     part = slice(0, 30) if INDEX == 0 else slice(30, None)
     own = regression((X[part], Y[part])).statistics
-    total = idm.distributed.all_reduce(own, strategy)
+    total = own.all_reduce(strategy)
     others = ""
     try:
         other = regression((X, Y), scale=0.7 + INDEX).statistics
-        idm.distributed.all_reduce(other, strategy)
+        other.all_reduce(strategy)
     except ValueError as error:
         others = str(error)
     return {"rows": total.num_rows, "elbo": float(regression(total).elbo()), "others": others}

@@ -50,7 +50,7 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     """Independent blocks of inducing variables, one for each summand of a kernel.
 
-    The kernel is a ``gpflow.kernels.Sum`` or a :class:`interdomain.kernels.DecomposedKernel`.
+    The kernel is a ``gpflow.kernels.Sum`` or a :class:`DecomposedKernel`.
     """
 
     @property

@@ -30,7 +30,7 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
     kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a
-    :class:`interdomain.kernels.DecomposedKernel`. A summand may itself be such a sum, with a sum of
+    ``DecomposedKernel``. A summand may itself be such a sum, with a sum of
     inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
     block instead of the joint one.
 

@@ -3,11 +3,10 @@
 
 from .harmonics import harmonic_shares
 from .spectrum import spectrum
-from .variance import nystrom_trace_error, rank_transforms, variance_terms
+from .variance import rank_transforms, variance_terms
 
 __all__ = [
     "harmonic_shares",
-    "nystrom_trace_error",
     "rank_transforms",
     "spectrum",
     "variance_terms",

@@ -89,10 +89,11 @@ def candidates(
 ) -> dict[str, Candidate]:
     """The models of this library, and GPflow's own, that are suitable for a table, by name.
 
-    >>> import numpy as np, interdomain as idm
+    >>> import numpy as np
+    >>> from interdomain.recommending.candidates import candidates
     >>> X = np.random.default_rng(0).uniform(size=[300, 2])
     >>> Y = np.sin(5 * X[:, 0] * X[:, 1])
-    >>> found = idm.recommending.candidates(X, Y, num_inducing=50)
+    >>> found = candidates(X, Y, num_inducing=50)
     >>> list(found)[:4]
     ['exact', 'waves', 'harmonics', 'effects']
     >>> print(found["waves"].code.splitlines()[-1])

@@ -61,7 +61,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             raise ValueError(
                 f"strategy: {type(self).__name__} has no variables to mirror; build it and its "
                 "parts outside of strategy.scope(), and add the statistics of all workers with "
-                "interdomain.distributed.all_reduce."
+                "SufficientStatistics.all_reduce."
             )
         if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
             inducing_variable = inducingpoint_wrapper(inducing_variable)

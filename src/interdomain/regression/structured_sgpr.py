@@ -73,7 +73,8 @@ class StructuredSGPR(RowsModel):
       rows on a subset, or in minibatches (``gpflow.models.SVGP``).
 
     **Several machines** take the statistics of a part of the rows each, and add them with
-    :func:`interdomain.distributed.all_reduce`; the model is then built from the sum.
+    :meth:`interdomain.regression.SufficientStatistics.all_reduce`; the model is then built
+    from the sum.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, short
+from .._tracing import compiled
 from .features import Features
 from .rows import Rows
 
@@ -76,6 +77,40 @@ class SufficientStatistics:
                 "statistics of rows that are among these."
             )
         return rest
+
+    def all_reduce(self, strategy: tf.distribute.Strategy) -> SufficientStatistics:
+        """The sum of the statistics of all workers of a strategy, the same on each of them.
+
+        Every worker takes the statistics of its own part of the rows, with a model of the same
+        features and parameter values, and calls this. The sum is what one process would have found
+        in all rows::
+
+            statistics = StructuredSGPR(rows_of_this_worker, kernel, harmonics).statistics
+            model = StructuredSGPR(statistics.all_reduce(strategy), kernel, harmonics)
+
+        :param strategy: The strategy of all workers, such as a ``MultiWorkerMirroredStrategy``.
+        :raises ValueError: If workers have statistics of different features.
+        """
+        key = self.checksum() % 2**20  # so that sums of squares are exact
+        rows = np.array([self.num_rows, 1, key, key**2], np.float64)
+
+        def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
+            context = tf.distribute.get_replica_context()
+            return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
+
+        run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
+        arrays = [tf.constant(array, tf.float64) for array in (rows, *self.sums.values())]
+        # All replicas of a worker have brought its sums.
+        local = [strategy.experimental_local_results(array) for array in run(*arrays)]
+        rows, *sums = (results[0].numpy() / len(results) for results in local)
+        num_rows, workers, *keys = rows.tolist()
+        if keys != [workers * key, workers * key**2]:
+            raise ValueError(
+                "statistics: workers have statistics of different features; give all models the "
+                "same features and values of their parameters."
+            )
+        named = dict(zip(self.sums, sums, strict=True))
+        return replace(self, num_rows=int(num_rows), sums=named)
 
     def _combined(self, other: Any, sign: int) -> Any:
         if not isinstance(other, SufficientStatistics):

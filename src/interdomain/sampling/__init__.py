@@ -5,6 +5,4 @@ kernels in ``waves``, zonal kernels in ``zonal``. Each knows what inducing varia
 functions (``base``), so that ``conditioning`` can make functions of a posterior of them.
 """
 
-from .functions import FunctionSamples, sample_functions
-
-__all__ = ["FunctionSamples", "sample_functions"]
+from .functions import sample_functions as sample_functions

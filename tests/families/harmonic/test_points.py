@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.clustering import k_means
 from interdomain.covariances import Kuu_operator
-from interdomain.diagnostics import nystrom_trace_error
+from interdomain.diagnostics.variance import nystrom_trace_error
 from interdomain.families.harmonic.points import fold_orbits
 from interdomain.inducing_variables import HarmonicInducingPoints
 from interdomain.kernels import Convolutional, HarmonicKernel

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
+from interdomain.families.waves.spectral_density import spectral_density
 from interdomain.inducing_variables import BoxFourierFeatures
-from interdomain.kernels import Periodized, spectral_density
+from interdomain.kernels import Periodized
 from tests.conformance.helpers import assert_refused
 
 from .references import LOWER, UPPER, stationary

@@ -7,8 +7,9 @@ import pytest
 import scipy.integrate
 import scipy.special
 
+from interdomain.families.waves.spectral_density import spectral_density
 from interdomain.inducing_variables import BoxFourierFeatures
-from interdomain.kernels import FiniteRank, Periodized, spectral_density
+from interdomain.kernels import FiniteRank, Periodized
 from tests.conformance.helpers import assert_gradients
 
 from .references import (

@@ -33,7 +33,7 @@ class InducingPatches(SetInducingVariables):
     >>> patches = idm.inducing_variables.InducingPatches.from_data(kernel, X, 10)
     >>> patches.Z.shape  # patches, not images
     TensorShape([10, 9])
-    >>> idm.covariances.Kuf(patches, kernel, X).shape
+    >>> gpflow.covariances.Kuf(patches, kernel, X).shape
     TensorShape([10, 20])
 
     :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.

@@ -25,10 +25,11 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     It is known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``,
     with one lengthscale or one for each column.
 
-    >>> import gpflow, numpy as np, interdomain as idm
+    >>> import gpflow, numpy as np
+    >>> from interdomain.families.waves.spectral_density import spectral_density
     >>> kernel = gpflow.kernels.Matern32(lengthscales=0.5)
     >>> w = np.linspace(-200, 200, 100_001)[:, None]
-    >>> density = idm.kernels.spectral_density(kernel, w)
+    >>> density = spectral_density(kernel, w)
     >>> print(f"{np.sum(density) * (w[1, 0] - w[0, 0]) / (2 * np.pi):.3f}")  # the variance
     1.000
 

@@ -12,9 +12,15 @@ import tensorflow as tf
 from mpmath import mp
 
 from interdomain.families.sphere.mathematics import funk_hecke
-from interdomain.families.sphere.mathematics.activations import Activation, resolve_activation
+from interdomain.families.sphere.mathematics.activations import (
+    GELU,
+    Activation,
+    Erf,
+    ReLU,
+    Softplus,
+    resolve_activation,
+)
 from interdomain.families.sphere.mathematics.funk_hecke import extended_coefficients
-from interdomain.sphere import GELU, Erf, ReLU, Softplus
 from tests.families.sphere.mathematics.references import (
     EIGENVALUE_DIMENSIONS,
     cosine_and_sine,
