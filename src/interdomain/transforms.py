@@ -5,10 +5,10 @@ via Harmonic Kernel Decomposition". This package does not depend on GPflow.
 """
 
 from .families.harmonic.transforms.base import CyclicTransform
+from .families.harmonic.transforms.closed_form import Permutation
 from .families.harmonic.transforms.euclidean import (
     Negation,
     Orthogonal,
-    Permutation,
     PrincipalNegation,
     Rotation,
 )

@@ -76,8 +76,6 @@ class HarmonicKernel(DecomposedKernel):
         super().__init__(name=name)
         remedy = "decompose the kernel of each output, and wrap the HarmonicKernels instead"
         self.base_kernel = single_output("base_kernel", base_kernel, remedy)
-        if isinstance(transforms, CyclicTransform):
-            transforms = [transforms]
         self.transform = Product(transforms)
         # The transformations of a set kernel act on its points, not on X.
         needed = None if self._set_kernel is None else self._set_kernel.point_dim

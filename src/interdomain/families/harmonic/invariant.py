@@ -63,8 +63,6 @@ class Invariant(SetKernel):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        if isinstance(transforms, CyclicTransform):
-            transforms = [transforms]
         self.base_kernel = single_output("base_kernel", base_kernel)
         self.transform = Product(transforms)
         self.num_samples = num_samples

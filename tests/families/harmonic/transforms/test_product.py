@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from interdomain.transforms import (
     CyclicTransform,
@@ -96,22 +95,18 @@ def test_what_does_not_commute_is_named(name: str) -> None:
     first, second = NOT_COMMUTING[name]()
     # A third that commutes with both, so that the positions in the message are not always 0 and 1.
     bystander = [Negation(7)] if first.input_dim is None and second.input_dim is None else []
-    transforms, offset = [*bystander, first, second], len(bystander)
-    with pytest.raises(ValueError, match="transforms must commute") as error:
-        Product(transforms)
-    message = str(error.value)
-    assert f"those at {offset} and {offset + 1}, {first!r} and {second!r}," in message
-    assert "pass transformations that commute, for example" in message
-    assert "neither with a rotation by 90 degrees nor with a translation of order" in message
+    offset = len(bystander)
+    message = f"those at {offset} and {offset + 1}, {first!r} and {second!r}, give points"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Product([*bystander, first, second])
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_elements_that_coincide(name: str) -> None:
     factory, exponents = DEPENDENT[name]
-    with pytest.raises(ValueError, match="transforms must be independent") as error:
+    message = re.escape(f"the exponents {exponents} is the identity")
+    with pytest.raises(ValueError, match=f"transforms must be independent.* {message}.*leave out"):
         Product(factory())
-    assert f"exponents {exponents} is the identity" in str(error.value)
-    assert "leave out" in str(error.value)
 
 
 def test_columns_of_the_factors() -> None:
@@ -132,12 +127,6 @@ def test_nested_products_are_flattened() -> None:
     np.testing.assert_array_equal(nested.orbit(X), Product([a, b, c]).orbit(X))
 
 
-def test_many_negations() -> None:
-    data = np.random.default_rng(0).normal(size=(50, 12))
-    product = PrincipalNegation.from_data(data, 12)
-    assert product.orbit(data[:1]).shape == (4096, 1, 12)
-
-
 class Wrong(RollThree):
     """Of another order than it says."""
 
@@ -147,54 +136,33 @@ class Wrong(RollThree):
 
 # Every error names the argument, the value found, and what to pass instead.
 
-DATA = np.random.default_rng(0).normal(size=(10, 3))
 TWO = Product([Negation(0), Negation(1)])
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Negation([0, -1]), r"dims must be different columns from 0.* found \[0, -1\]"),
-    (lambda: Negation(0, np.nan), "centre must be finite, found nan; pass a finite"),
+    (lambda: Negation([0, -1]), r"dims must be different columns, .* found \[0, -1\]; pass each"),
     (lambda: Translation(3, [0, 1], [1, -2]), r"period must be positive.*-2\..*pass the length"),
     (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal .*error of 3.*np.linalg.qr"),
-    (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4.*power 2 is.*pass order=2"),
-    (lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]), "matrix has no power up to 10000.* pass a"),
+    (lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]), "matrix has no power up to 65536.* pass a"),
     (lambda: Permutation([0, 1, 2]), r"Permutation\(.*\[0, 1, 2\]\).*is the identity.*leave"),
     (
-        lambda: PrincipalNegation.from_data(DATA, 4),
+        lambda: PrincipalNegation.from_data(np.eye(3), 4),
         "num_groups must be an integer from 1 to 3, found 4; .*a component of its own",
     ),
     (lambda: ImageFlip((4,), 0), r"image_shape must be .*found \(4,\); pass \(H, W\) or \(H, W, C"),
     (lambda: ImageRotation90((3, 4)), r"must be square.*found \(3, 4\).*cropped or padded"),
-    (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be .*found int32.* pass tf.cast"),
-    (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns.*input_dim=2.; pass X with"),
-    (
-        lambda: Product([Permutation([1, 0]), Permutation([1, 0, 2])]),
-        r"act on the same number of columns, found: Permutation\(.*\) needs .*\) needs ",
-    ),
     (
         lambda: Product([Permutation([1, 0, 2]), Negation(3)]),
         r"act on the same number of columns, found: .*\) needs .*Negation\(.*\) needs ",
     ),
-    (lambda: Product([]), "transforms must not be empty; pass one"),
-    (lambda: Product([Negation(), 3]), r"transforms\[1\] must be a CyclicTransform, found 3"),
     (lambda: Product([Negation(i) for i in range(17)]), "must generate at most 65536 elements"),
     (lambda: Product([Wrong(6), Negation()]), r"Wrong\(order=6\).*power 3 is the identity already"),
-    (lambda: Product([Wrong(2), Negation()]), r"Wrong\(order=2\) is not of order 2.*moves a point"),
     (lambda: TWO.power(np.zeros((1, 2)), (1, 0.5)), r"exponent must be 2 integers.*such as \(1, 1"),
+    (
+        lambda: Negation([0, 1]).orbit(np.zeros((7, 1))),
+        r"X must have at least 2 columns for Negation\(.*\), found 1 \(shape \(7, 1\)\)",
+    ),
+    (lambda: LongitudeShift(3)(np.zeros((7, 3))), r"X must have 2 columns for LongitudeShift\("),
 ]
 
 
 def test_errors() -> None:
     assert_refused(ERRORS)
-
-
-def test_wrong_number_of_columns() -> None:
-    for transform, columns, needed in (
-        (LongitudeShift(3), 3, "2"),
-        (Negation([0, 1]), 1, "at least 2"),
-        (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
-    ):
-        X, text = np.zeros((7, columns)), repr(transform)
-        found = f"{columns} (shape (7, {columns}))"
-        message = re.escape(f"X must have {needed} columns for {text}, found {found}")
-        for call in (transform, transform.orbit, lambda X, t=transform: t.power(X, 1)):
-            with pytest.raises(ValueError, match=message):
-                call(X)

@@ -32,18 +32,6 @@ def as_order(order: Any) -> int:
     return integer("order", order, at_least=2, at_most=MAX_ORDER, remedy=remedy)
 
 
-def prime_factors(number: int) -> list[int]:
-    """The primes that divide a number, increasing, each once."""
-    factors, candidate = [], 2
-    while candidate * candidate <= number:
-        if number % candidate == 0:
-            factors.append(candidate)
-            while number % candidate == 0:
-                number //= candidate
-        candidate += 1
-    return factors + ([number] if number > 1 else [])
-
-
 class CyclicTransform(abc.ABC):
     """A map G of the input space to itself, of finite order: ``G^T x = x`` for every x.
 
@@ -65,7 +53,7 @@ class CyclicTransform(abc.ABC):
                 return tf.roll(X, self.input_dim // 2, axis=-1)
 
     The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
-    with the order; override ``power`` if it has a formula. Set ``input_dim`` or ``min_input_dim``
+    with the order. Set ``input_dim`` or ``min_input_dim``
     if the number of columns matters, override :meth:`to_domain` if not every point of R^D is a
     valid input, and :meth:`wrap` if points that differ by a period are the same.
     """
@@ -120,9 +108,11 @@ class CyclicTransform(abc.ABC):
         :raises ValueError: If the exponent is not an integer.
         """
         X = self.validate_input(X)
-        for _ in range(self._exponent(exponent)):
-            X = self(X)
-        return X
+        remainder = self._exponent(exponent)
+        if remainder == 0:
+            return X
+        power = self._powers(_as_rows(X), np.array([remainder]))[0]
+        return tf.ensure_shape(tf.reshape(power, tf.shape(X)), X.shape)
 
     @check_shapes(
         "X: [batch..., D]",
@@ -130,15 +120,22 @@ class CyclicTransform(abc.ABC):
     )
     def orbit(self, X: TensorLike) -> tf.Tensor:
         """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
-        elements = [self.validate_input(X)]
-        while len(elements) < self.order:
+        X = self.validate_input(X)
+        powers = self._powers(_as_rows(X), np.arange(1, self.order))
+        powers = tf.reshape(powers, tf.concat([[self.order - 1], tf.shape(X)], axis=0))
+        elements = tf.concat([X[None], powers], axis=0)
+        return tf.ensure_shape(elements, [self.order, *X.shape])
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        """The powers ``[K, N, D]`` of X ``[N, D]``; the K exponents are in 1, ..., order - 1, and
+        are either a single one or all of these in order."""
+        elements = [X]
+        while len(elements) <= exponents[-1]:
             elements.append(self(elements[-1]))
-        return tf.stack(elements)
+        return tf.stack(elements[-len(exponents) :])
 
     def to_domain(self, normals: Array) -> Array:
-        """Points in the domain of the transformation, made from standard normal draws ``[N, D]``.
-
-        There is one point for each draw."""
+        """Points in the domain of the transformation, one for each standard normal ``[N, D]``."""
         return normals
 
     def wrap(self, difference: Array) -> Array:
@@ -163,21 +160,14 @@ class CyclicTransform(abc.ABC):
         return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
 
     def validate_input(self, X: TensorLike) -> tf.Tensor:
-        """X as a tensor; lists and integers of NumPy become float64.
+        """X as a tensor; lists and integers become float64.
 
         :raises ValueError: If the number of its columns is unknown, or not one the transformation
-            can have, or its type is not floating point.
+            can have.
         """
-        if isinstance(X, (list, tuple)) and not any(tf.is_tensor(x) for x in tf.nest.flatten(X)):
-            X = np.asarray(X)
-        if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
-            X = X.astype(np.float64)
-        X = tf.convert_to_tensor(X)
+        X = tf.convert_to_tensor(np.asarray(X) if isinstance(X, (list, tuple)) else X)
         if not X.dtype.is_floating:
-            raise ValueError(
-                f"X must be of a floating-point type, found {X.dtype.name}; pass "
-                "tf.cast(X, tf.float64)."
-            )
+            X = tf.cast(X, tf.float64)
         columns = X.shape[-1] if X.shape.rank else None
         if columns is None:
             raise ValueError(
@@ -193,7 +183,7 @@ class CyclicTransform(abc.ABC):
         :param input_dim: The number of columns to try, if that of the transformation is None.
         :raises ValueError: If ``G^order`` is not the identity, or a smaller power is.
         """
-        as_order(getattr(self, "order", None))
+        as_order(self.order)
         with tf.init_scope():
             X = self.probes(NUM_PROBES, input_dim)
             shape = tuple(self(X).shape)
@@ -202,25 +192,21 @@ class CyclicTransform(abc.ABC):
                     f"{self!r} maps inputs of shape {X.shape} to {shape}; its __call__ must return "
                     "the shape it is given."
                 )
-            error = self.distance(self(self.power(X, self.order - 1)), X)
-            if not error <= same(X):
-                raise ValueError(
-                    f"{self!r} is not of order {self.order}: applied {self.order} times it moves a "
-                    f"point by {error:.3g}; pass the order that takes every point back to itself."
-                )
-            order = self.order
-            for prime in prime_factors(self.order):
-                while order % prime == 0:
-                    moved = self.distance(self.power(X, order // prime), X)
-                    if moved > same(X):
-                        break
-                    order //= prime
-        if order == 1:
-            raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
-        if order < self.order:
+            power, exponent, error = X, 0, np.inf
+            while exponent < self.order and not error <= same(X, power):
+                power, exponent = self(power), exponent + 1
+                error = self.distance(power, X)
+        if not error <= same(X, power):
             raise ValueError(
-                f"{self!r} is not of order {self.order}: its power {order} is the identity "
-                f"already; pass order={order}."
+                f"{self!r} is not of order {self.order}: applied {self.order} times it moves a "
+                f"point by {error:.3g}; pass the order that takes every point back to itself."
+            )
+        if exponent == 1:
+            raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
+        if exponent < self.order:
+            raise ValueError(
+                f"{self!r} is not of order {self.order}: its power {exponent} is the identity "
+                f"already; pass order={exponent}."
             )
 
     def _exponent(self, exponent: int | Sequence[int]) -> int:
@@ -247,6 +233,11 @@ class CyclicTransform(abc.ABC):
         )
 
 
-def same(X: Array) -> float:
-    """The distance below which images of the points X count as one."""
-    return TOLERANCE * float(np.max(np.abs(X), initial=0.0))
+def same(*points: Array) -> float:
+    """The distance below which points, or images of them, count as one."""
+    return TOLERANCE * max(float(np.max(np.abs(X), initial=0.0)) for X in points)
+
+
+def _as_rows(X: tf.Tensor) -> tf.Tensor:
+    """X ``[batch..., D]`` as ``[N, D]``."""
+    return X if X.shape.rank == 2 else tf.reshape(X, [-1, X.shape[-1]])

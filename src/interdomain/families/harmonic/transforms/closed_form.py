@@ -1,4 +1,4 @@
-"""Transformations of which every power has a formula."""
+"""Transformations of which every power has a formula; permutations of the columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from check_shapes import inherit_check_shapes
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ...._arguments import Array, as_integers, finite_array
+from ...._arguments import Array, as_integers, finite_array, short
 from .base import CyclicTransform, IntArray, TensorLike
-
-MAX_COLUMNS = 10_000_000
-"""The largest number of columns of X, as permutations are stored and checks need some rows."""
 
 
 class ClosedFormTransform(CyclicTransform):
@@ -27,44 +24,14 @@ class ClosedFormTransform(CyclicTransform):
     """
 
     @abc.abstractmethod
-    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        """The powers ``[K, N, D]`` of X ``[N, D]``; the K exponents are in 1, ..., order - 1, and
-        are either a single one or all of these in order."""
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor: ...
 
     @inherit_check_shapes
     def __call__(self, X: TensorLike) -> tf.Tensor:
         return self.power(X, 1)
 
-    @inherit_check_shapes
-    def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
-        X = self.validate_input(X)
-        remainder = self._exponent(exponent)
-        if remainder == 0:
-            return X
-        powers = self._powers(as_rows(X), np.array([remainder]))
-        return reshape_as(powers[0] if X.shape.rank == 2 else powers, X)
-
-    @inherit_check_shapes
-    def orbit(self, X: TensorLike) -> tf.Tensor:
-        X = self.validate_input(X)
-        powers = self._powers(as_rows(X), np.arange(1, self.order))
-        if X.shape.rank != 2:
-            shape = tf.concat([[self.order - 1], tf.shape(X)], axis=0)
-            powers = tf.reshape(powers, shape)
-        elements = tf.concat([X[None], powers], axis=0)
-        return tf.ensure_shape(elements, [self.order, *X.shape])
-
-
-def as_rows(X: tf.Tensor) -> tf.Tensor:
-    """X ``[batch..., D]`` as ``[N, D]``."""
-    return X if X.shape.rank == 2 else tf.reshape(X, [-1, X.shape[-1]])
-
-
-def reshape_as(values: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-    """``values`` in the shape of X, static where that is known."""
-    if X.shape.rank != 2:
-        values = tf.reshape(values, tf.shape(X))
-    return tf.ensure_shape(values, X.shape)
+    def verify_order(self, input_dim: int | None = None) -> None:
+        """Nothing: the order follows from the formula."""
 
 
 def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
@@ -79,12 +46,10 @@ def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
     :raises ValueError: If they are others.
     """
     columns = as_integers("dims", dims, "pass the numbers of columns of X, for example [0, 2]")
-    known = 0 <= min(columns) and max(columns) < MAX_COLUMNS
-    if not known or len(set(columns)) < len(columns) or count not in (None, len(columns)):
+    if min(columns) < 0 or len(set(columns)) < len(columns) or count not in (None, len(columns)):
         some = "" if count is None else f"{count} "
         raise ValueError(
-            f"dims must be {some}different columns from 0 to {MAX_COLUMNS - 1:,}, found {dims!r}; "
-            "pass each once, counted from the first."
+            f"dims must be {some}different columns, counted from 0, found {dims!r}; pass each once."
         )
     return columns
 
@@ -111,25 +76,32 @@ def spread(values: Array, dims: Sequence[int], num_columns: int, fill: float) ->
     return row
 
 
-class IndexPermutation(ClosedFormTransform):
-    """``(G x)_j = x_{indices[j]}``; the order is the least common multiple of the cycle lengths.
+class Permutation(ClosedFormTransform):
+    """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
 
-    The gradient is a gather, like the value: by the inverse permutation.
+    The order is the least common multiple of the lengths of the permutation's cycles. The gradient
+    is a gather, like the value: by the inverse permutation.
 
-    :param indices: A permutation of 0, ..., D - 1, which the caller has checked.
-    :raises ValueError: If it is the identity.
+    :param indices: A list with each of 0, ..., D - 1 once.
+    :raises ValueError: If ``indices`` is not a permutation, or is the identity.
     """
 
-    def __init__(self, indices: IntArray) -> None:
-        self.indices = np.asarray(indices, dtype=np.int32)
-        self.input_dim = self.min_input_dim = self.indices.size
-        size = self.input_dim
+    shown: tuple[str, ...] = ("indices",)
+
+    def __init__(self, indices: Sequence[int] | IntArray) -> None:
+        columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
+        size = self.input_dim = self.min_input_dim = len(columns)
+        self.indices = np.array(columns, dtype=np.int32)
+        if sorted(columns) != list(range(size)):
+            raise ValueError(
+                f"indices must be a permutation, found {short(self.indices)}; pass each of "
+                f"0, ..., {size - 1} once."
+            )
         cycles = csr_array((np.ones(size), (np.arange(size), self.indices)), shape=(size, size))
         self.order = math.lcm(*np.bincount(connected_components(cycles)[1]).tolist())
         self._stack: IntArray | None = None
         if self.order == 1:
             raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
-        self.verify_order()
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         if len(exponents) == 1:

@@ -1,5 +1,4 @@
-"""Transformations of R^D: reflections, rotations, permutations of the columns, and negations along
-principal components."""
+"""Transformations of R^D: reflections, rotations, and negations along principal components."""
 
 from __future__ import annotations
 
@@ -8,26 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, as_integers, filled_matrix, integer, short
-from .base import TOLERANCE, IntArray, as_order
-from .closed_form import (
-    ClosedFormTransform,
-    IndexPermutation,
-    as_dims,
-    as_vector,
-    constant,
-    gather_columns,
-    spread,
-)
+from ...._arguments import Array, filled_matrix, integer
+from .base import MAX_ORDER, TOLERANCE, IntArray, as_order
+from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, gather_columns, spread
 from .product import Product
-
-MAX_SEARCHED_ORDER = 10_000
-
-
-def around(centre: Array, normals: Array) -> Array:
-    """Standard normal draws moved to a centre, and spread as far as it is away."""
-    points: Array = centre + (1.0 + np.max(np.abs(centre), initial=0.0)) * normals
-    return points
 
 
 class Negation(ClosedFormTransform):
@@ -56,19 +39,12 @@ class Negation(ClosedFormTransform):
             self.min_input_dim = max(self.dims) + 1
         elif self.centre.ndim:
             self.input_dim = self.min_input_dim = self.centre.size
-        self.verify_order()
-
-    def to_domain(self, normals: Array) -> Array:
-        return around(self._row(self.centre, normals.shape[1], 0.0), normals)
-
-    def _row(self, values: Array, num_columns: int, fill: float) -> Array:
-        dims = range(num_columns) if self.dims is None else self.dims
-        return spread(values, dims, num_columns, fill)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        offset = self._row(2.0 * self.centre, X.shape[-1], 0.0)
-        sign = self._row(np.array(-1.0), X.shape[-1], 1.0)
-        return (constant(offset, X) + constant(sign, X) * X)[None]
+        columns = X.shape[-1]
+        dims = range(columns) if self.dims is None else self.dims
+        offset = constant(spread(2.0 * self.centre, dims, columns, 0.0), X)
+        return (offset + constant(spread(np.array(-1.0), dims, columns, 1.0), X) * X)[None]
 
 
 class Rotation(ClosedFormTransform):
@@ -79,8 +55,8 @@ class Rotation(ClosedFormTransform):
     :param order: The order T.
     :param dims: The two columns.
     :param centre: The centre, a scalar or one number for each of the two columns.
-    :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre``
-        does not fit them or is not finite.
+    :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre`` does
+        not fit them or is not finite.
     """
 
     shown = ("order", "dims", "centre")
@@ -95,10 +71,6 @@ class Rotation(ClosedFormTransform):
         self.dims = as_dims(dims, 2)
         self.centre = as_vector("centre", centre, 2, "rotated column")
         self.min_input_dim = max(self.dims) + 1
-        self.verify_order()
-
-    def to_domain(self, normals: Array) -> Array:
-        return around(spread(self.centre, self.dims, normals.shape[1], 0.0), normals)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         centre = constant(spread(self.centre, self.dims, X.shape[-1], 0.0), X)
@@ -116,10 +88,8 @@ def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -
     columns = X.shape[-1]
     swap = np.arange(columns)
     swap[[first, second]] = second, first
-    straight, swapped = (
-        np.ones((len(exponents), 1, columns)),
-        np.zeros((len(exponents), 1, columns)),
-    )
+    straight = np.ones((len(exponents), 1, columns))
+    swapped = np.zeros_like(straight)
     straight[:, 0, first] = straight[:, 0, second] = cosine
     swapped[:, 0, first], swapped[:, 0, second] = -sine, sine
     return constant(straight, X) * X + constant(swapped, X) * gather_columns(X, swap[None])
@@ -128,11 +98,10 @@ def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -
 class Orthogonal(ClosedFormTransform):
     """``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
 
-    :param matrix: R ``[D, D]``.
-    :param order: The smallest T with ``R^T = I``; if None, it is searched for up to 10,000.
+    :param matrix: R ``[D, D]``. The order T is the smallest with ``R^T = I``.
     :param centre: The fixed point, a scalar or ``[D]``.
-    :raises ValueError: If R is not square, not finite, not orthogonal to 1e-9, or not of that
-        order; if none is found; or if ``centre`` does not fit or is not finite.
+    :raises ValueError: If R is not square, not finite, or not orthogonal to 1e-9; if it has no
+        order up to 65,536; or if ``centre`` does not fit or is not finite.
     """
 
     shown = ("matrix", "order", "centre")
@@ -140,24 +109,14 @@ class Orthogonal(ClosedFormTransform):
     def __init__(
         self,
         matrix: Sequence[Sequence[float]] | Array,
-        order: int | None = None,
         centre: float | Sequence[float] | Array = 0.0,
     ) -> None:
         self.matrix = filled_matrix("matrix", matrix, "an orthogonal matrix [D, D]")
-        if self.matrix.shape[0] != self.matrix.shape[1]:
-            raise ValueError(
-                f"matrix must be square, found shape {self.matrix.shape}; pass an orthogonal "
-                "matrix [D, D]."
-            )
         validate_orthonormal("matrix", self.matrix)
         self.input_dim = self.min_input_dim = len(self.matrix)
         self.centre = as_vector("centre", centre, self.input_dim, "column")
         self._stack: Array | None = None
-        self.order = find_order(self.matrix) if order is None else as_order(order)
-        self.verify_order()
-
-    def to_domain(self, normals: Array) -> Array:
-        return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
+        self.order = find_order(self.matrix)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         if len(exponents) == 1:
@@ -173,19 +132,17 @@ class Orthogonal(ClosedFormTransform):
 
 
 def find_order(matrix: Array) -> int:
-    """The smallest power, up to 10,000, at which an orthogonal matrix is the identity.
+    """The smallest power at which an orthogonal matrix is the identity.
 
-    :raises ValueError: If there is none, or it is one.
+    :raises ValueError: If there is none up to 65,536, or it is one.
     """
-    angles = np.angle(np.linalg.eigvals(matrix))
-    angles = angles[np.argsort(-np.abs(angles))]
-    candidates = np.arange(1, MAX_SEARCHED_ORDER + 1)
-    for angle in angles:
+    candidates = np.arange(1, MAX_ORDER + 1)
+    for angle in np.angle(np.linalg.eigvals(matrix)):
         candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
     if not candidates.size:
         raise ValueError(
-            f"matrix has no power up to {MAX_SEARCHED_ORDER} that is the identity to {TOLERANCE}; "
-            "pass a matrix of finite order, in float64, and its order if that is larger."
+            f"matrix has no power up to {MAX_ORDER} that is the identity to {TOLERANCE}; pass a "
+            "matrix of finite order, in float64."
         )
     if candidates[0] == 1:
         raise ValueError("matrix is the identity, which decomposes nothing; leave it out.")
@@ -200,27 +157,6 @@ def validate_orthonormal(name: str, rows: Array) -> None:
             f"{name} must have orthonormal rows, found an error of {error:.3g} in their inner "
             "products; pass np.linalg.qr(rows.T)[0].T, computed in float64."
         )
-
-
-class Permutation(IndexPermutation):
-    """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
-
-    The order is the least common multiple of the lengths of the permutation's cycles.
-
-    :param indices: A list with each of 0, ..., D - 1 once.
-    :raises ValueError: If ``indices`` is not a permutation, or is the identity.
-    """
-
-    shown = ("indices",)
-
-    def __init__(self, indices: Sequence[int] | Array) -> None:
-        columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
-        if sorted(columns) != list(range(len(columns))):
-            raise ValueError(
-                f"indices must be a permutation, found {short(np.array(columns))}; pass each of "
-                f"0, ..., {len(columns) - 1} once."
-            )
-        super().__init__(np.array(columns))
 
 
 class PrincipalNegation(ClosedFormTransform):
@@ -247,7 +183,6 @@ class PrincipalNegation(ClosedFormTransform):
         validate_orthonormal("directions", self.directions)
         self.input_dim = self.min_input_dim = self.directions.shape[1]
         self.centre = as_vector("centre", centre, self.input_dim, "column")
-        self.verify_order()
 
     @staticmethod
     def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
@@ -260,22 +195,17 @@ class PrincipalNegation(ClosedFormTransform):
 
         :param X: Data ``[N, D]``, as a NumPy array.
         :param num_groups: From 1 to D.
-        :raises ValueError: If X is not a matrix of finite numbers with two rows or more, or
-            ``num_groups`` is not in that range.
+        :raises ValueError: If X is not a matrix of finite numbers, or ``num_groups`` is not in that
+            range.
         """
         data = filled_matrix("X", X, "a matrix [N, D]")
         num_rows, num_columns = data.shape
-        if num_rows < 2:
-            raise ValueError(f"X must have 2 rows or more, found {num_rows}; pass more data.")
         remedy = "pass at most the number of columns: each group needs a component of its own"
         groups = integer("num_groups", num_groups, at_least=1, at_most=num_columns, remedy=remedy)
         mean = data.mean(axis=0)
         # All D directions, also where there are fewer rows than columns.
         directions = np.linalg.svd(data - mean, full_matrices=num_rows < num_columns)[2]
         return Product([PrincipalNegation(directions[i::groups], mean) for i in range(groups)])
-
-    def to_domain(self, normals: Array) -> Array:
-        return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         directions = constant(self.directions, X)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...._arguments import as_image_shape, as_integer, as_integers
 from .base import IntArray
-from .closed_form import IndexPermutation
+from .closed_form import Permutation
 
 
 def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
@@ -21,7 +21,7 @@ def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
     return np.arange(int(np.prod(image_shape))).reshape(image_shape)
 
 
-class ImageFlip(IndexPermutation):
+class ImageFlip(Permutation):
     """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
@@ -44,7 +44,7 @@ class ImageFlip(IndexPermutation):
         super().__init__(np.flip(numbered_pixels(self.image_shape), self.axis).ravel())
 
 
-class ImageTranslation(IndexPermutation):
+class ImageTranslation(Permutation):
     """A cyclic shift of an image, as by ``np.roll``: pixels that leave at one side enter at the
     opposite side.
 
@@ -68,7 +68,7 @@ class ImageTranslation(IndexPermutation):
         super().__init__(np.roll(numbered_pixels(self.image_shape), self.shift, (0, 1)).ravel())
 
 
-class ImageRotation90(IndexPermutation):
+class ImageRotation90(Permutation):
     """A rotation of a square image by 90 degrees, anticlockwise as by ``np.rot90``, of order 4.
 
     :param image_shape: ``(H, H)`` or ``(H, H, C)``, of an image or a patch.

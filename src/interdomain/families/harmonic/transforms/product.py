@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
-from ...._arguments import Array, as_integer, items
+from ...._arguments import Array, as_integer
 from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, same
 
 
@@ -21,22 +21,15 @@ class Product(CyclicTransform):
     along each of the axes in turn (Sun et al. 2021, section 3.5). ``order`` is the number of
     elements, ``T_1 ... T_J``; ``orders`` are the T_j. Calling the product applies every G_j once.
 
-    :param transforms: One transformation or more; a product among them contributes its axes.
-    :raises ValueError: If there are none, one is not a CyclicTransform, they need different numbers
-        of columns, two do not commute, two elements of the group are the same transformation, or
-        there are more than 65,536 elements.
+    :param transforms: One transformation, or a list of them; a product among them contributes its
+        axes.
+    :raises ValueError: If they need different numbers of columns, two do not commute, two elements
+        of the group are the same transformation, or there are more than 65,536 elements.
     """
 
-    def __init__(self, transforms: Sequence[CyclicTransform]) -> None:
-        transforms = items("transforms", transforms, "a list of transformations")
-        if not transforms:
-            raise ValueError("transforms must not be empty; pass one CyclicTransform or more.")
-        for position, transform in enumerate(transforms):
-            if not isinstance(transform, CyclicTransform):
-                raise ValueError(
-                    f"transforms[{position}] must be a CyclicTransform, found {transform!r}; pass "
-                    "transformations of interdomain.transforms, or a subclass of your own."
-                )
+    def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
+        if isinstance(transforms, CyclicTransform):
+            transforms = [transforms]
         self._axes = tuple(axis for transform in transforms for axis in transform.axes)
         self.order = math.prod(axis.order for axis in self._axes)
         if self.order > MAX_ORDER:
@@ -45,7 +38,7 @@ class Product(CyclicTransform):
                 "fewer transformations, or of lower order, as an orbit has that many copies of X."
             )
         self._set_input_dim()
-        self.verify_order(self.min_input_dim)  # an axis of the user's may not have done it
+        self.verify_order(self.min_input_dim)
         with tf.init_scope():
             self._verify_commutation()
             self._verify_independence()
@@ -107,7 +100,7 @@ class Product(CyclicTransform):
         return difference
 
     def verify_order(self, input_dim: int | None = None) -> None:
-        """Check the order of each axis, on :meth:`CyclicTransform.probes`."""
+        """Check the order of each axis; one of the user's may not have done it."""
         for axis in self._axes:
             axis.verify_order(None if axis.input_dim is not None else input_dim)
 
@@ -131,7 +124,7 @@ class Product(CyclicTransform):
         X = self.probes(NUM_PROBES, self.input_dim or self.min_input_dim + 1)
         for (i, first), (j, second) in combinations(enumerate(self._axes), 2):
             error = self.distance(first(second(X)), second(first(X)))
-            if not error <= same(X):
+            if not error <= same(X, first(X), second(X)):
                 raise ValueError(
                     f"transforms must commute, but those at {i} and {j}, {first!r} and {second!r}, "
                     f"give points {error:.3g} apart when their order is changed; pass "
@@ -162,8 +155,9 @@ class Product(CyclicTransform):
         if len(self._axes) == 1:  # whose order is verified
             return None
         X = self.probes(1, input_dim)
-        moved = np.abs(self.wrap(np.asarray(self.orbit(X)) - X)).max(axis=(1, 2))
-        stays = np.flatnonzero(moved[1:] <= same(X)) + 1
+        orbit = np.asarray(self.orbit(X))
+        moved = np.abs(self.wrap(orbit - X)).max(axis=(1, 2))
+        stays = np.flatnonzero(moved[1:] <= same(orbit)) + 1
         if not len(stays):
             return None
         return tuple(int(s) for s in np.unravel_index(stays[0], self.orders))

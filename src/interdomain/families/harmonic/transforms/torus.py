@@ -9,16 +9,36 @@ import numpy as np
 import tensorflow as tf
 
 from ...._arguments import Array, choice, short
-from .base import IntArray, TensorLike, as_order
+from .base import IntArray, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .euclidean import rotate
 
 
-def wrap_into(X: tf.Tensor, lower: TensorLike, period: TensorLike) -> tf.Tensor:
-    """X shifted by whole periods into ``[lower, lower + period)``."""
-    wrapped = tf.math.floormod(X - lower, period) + lower
+def translate(
+    X: tf.Tensor,
+    dims: Sequence[int],
+    lower: float,
+    period: Array,
+    turns: Array,
+) -> tf.Tensor:
+    """Columns of X ``[N, D]`` shifted by parts of their periods ``[K]``, and by whole ones into
+    ``[lower, lower + period)``: ``[K, N, D]``."""
+    columns = X.shape[-1]
+    moved = spread(np.array(1.0), dims, columns, 0.0)
+    length = spread(period, dims, columns, 1.0)
+    start, size = constant(np.full(columns, lower), X), constant(length, X)
+    shifted = X + constant(moved * length * turns[:, None, None], X)
+    wrapped = tf.math.floormod(shifted - start, size) + start
     # A negative number next to zero: floormod rounds up to the period itself.
-    return tf.where(wrapped >= lower + period, wrapped - period, wrapped)
+    wrapped = tf.where(wrapped >= start + size, wrapped - size, wrapped)
+    return tf.where(moved.astype(bool), wrapped, X)
+
+
+def remainder(difference: Array, dims: Sequence[int], period: Array) -> Array:
+    """Differences without whole periods; their absolute values are at most half a period."""
+    result = np.array(difference)
+    result[..., list(dims)] -= period * np.round(result[..., list(dims)] / period)
+    return result
 
 
 class Translation(ClosedFormTransform):
@@ -52,32 +72,15 @@ class Translation(ClosedFormTransform):
                 "the column repeats."
             )
         self.min_input_dim = max(self.dims) + 1
-        self.verify_order()
-
-    def to_domain(self, normals: Array) -> Array:
-        # The other columns are of the same size, so that a small period is not lost beside them.
-        points = normals * np.max(self.period)
-        period = spread(self.period, self.dims, normals.shape[1], np.inf)
-        return np.where(np.isinf(period), points, np.mod(points, period))
 
     def wrap(self, difference: Array) -> Array:
-        period = spread(self.period, self.dims, difference.shape[-1], np.inf)
-        return remainder(difference, period)
+        return remainder(difference, self.dims, self.period)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        columns = X.shape[-1]
-        period = spread(self.period, self.dims, columns, 1.0)
-        moved = spread(np.array(1.0), self.dims, columns, 0.0)
-        shifts = (moved * period) * exponents[:, None, None] / self.order
-        wrapped = wrap_into(X + constant(shifts, X), constant(0.0 * period, X), constant(period, X))
-        return tf.where(moved.astype(bool), wrapped, X)
+        return translate(X, self.dims, 0.0, self.period, exponents / self.order)
 
 
-def remainder(difference: Array, period: Array) -> Array:
-    """Differences without whole periods; their absolute values are at most half a period."""
-    periodic = np.isfinite(period)
-    length = np.where(periodic, period, 1.0)
-    return np.where(periodic, difference - length * np.round(difference / length), difference)
+_DEGREES = np.array(360.0)
 
 
 class LongitudeShift(ClosedFormTransform):
@@ -100,7 +103,6 @@ class LongitudeShift(ClosedFormTransform):
         remedy = "pass 'degrees' for columns (longitude, latitude), 'euclidean' for (x, y, z)"
         self.coordinates = choice("coordinates", coordinates, ("degrees", "euclidean"), remedy)
         self.input_dim = self.min_input_dim = 2 if coordinates == "degrees" else 3
-        self.verify_order()
 
     def to_domain(self, normals: Array) -> Array:
         if self.coordinates == "euclidean":
@@ -113,13 +115,9 @@ class LongitudeShift(ClosedFormTransform):
     def wrap(self, difference: Array) -> Array:
         if self.coordinates == "euclidean":
             return difference
-        return remainder(difference, np.array([360.0, np.inf]))
+        return remainder(difference, (0,), _DEGREES)
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         if self.coordinates == "euclidean":
             return rotate(X, (0, 1), exponents, self.order)
-        longitude, latitude = X[:, :1], X[:, 1:]
-        shifts = constant(360.0 * exponents[:, None, None] / self.order, X)
-        lower, period = constant(np.array(-180.0), X), constant(np.array(360.0), X)
-        moved = wrap_into(longitude + shifts, lower, period)
-        return tf.concat([moved, tf.broadcast_to(latitude, tf.shape(moved))], axis=-1)
+        return translate(X, (0,), -180.0, _DEGREES, exponents / self.order)
