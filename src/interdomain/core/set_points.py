@@ -27,7 +27,10 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
 
     def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
-        self.Z = finite_parameter("Z", Z, "[M, E]")
+        if not isinstance(Z, gpflow.Parameter):
+            values = filled_matrix("Z", Z, "[M, E]")
+            Z = gpflow.Parameter(values.astype(gpflow.default_float()))
+        self.Z = Z
 
     @property
     def num_inducing(self) -> tf.Tensor | int:
@@ -62,11 +65,3 @@ def Kvu_set_kernel(
 ) -> tf.Tensor:
     """``k_g(w, z)``."""
     return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))
-
-
-def finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
-    """A parameter of finite numbers, from one or from a matrix of the form that is named."""
-    if isinstance(value, gpflow.Parameter):
-        return value
-    array = filled_matrix(argument, value, form)
-    return gpflow.Parameter(array.astype(gpflow.default_float()))

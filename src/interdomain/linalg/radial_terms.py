@@ -76,24 +76,6 @@ def matern52(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return (linear + r2 * (1 / 3)) * decay, linear * decay * (-1 / 6)
 
 
-def product_of_terms(
-    first: RadialTerm, second: RadialTerm, split: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-) -> RadialTerm | None:
-    """The product of two terms of different columns, or None if it is not a radial term.
-
-    :param split: From the inputs of the product to those of either.
-    """
-    if not first.value_and_slope is second.value_and_slope is exponential:
-        return None
-
-    def inputs(X: tf.Tensor) -> tf.Tensor:
-        left, right = split(X)
-        return tf.concat([first.scaled(left), second.scaled(right)], axis=-1)
-
-    variance = first.variance * second.variance
-    return RadialTerm(variance, exponential, inputs, -tf.ones_like(variance))
-
-
 def _root(r2: tf.Tensor) -> tf.Tensor:
     """The distance; rounding may leave the square of a zero distance slightly negative."""
     return tf.sqrt(tf.maximum(r2, 1e-36))

@@ -23,7 +23,6 @@ from gpflow.kernels import (
 from interdomain.core.radial_forms import radial_terms
 from interdomain.families.harmonic import orbit_sums as module
 from interdomain.families.harmonic.orbit_sums import orbit_sums
-from interdomain.families.images.convolutional import LocatedKernel
 from interdomain.kernels import ArcCosine, ChannelAdditive, HarmonicKernel
 from interdomain.transforms import (
     CyclicTransform,
@@ -69,7 +68,7 @@ def by_loops(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 
 
 def test_which_kernels_have_a_closed_form() -> None:
-    for kernel in (*(kernel_class() for kernel_class in CLOSED), of_other_columns(), located()):
+    for kernel in (*(kernel_class() for kernel_class in CLOSED), of_other_columns()):
         assert radial_terms(kernel) is not None
     of_channels = ChannelAdditive([Matern32(), RationalQuadratic()], (2, 2))
     mixed = Matern32() + RationalQuadratic()
@@ -87,18 +86,12 @@ def of_other_columns() -> Kernel:
     return matern + SquaredExponential(variance=1.4, lengthscales=0.9, active_dims=slice(1, 3))
 
 
-def located() -> Kernel:
-    """A product."""
-    parts = SquaredExponential(1.3, 0.8), SquaredExponential(0.9, [1.2])
-    return LocatedKernel(*parts, patch_size=2)
-
-
 @pytest.mark.parametrize(
     ("build", "num_sets", "shared", "entries"),
     [
         *((ard(k), *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
         *((ard(k), 3, k is not Matern52, 40) for k in CLOSED),
-        *((build, 3, False, 2**18) for build in (of_other_columns, located)),
+        (of_other_columns, 3, False, 2**18),
     ],
 )
 def test_values_and_gradients(

@@ -62,12 +62,12 @@ def numbered_patches(
     stride: int | tuple[int, int] = 1,
     padding: str = "VALID",
     separate_channels: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The columns of X that make up each patch ``[P, E]``, D standing for a zero beyond the border;
-    and the places of the patches' centres ``[P, 2]``."""
+) -> np.ndarray:
+    """The columns of X that make up each patch ``[P, E]``, D standing for a zero beyond the
+    border."""
     (H, W), C = image_shape[:2], image_shape[2] if len(image_shape) == 3 else 1
     steps = (stride, stride) if isinstance(stride, int) else stride
-    patches, places = [], []
+    patches = []
     for channels in [[c] for c in range(C)] if separate_channels else [list(range(C))]:
         for top in starts(H, patch_shape[0], steps[0], padding):
             for left in starts(W, patch_shape[1], steps[1], padding):
@@ -77,8 +77,7 @@ def numbered_patches(
                         inside = 0 <= y < H and 0 <= x < W
                         columns += [(y * W + x) * C + c if inside else H * W * C for c in channels]
                 patches.append(columns)
-                places.append([top + (patch_shape[0] - 1) / 2, left + (patch_shape[1] - 1) / 2])
-    return np.array(patches), np.array(places)
+    return np.array(patches)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,6 @@ class Case:
     image_shape: tuple[int, ...]
     patch_shape: tuple[int, int]
     options: dict[str, Any] = field(default_factory=dict)
-    location: Callable[[], Kernel] | None = None
     weighted: bool = True
 
     def __str__(self) -> str:
@@ -100,24 +98,17 @@ class Case:
     def input_dim(self) -> int:
         return int(np.prod(self.image_shape))
 
-    def patches(self) -> tuple[np.ndarray, np.ndarray]:
+    def patches(self) -> np.ndarray:
         return numbered_patches(self.image_shape, self.patch_shape, **self.options)
 
     def build(self) -> tuple[Convolutional, InducingPatches]:
         """The kernel, and inducing patches for it."""
-        columns, _ = self.patches()
-        rng = np.random.default_rng(len(self.name))
+        columns, rng = self.patches(), np.random.default_rng(len(self.name))
+        weights = rng.normal(size=len(columns)) if self.weighted else False
         kernel = Convolutional(
-            self.base(),
-            self.image_shape,
-            self.patch_shape,
-            weights=rng.normal(size=len(columns)) if self.weighted else False,
-            location_kernel=None if self.location is None else self.location(),
-            **self.options,
+            self.base(), self.image_shape, self.patch_shape, weights=weights, **self.options
         )
-        Z = rng.normal(size=(NUM_Z, columns.shape[1]))
-        places = rng.uniform(0, 3, size=(NUM_Z, 2))
-        return kernel, InducingPatches(Z, None if self.location is None else places)
+        return kernel, InducingPatches(rng.normal(size=(NUM_Z, columns.shape[1])))
 
     def images(self, *shape: int, seed: int = 0) -> np.ndarray:
         return np.random.default_rng(seed).normal(size=(*shape, self.input_dim))
@@ -164,30 +155,6 @@ CASES = [
         (2, 2),
         weighted=False,
     ),
-    Case(
-        "located",
-        lambda: gk.SquaredExponential(1.3, [1.4, 2.0, 1.1, 0.9]),
-        (3, 3),
-        (2, 2),
-        {"padding": "SAME"},
-        location=lambda: gk.SquaredExponential(0.8, 2.3),
-    ),
-    Case(
-        "located-sum",
-        lambda: gk.SquaredExponential(1.3, 1.4, active_dims=[1]) + gk.SquaredExponential(0.3, 2.4),
-        (3, 2, 2),
-        (2, 1),
-        {"separate_channels": True},
-        location=lambda: gk.SquaredExponential(0.8, [2.3, 1.1]),
-        weighted=False,
-    ),
-    Case(
-        "located-matern",
-        lambda: gk.SquaredExponential(1.3, 1.4),
-        (4, 3),
-        (2, 2),
-        location=lambda: gk.Matern32(0.8, [2.3, 1.1]),
-    ),
 ]
 BY_NAME = {case.name: case for case in CASES}
 
@@ -203,45 +170,31 @@ def by_broadcasting(
 ) -> list[tf.Tensor]:
     """K(X), K(X, X2), K_diag(X), Kuf(X) and Kuu from all pairs of patches at once; TensorFlow
     differentiates them."""
-    columns, places = case.patches()
+    columns = case.patches()
     weights = point_weights(kernel, len(columns))
 
-    def responses(x: tf.Tensor) -> list[Any]:
-        patches = tf.gather(tf.concat([x, tf.zeros_like(x[:, :1])], axis=1), columns, axis=1)
-        return [patches, tf.broadcast_to(places, [*patches.shape[:2], 2])]
+    def patches(x: tf.Tensor) -> tf.Tensor:
+        return tf.gather(tf.concat([x, tf.zeros_like(x[:, :1])], axis=1), columns, axis=1)
 
-    def kernel_values(first: list[Any], second: list[Any]) -> tf.Tensor:
+    def kernel_values(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         """``[..., n, n2]`` of ``[..., n, E]`` and ``[..., n2, E]``."""
-        parts = [(kernel.base_kernel, 0)]
-        if kernel.location_kernel is not None:
-            parts.append((kernel.location_kernel, 1))
-        values = [
-            tf.convert_to_tensor(
-                evaluate(part, first[i][..., :, None, :], second[i][..., None, :, :])
-            )
-            for part, i in parts
-        ]
-        return values[0] if len(values) == 1 else values[0] * values[1]
+        values = evaluate(kernel.base_kernel, first[..., :, None, :], second[..., None, :, :])
+        return tf.convert_to_tensor(values)
 
-    def flat(pair: list[Any]) -> list[Any]:
-        return [tf.reshape(x, [-1, x.shape[-1]]) for x in pair]
+    def flat(x: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(x, [-1, x.shape[-1]])
 
     def matrix(x: tf.Tensor, x2: tf.Tensor) -> tf.Tensor:
-        values = kernel_values(flat(responses(x)), flat(responses(x2)))
+        values = kernel_values(flat(patches(x)), flat(patches(x2)))
         split = tf.reshape(values, [x.shape[0], len(columns), x2.shape[0], len(columns)])
         return tf.einsum("npmq,p,q->nm", split, weights, weights)
 
-    of_X = responses(X)
-    inducing = [tf.convert_to_tensor(points.Z)]
-    if points.locations is not None:
-        inducing.append(tf.convert_to_tensor(points.locations))
-    cross = tf.reshape(
-        kernel_values(inducing, flat(of_X)), [points.Z.shape[0], X.shape[0], len(columns)]
-    )
+    of_X, Z = patches(X), tf.convert_to_tensor(points.Z)
+    cross = tf.reshape(kernel_values(Z, flat(of_X)), [Z.shape[0], X.shape[0], len(columns)])
     return [
         matrix(X, X),
         matrix(X, X2),
         tf.einsum("npq,p,q->n", kernel_values(of_X, of_X), weights, weights),
         tf.linalg.matvec(cross, weights),
-        kernel_values(inducing, inducing),
+        kernel_values(Z, Z),
     ]

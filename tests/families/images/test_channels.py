@@ -35,7 +35,7 @@ def own_kernels() -> list[gk.Kernel]:
 
 def by_loops(kernels: list[gk.Kernel], weights: np.ndarray) -> list[np.ndarray]:
     """K(X), K(X, X2), K_diag(X) of each channel, and its covariances with the same patches."""
-    columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True, **OPTIONS)
+    columns = numbered_patches(IMAGE, PATCH, separate_channels=True, **OPTIONS)
     of_channels = np.split(columns, NUM_CHANNELS)
     results: list[list[Any]] = [[], [], [], []]
     for kernel, patches, w in zip(kernels, of_channels, weights.T, strict=True):
@@ -128,5 +128,5 @@ def test_parts_of_a_channel_additive_kernel(shared: bool) -> None:
 def test_parts_share_the_patches_and_a_kernel() -> None:
     kernel = MultiChannelConvolutional([gk.Matern32()] * 3, IMAGE, PATCH, weights=False)
     assert len(kernel.base_kernels) == 1 and len(kernel.parameters) == 2
-    columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True)
+    columns = numbered_patches(IMAGE, PATCH, separate_channels=True)
     np.testing.assert_array_equal(kernel.get_patches(X), X[:, columns])

@@ -18,12 +18,7 @@ from interdomain.inducing_variables import InducingPatches
 from interdomain.kernels import Convolutional
 from interdomain.linalg import chunks
 from tests.conformance.helpers import assert_close, assert_same_results
-from tests.families.images.references import (
-    BY_NAME,
-    Case,
-    by_broadcasting,
-    numbered_patches,
-)
+from tests.families.images.references import BY_NAME, Case, by_broadcasting
 
 each_case = pytest.mark.parametrize("name", BY_NAME)
 NUM_X, NUM_X2 = 3, 2
@@ -71,7 +66,7 @@ def test_values_and_gradients(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "entries"),
-    [("located", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)],
+    [("se", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)],
 )
 def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of kernels with a closed form, and of one without; the fewer entries, the more in parts."""
@@ -160,8 +155,6 @@ def test_patches_are_tensorflows(
     assert grid.grid_shape == tuple(desired.shape[1:3])
     actual = grid.extract(tf.constant(X))
     np.testing.assert_array_equal(actual, tf.reshape(desired, actual.shape))
-    _, places = numbered_patches(image_shape, patch_shape, stride, padding)
-    np.testing.assert_array_equal(grid.positions, places)
 
 
 MEMORY_POINTS = InducingPatches(np.random.default_rng(0).normal(size=(20, 9)))

@@ -9,24 +9,13 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import (
-    Array,
-    as_integers,
-    check_num_inducing,
-    finite_array,
-    instance,
-    integer,
-)
-from ...core.clustering import k_means, sample_rows, where_it_lives
+from ..._arguments import Array, check_num_inducing, finite_array, instance
+from ...core.clustering import k_means, where_it_lives
 from ...core.decomposed import DecomposedInducingVariables
 from ...core.family import BlockBatch
 from ...core.set_kernel import SetKernel
 from .blocks import HarmonicBlocks, PointsOfComponents
 from .decomposition import HarmonicComponent, HarmonicKernel
-from .transforms.base import CyclicTransform
-
-_MAX_IMAGES = 10_000
-"""Images that are compared at a time."""
 
 
 class ComponentInducingPoints(PointsOfComponents):
@@ -123,34 +112,16 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         super().__init__(name=name)
         form = "[T, m, D] with points for each of T components, or [m, D] to share them"
         values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
-        if values.size == 0:
+        count = len(values) if values.ndim == 3 else num_components
+        if count is None or num_components not in (None, count):
+            expected = "given where Z is [m, D]" if count is None else f"{count}, as Z has"
             raise ValueError(
-                f"Z must be {form}, found shape {values.shape}; pass at least one point."
+                f"num_components must be {expected}, found {num_components}; pass "
+                "num_components=kernel.num_components, or Z of shape [T, m, D] for T of them."
             )
-        if num_components is None:
-            if values.ndim == 2:
-                raise ValueError(
-                    "num_components must be given where Z is [m, D], found None; pass "
-                    "num_components=kernel.num_components, or Z of shape [T, m, D]."
-                )
-            num_components = len(values)
-        num_components = integer("num_components", num_components, at_least=1)
-        if values.ndim == 3 and len(values) != num_components:
-            raise ValueError(
-                f"num_components must be {len(values)} for Z of shape {values.shape}, found "
-                f"{num_components}; pass Z of shape [T, m, D] with T = num_components."
-            )
-        count = num_components * values.shape[-2]
-        check_num_inducing("num_components", count, "points")
-        self.num_components = num_components
-        multiplicities = (1,) * num_components if multiplicities is None else multiplicities
-        remedy = "build the points with for_kernel(kernel, Z, complete=True)"
-        self.multiplicities = as_integers("multiplicities", multiplicities, remedy)
-        if len(self.multiplicities) != num_components or min(self.multiplicities) < 1:
-            raise ValueError(
-                f"multiplicities must be {num_components} positive integers, one per component, "
-                f"found {multiplicities!r}; {remedy}."
-            )
+        check_num_inducing("num_components", count * values.shape[-2], "points")
+        self.num_components = count
+        self.multiplicities = tuple(multiplicities or (1,) * count)
         self.shared = values.ndim == 2
         blocks = values[None] if self.shared else values
         self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
@@ -190,16 +161,13 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         *,
         shared: bool = False,
         complete: bool = False,
-        fold: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
         """Make inducing points at k-means centres of the data, with another seed for each part.
 
         Where the base kernel sums a function over points of an input, such as the patches of an
-        image, they are centres of these. A point of a part stands for all its images. If the data
-        are symmetric under the transformations, some points would lie on images of others;
-        ``fold`` avoids this.
+        image, they are centres of these. A point of a part stands for all its images.
 
         :param kernel: The kernel they will be used with.
         :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
@@ -207,16 +175,12 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
-        :param fold: Whether each row is first replaced by the image of it that is nearest to one
-            row of the data, the same row for all.
         :param seed: Seed of the sample and of the initial centres.
         :raises ValueError: If X has fewer rows (or patches) than ``num_inducing``, or does not fit
             the kernel.
         """
         _harmonic(kernel)
         X = where_it_lives(kernel.base_kernel, X, seed)
-        if fold:
-            X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
         if shared:
             Z = k_means(X, num_inducing, seed=seed)
         else:
@@ -296,36 +260,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
                 f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
                 "complete=True)."
             )
-        needed = kernel.transform.input_dim
-        fits = (
-            self.input_dim == needed
-            if needed
-            else (self.input_dim >= kernel.transform.min_input_dim)
-        )
-        if not fits:
-            raise ValueError(
-                f"Z must have {needed or f'at least {kernel.transform.min_input_dim}'} columns, "
-                f"on which the transformations act, found {self.input_dim}; pass Z with the "
-                "columns of the data."
-            )
-
-
-def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array:
-    """Each row replaced by the image under the group that is nearest to one row of the data.
-
-    :param transform: The group; its elements keep distances.
-    :param X: ``[N, D]``.
-    :param seed: Chooses the row that images are to be near to.
-    :return: ``[N, D]``; rows that are images of each other become equal.
-    """
-    reference = X[np.random.default_rng(seed).integers(len(X))]
-    rows = max(1, _MAX_IMAGES // transform.order)
-    folded = []
-    for start in range(0, len(X), rows):
-        images = transform.orbit(X[start : start + rows]).numpy()
-        nearest = np.argmin(np.sum(np.square(images - reference), axis=-1), axis=0)
-        folded.append(images[nearest, np.arange(images.shape[1])])
-    return np.concatenate(folded)
 
 
 def _harmonic(kernel: HarmonicKernel) -> None:

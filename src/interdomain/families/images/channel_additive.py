@@ -10,7 +10,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import as_integers, items
+from ..._arguments import as_integers
 from ..._tracing import unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.decomposed import DecomposedKernel
@@ -45,7 +45,6 @@ class ChannelAdditive(DecomposedKernel):
         remedy = "pass (h, w, C), in pixels and channels"
         shape = as_integers("patch_shape", patch_shape, remedy)
         if len(shape) == 2 and not isinstance(base_kernels, Kernel):
-            base_kernels = items("base_kernels", base_kernels, "a kernel, or a list of them")
             shape = (*shape, len(base_kernels))
         if len(shape) != 3 or min(shape) < 1:
             raise ValueError(
@@ -90,8 +89,8 @@ class ChannelKernel(gpflow.kernels.Kernel):
     @property
     def channel_kernel(self) -> Kernel:
         """k_c, on the columns of the channel."""
-        kernels = self.parent.base_kernels
-        return kernels[self.index if len(kernels) > 1 else 0]
+        kernels = self.parent.base_kernels  # one for each channel, or one for all
+        return kernels[self.index % len(kernels)]
 
     def select(self, X: TensorType) -> tf.Tensor:
         """The columns of the channel."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Literal
 
 import gpflow
@@ -13,14 +12,11 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import finite_array, items
-from ..._tracing import unconverted
+from ..._arguments import finite_array
 from ...core.columns import of_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
-from ...core.radial_forms import radial_terms
 from ...core.set_kernel import SetKernel, mean_weights
-from ...linalg.radial_terms import RadialTerm, product_of_terms
 from .patch_grid import PatchGrid
 
 
@@ -53,15 +49,12 @@ class Convolutional(SetKernel):
     :param separate_channels: Whether g takes the patches of each channel separately, as points of
         their own: the "weighted" variant of the paper's colour images. Otherwise a patch has all
         channels (the "colour-patch" variant).
-    :param location_kernel: A kernel on the location of a patch (row and column of its centre, in
-        pixels), which multiplies k_g: g then varies slowly over the image (Dutordoir et al.,
-        *Bayesian Image Classification with Deep Convolutional Gaussian Processes*, 2020).
     :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number of entries of a patch.
     :ivar weights: ``[P]``, or None.
     :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or
-        ``base_kernel`` or ``location_kernel`` is not a kernel of one output.
+        ``base_kernel`` is not a kernel of one output.
     """
 
     def __init__(
@@ -74,7 +67,6 @@ class Convolutional(SetKernel):
         stride: int | Sequence[int] = 1,
         padding: Literal["VALID", "SAME"] = "VALID",
         separate_channels: bool = False,
-        location_kernel: Kernel | None = None,
         active_dims: Sequence[int] | slice | None = None,
         name: str | None = None,
     ) -> None:
@@ -82,20 +74,15 @@ class Convolutional(SetKernel):
         self.base_kernel = single_output("base_kernel", base_kernel)
         self.grid = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels)
         self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
-        if location_kernel is not None:
-            single_output("location_kernel", location_kernel)
-        self.location_kernel = location_kernel
         self.weights = initial_weights(weights, (self.num_patches,))
 
     @property
     def point_kernel(self) -> Kernel:
-        if self.location_kernel is None:
-            return self.base_kernel
-        return LocatedKernel(self.base_kernel, self.location_kernel, self.patch_size)
+        return self.base_kernel
 
     @property
     def point_dim(self) -> int:
-        return self.patch_size + (0 if self.location_kernel is None else 2)
+        return self.patch_size
 
     @property
     def point_weights(self) -> tf.Tensor:
@@ -107,12 +94,7 @@ class Convolutional(SetKernel):
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
-        patches = self.grid.extract(validate_images(X, self.grid))
-        if self.location_kernel is None:
-            return patches
-        positions = tf.constant(self.grid.positions, patches.dtype)
-        shape = tf.concat([tf.shape(patches)[:1], tf.shape(positions)], axis=0)
-        return tf.concat([patches, tf.broadcast_to(positions, shape)], axis=-1)
+        return self.grid.extract(validate_images(X, self.grid))
 
     @check_shapes(
         "X: [N, D]",
@@ -204,8 +186,8 @@ class ChannelConvolutional(SetKernel):
 
     @property
     def point_kernel(self) -> Kernel:
-        kernels = self.parent.base_kernels
-        return kernels[self.channel if len(kernels) > 1 else 0]
+        kernels = self.parent.base_kernels  # one for each channel, or one for all
+        return kernels[self.channel % len(kernels)]
 
     @property
     def point_dim(self) -> int:
@@ -229,59 +211,12 @@ class ChannelConvolutional(SetKernel):
         return grid.extract(pixels[..., self.channel])
 
 
-class LocatedKernel(gpflow.kernels.Kernel):
-    """``k(patch, patch') k_loc(place, place')``, for rows of a patch and then its place.
-
-    :param base_kernel: The kernel on patches.
-    :param location_kernel: The kernel on places.
-    :param patch_size: The number of columns of a patch.
-    """
-
-    def __init__(self, base_kernel: Kernel, location_kernel: Kernel, patch_size: int) -> None:
-        super().__init__()
-        self.base_kernel = base_kernel
-        self.location_kernel = location_kernel
-        self.patch_size = patch_size
-
-    @inherit_check_shapes
-    @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        (patch, place), (patch2, place2) = self._split(X), self._split(X2)
-        return self.base_kernel(patch, patch2) * self.location_kernel(place, place2)
-
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        patch, place = self._split(X)
-        return self.base_kernel(patch, full_cov=False) * self.location_kernel(place, full_cov=False)
-
-    def radial_terms(self) -> list[RadialTerm] | None:
-        """Of the product of squared exponentials, which is one of both inputs together."""
-        factors = radial_terms(self.base_kernel), radial_terms(self.location_kernel)
-        if factors[0] is None or factors[1] is None:
-            return None
-        products = []
-        for first, second in product(factors[0], factors[1]):
-            term = product_of_terms(first, second, self._split)
-            if term is None:
-                return None
-            products.append(term)
-        return products
-
-    def _split(self, X: TensorType | None) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-        if X is None:
-            return None, None
-        return X[..., : self.patch_size], X[..., self.patch_size :]
-
-
 def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) -> list[Kernel]:
     """A kernel for each channel, or a single one for all.
 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
-    rule = "a kernel, or a list of them"
-    single = isinstance(base_kernels, Kernel)
-    kernels = [base_kernels] if single else items("base_kernels", base_kernels, rule)
+    kernels = [base_kernels] if isinstance(base_kernels, Kernel) else list(base_kernels)
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
@@ -296,8 +231,7 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
     """:raises ValueError: If values are given that are not finite or not of the shape."""
     if isinstance(weights, bool):
         return gpflow.Parameter(np.ones(shape)) if weights else None
-    form = f"True, False or finite values of shape {list(shape)}"
-    values = finite_array("weights", weights, (0, 1, 2), form)
+    values = finite_array("weights", weights, (1, 2), "True, False or finite values")
     if values.shape != shape:
         raise ValueError(
             f"weights must be True, False or finite values of shape {list(shape)}, one for each "

@@ -1,4 +1,4 @@
-"""The patches of an image, and where they are."""
+"""The patches of an image."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 import tensorflow as tf
 
-from ..._arguments import Array, as_image_shape, as_integers, choice
+from ..._arguments import as_image_shape, as_integers, choice
 
 
 class PatchGrid:
@@ -65,21 +64,6 @@ class PatchGrid:
         self.patch_size = math.prod(self.patch_shape) * together
         self.input_dim = math.prod(self.image_shape)
 
-    @property
-    def positions(self) -> Array:
-        """The centres of the patches ``[P, 2]``: row and column, in pixels from the first pixel."""
-        offsets = self._before()
-        axes = [
-            np.arange(count) * step - offset + (size - 1) / 2
-            for count, step, offset, size in zip(
-                self.grid_shape, self.stride, offsets, self.patch_shape, strict=True
-            )
-        ]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-        repeats = self.num_channels if self.separate_channels else 1
-        result: Array = np.tile(grid, (repeats, 1))
-        return result
-
     def extract(self, X: tf.Tensor) -> tf.Tensor:
         """The patches of images ``[N, H W C]``: ``[N, P, E]``.
 
@@ -88,9 +72,9 @@ class PatchGrid:
         """
         height, width, channels = self.image_shape
         images = tf.reshape(X, [-1, height, width, channels])
-        before, totals = self._before(), self._padding()
+        totals = self._padding()
         if any(totals):
-            margins = [[b, t - b] for b, t in zip(before, totals, strict=True)]
+            margins = [[total // 2, total - total // 2] for total in totals]
             images = tf.pad(images, [[0, 0], *margins, [0, 0]])
         (rows, columns), (down, right) = self.grid_shape, self.stride
         # One slice for each pixel of a patch: its gradient is as cheap, which is not true of
@@ -118,10 +102,6 @@ class PatchGrid:
                 self.grid_shape, self.stride, self.patch_shape, self.image_shape[:2], strict=True
             )
         )
-
-    def _before(self) -> tuple[int, ...]:
-        """How many of them are above, and to the left."""
-        return tuple(total // 2 for total in self._padding())
 
 
 def _pair(name: str, values: Any, remedy: str) -> tuple[int, int]:
