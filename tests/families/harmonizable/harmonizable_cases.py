@@ -61,7 +61,6 @@ def component(form: Form, seed: int = 0, **keywords: object) -> HarmonizableComp
     return HarmonizableComponent(
         rng.uniform(-0.6, 0.6, size=[Q, D]),
         amplitudes=W @ W.conj().T,
-        rank=form.rank,
         centre=rng.normal(size=D),
         scales=rng.uniform(0.8, 1.3, size=D),
         envelope=definite(form.envelope, D, rng, 0.2),

@@ -41,11 +41,10 @@ def test_kernel(form: Form) -> None:
 def test_parameters_are_those_asked_for(form: Form) -> None:
     """B = W W^H and lag survive their storage."""
     kernel = component(form)
-    assert kernel.amplitudes_real.shape == (form.num_frequencies, form.rank or form.num_frequencies)
     assert (kernel.amplitudes_imaginary is not None) == form.complex_amplitudes
     names = ("amplitudes", "centre", "scales", "envelope", "lag")
     given = {name: getattr(kernel, name).numpy() for name in names}
-    again = HarmonizableComponent(kernel.frequencies.numpy(), rank=form.rank, **given)
+    again = HarmonizableComponent(kernel.frequencies.numpy(), **given)
     for name in names:
         assert_close(getattr(again, name), given[name], rtol=1e-13)
 
@@ -89,7 +88,7 @@ def test_no_frequency_is_a_locally_stationary_gaussian(lag: Any) -> None:
     arguments = {"centre": centre, "envelope": [0.2, 0.3], "lag": lag}
     kernel = LocallyStationaryGaussian(2, variance=1.7, **arguments)
     several = HarmonizableComponent(
-        np.zeros([3, 2]), amplitudes=np.full([3, 3], 1.7 / 9), rank=1, **arguments
+        np.zeros([3, 2]), amplitudes=np.full([3, 3], 1.7 / 9), **arguments
     )
     X, X2 = inputs(6, 2), inputs(5, 2, seed=1)
     mean, difference = (X[:, None] + X2) / 2 - centre, X[:, None] - X2
@@ -103,11 +102,9 @@ def test_no_frequency_is_a_locally_stationary_gaussian(lag: Any) -> None:
 
 
 def test_default_has_variance_one_at_the_centre() -> None:
-    for rank in (None, 1, 2, 3):
-        kernel = HarmonizableComponent([[0.1], [0.4], [0.9]], rank=rank, centre=2.0)
-        if rank is None:
-            assert_close(kernel.amplitudes, np.eye(3) / 3, rtol=1e-14)
-        assert kernel(np.array([[2.0]]), full_cov=False).numpy()[0] == pytest.approx(1.0)
+    kernel = HarmonizableComponent([[0.1], [0.4], [0.9]], centre=2.0)
+    assert_close(kernel.amplitudes, np.eye(3) / 3, rtol=1e-14)
+    assert kernel(np.array([[2.0]]), full_cov=False).numpy()[0] == pytest.approx(1.0)
 
 
 def smallest_relative_eigenvalue(matrix: np.ndarray) -> float:
@@ -164,10 +161,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: HarmonizableMixture([COMPONENT, gpflow.kernels.Matern32()]),
         r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+",
-    ),
-    (
-        lambda: HarmonizableMixture([COMPONENT, HarmonizableComponent([[0.1]])]),
-        r"components must have equal numbers of columns, found \[1, 2\]",
     ),
     (lambda: COMPONENT(np.zeros([4, 3])), "X must have 2 columns, as frequencies have, found 3"),
 ]

@@ -25,7 +25,7 @@ class ComponentTensors(NamedTuple):
     """The values of a component's parameters.
 
     ``frequencies`` are ``[Q, D]``; ``real`` and ``imaginary`` (None if B is real) the parts of W
-    ``[Q, R]``; ``envelope`` and ``excess`` S and b ``[D, D]``.
+    ``[Q, Q]``; ``envelope`` and ``excess`` S and b ``[D, D]``.
     """
 
     frequencies: tf.Tensor
@@ -57,7 +57,7 @@ class Densities(NamedTuple):
 
 @once_per_shape
 def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
-    """``[..., N, 2 R]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
+    """``[..., N, 2 Q]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
     are what multiplies the squared exponential."""
     scaled = tf.linalg.matmul(Y, component.envelope)
     window = tf.exp(-(math.pi**2) * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
@@ -117,7 +117,7 @@ def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]
 def fourier_correlations(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
     """The correlations ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
     then the imaginary ones: their covariances over standard deviations."""
-    matrix = _fourier_matrix(component, w)
+    matrix = fourier_matrix(component, w)
     inverse = tf.math.rsqrt(_fourier_variances(matrix))
     return inverse[:, None] * matrix * inverse
 
@@ -147,13 +147,16 @@ def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) 
     both = tf.concat([cosine * even + sine * odd, cosine * odd - sine * even], axis=0)
     # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the one
     # that the correlations have.
-    return both * tf.math.rsqrt(_fourier_variances(_fourier_matrix(component, w)))[:, None]
+    return both * tf.math.rsqrt(_fourier_variances(fourier_matrix(component, w)))[:, None]
 
 
-def _fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
-    """For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
+def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
+    """The covariances ``[2m, 2m]`` that :func:`fourier_correlations` scales.
+
+    For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
-    and an imaginary one and the other way round."""
+    and an imaginary one and the other way round.
+    """
     values = densities(component, w, w)
     if values.same_imaginary is None or values.opposite_imaginary is None:
         real_imaginary = imaginary_real = tf.zeros_like(values.same)

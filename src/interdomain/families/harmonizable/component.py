@@ -11,14 +11,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import Array, filled_matrix, finite_array, integer, numeric
+from ..._arguments import Array, filled_matrix, finite_array, numeric
 from ..._tracing import unconverted
-from .algebra import (
-    ComponentTensors,
-    densities,
-    wigner,
-    windowed_waves,
-)
+from .algebra import ComponentTensors, densities, wigner, windowed_waves
 from .gaussian_factors import (
     MixtureComponent,
     as_definite,
@@ -44,7 +39,7 @@ class HarmonizableComponent(MixtureComponent):
 
     The kernel is valid where ``lag >= envelope / 4`` (the paper does not say so) and B is
     positive semi-definite. Both hold for every value of the unconstrained parameters: what is
-    stored is ``envelope``, ``excess = lag - envelope / 4``, and a W with ``B = W W^H``. (Written
+    stored is ``envelope``, ``excess = lag - envelope / 4``, and W with ``B = W W^H``. (Written
     with these, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at either input, times a squared
     exponential whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
 
@@ -52,7 +47,6 @@ class HarmonizableComponent(MixtureComponent):
     :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
         matrix ``[Q, Q]``, positive semi-definite, real or complex. ``1 / Q`` each by default, for a
         variance of one at the centre. A real B stays real in training, a complex one complex.
-    :param rank: The number R of columns of W; Q by default.
     :param centre: ``[D]``, or a number for all dimensions.
     :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
         ``lag`` can have any scale.
@@ -71,7 +65,6 @@ class HarmonizableComponent(MixtureComponent):
         frequencies: TensorType,
         *,
         amplitudes: TensorType | None = None,
-        rank: int | None = None,
         centre: TensorType = 0.0,
         scales: TensorType = 1.0,
         envelope: TensorType = 0.1,
@@ -87,18 +80,19 @@ class HarmonizableComponent(MixtureComponent):
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
         columns = _per_column("scales", scales, dimension)
-        if not np.all(columns > 0):
-            raise ValueError(f"scales must be positive, found {columns}; pass positive numbers.")
         self.scales = gpflow.Parameter(
             columns, transform=positive(), trainable=False, name="scales"
         )
-        root = _root_of_amplitudes(amplitudes, count, rank)
+        root = _root_of_amplitudes(np.full(count, 1 / count) if amplitudes is None else amplitudes)
+        if len(root) != count:
+            raise ValueError(
+                f"amplitudes must have a row for each of {count} frequencies, found {len(root)}; "
+                "pass a variance for each, or a matrix."
+            )
         self.amplitudes_real = gpflow.Parameter(root.real, name="amplitudes_real")
-        self.amplitudes_imaginary = (
-            gpflow.Parameter(root.imag, name="amplitudes_imaginary")
-            if np.iscomplexobj(root)
-            else None
-        )
+        self.amplitudes_imaginary = None
+        if np.iscomplexobj(root):
+            self.amplitudes_imaginary = gpflow.Parameter(root.imag, name="amplitudes_imaginary")
         window = as_definite("envelope", envelope, dimension)
         self.envelope = definite_parameter(window, "envelope")
         excess = _excess_of_lag(window, as_definite("lag", lag, dimension), dimension)
@@ -216,45 +210,24 @@ def _excess_of_lag(envelope: Array, lag: Array, dimension: int) -> Array:
     return excess
 
 
-def _root_of_amplitudes(amplitudes: TensorType | None, count: int, rank: int | None) -> Array:
-    """W ``[Q, R]`` with ``B = W W^H``. By default every frequency is in one column, with a variance
-    of one at the centre in all.
+def _root_of_amplitudes(amplitudes: TensorType) -> Array:
+    """W ``[Q, Q]`` with ``B = W W^H``.
 
-    :raises ValueError: If B has a wrong shape, is not finite, Hermitian and positive
-        semi-definite, or has a higher rank than asked for.
+    :raises ValueError: If B is not a variance for each frequency, nor a matrix that is Hermitian,
+        positive semi-definite and not zero.
     """
-    kept = count if rank is None else integer("rank", rank, at_least=1, at_most=count)
-    if amplitudes is None:
-        columns = np.arange(count) % kept
-        default = np.zeros([count, kept])
-        default[np.arange(count), columns] = 1 / np.bincount(columns)[columns] / np.sqrt(kept)
-        return default
-    form = f"[{count}] or [{count}, {count}]"
-    matrix = numeric("amplitudes", amplitudes, form, kinds="fiuc")
-    if matrix.shape not in ((count,), (count, count)) or not np.all(np.isfinite(matrix)):
-        raise ValueError(
-            f"amplitudes must be {form}, one row for each frequency, and finite, found shape "
-            f"{matrix.shape}; pass a variance for each frequency, or a matrix."
-        )
-    if matrix.ndim == 1:
-        matrix = np.diag(matrix)
+    matrix = numeric("amplitudes", amplitudes, "[Q] or [Q, Q]", kinds="fiuc")
+    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-10, atol=1e-12 * np.max(np.abs(matrix))):
         raise ValueError(
             "amplitudes must be Hermitian, found a matrix that is not its conjugate transpose; "
             "pass for example W W^H for any matrix W."
         )
     values, vectors = np.linalg.eigh(matrix)
-    threshold = 1e-10 * max(np.max(np.abs(values)), np.finfo(float).tiny)
-    if values[0] < -threshold or not values[-1] > 0:
+    if values[0] < -1e-10 * np.max(np.abs(values)) or not values[-1] > 0:
         raise ValueError(
             "amplitudes must be positive semi-definite and not zero, found eigenvalues "
             f"{values}; pass for example W W^H for any matrix W."
         )
-    if np.sum(values > threshold) > kept:
-        raise ValueError(
-            f"amplitudes must have a rank of at most rank={kept}, found "
-            f"{np.sum(values > threshold)}; pass W W^H for a W of that many columns."
-        )
-    order = np.argsort(values)[::-1][:kept]
-    root: Array = vectors[:, order] * np.sqrt(np.maximum(values[order], 0))
+    root: Array = vectors * np.sqrt(np.maximum(values, 0))
     return root

@@ -8,13 +8,13 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from scipy.stats import qmc
 
-from ..._arguments import Array, ComplexArray, filled_matrix, instance, integer
+from ..._arguments import Array, filled_matrix, instance, integer
 from ...core.columns import as_rows
 from ...core.decomposed import DecomposedKernel
 from ...core.family import InterDomainInducingVariables, with_jitter
 from ...core.sums import SumInducingVariables
 from ...linalg import Full, StructuredOperator
-from .algebra import densities, fourier_correlations, fourier_covariance
+from .algebra import fourier_correlations, fourier_covariance, fourier_matrix
 from .component import HarmonizableComponent
 from .mixture import HarmonizableMixture
 
@@ -132,18 +132,18 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
 def _validate_distinct(frequencies: Array) -> None:
     """:raises ValueError: If two are equal or negatives of each other."""
-    scale = np.max(np.abs(frequencies))
-    for first in range(len(frequencies)):
-        for second in range(first):
-            for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
-                difference = frequencies[first] - sign * frequencies[second]
-                if np.all(np.abs(difference) <= 1e-10 * scale):
-                    raise ValueError(
-                        "frequencies must be distinct, and no two of them negatives of each other, "
-                        f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
-                        f"rows {second} and {first}, which are {relation}; pass one of the two, as "
-                        "their inducing variables differ by a sign at most, and Kuu is singular."
-                    )
+    tolerance = 1e-10 * np.max(np.abs(frequencies))
+    for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
+        apart = np.max(np.abs(frequencies[:, None] - sign * frequencies), axis=2)
+        pairs = np.argwhere(np.tril(apart <= tolerance, -1))
+        if len(pairs):
+            first, second = pairs[0]
+            raise ValueError(
+                "frequencies must be distinct, and no two of them negatives of each other, "
+                f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
+                f"rows {second} and {first}, which are {relation}; pass one of the two, as "
+                "their inducing variables differ by a sign at most, and Kuu is singular."
+            )
 
 
 def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
@@ -158,13 +158,9 @@ def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> 
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
-    same, opposite = _densities(kernel, candidates)
-    residual = np.block(
-        [
-            [(same + opposite).real, (opposite - same).imag],
-            [(same + opposite).imag, (same - opposite).real],
-        ]
-    )
+    residual = fourier_matrix(
+        kernel.tensors(), tf.constant(candidates, gpflow.default_float())
+    ).numpy()
     residual /= np.max(np.diag(residual))
     chosen: list[int] = []
     for _ in range(num_frequencies):
@@ -178,17 +174,6 @@ def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> 
                 residual = residual - np.outer(column, column)
     selected: Array = candidates[chosen]
     return selected
-
-
-def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
-    """At (w, w') and at (w, -w'), for all pairs."""
-    w = tf.constant(w, gpflow.default_float())
-    values = densities(kernel.tensors(), w, w)
-    same, opposite = (part.numpy().astype(complex) for part in values[:2])
-    if values.same_imaginary is not None and values.opposite_imaginary is not None:
-        same.imag = values.same_imaginary.numpy()
-        opposite.imag = values.opposite_imaginary.numpy()
-    return same, opposite
 
 
 def _candidates(kernel: HarmonizableComponent) -> Array:

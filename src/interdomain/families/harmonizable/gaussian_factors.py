@@ -21,7 +21,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
-from ..._arguments import Array, finite_array, items
+from ..._arguments import Array, finite_array
 from ..._tracing import Function, compiled, unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.decomposed import DecomposedKernel
@@ -36,12 +36,12 @@ def as_definite(name: str, value: TensorType, dimension: int) -> Array:
     array = finite_array(name, value, (0, 1, 2), form)
     if any(size != dimension for size in array.shape):
         raise ValueError(f"{name} must be {form}, found shape {array.shape}; pass one of these.")
-    if array.ndim == 2 and not np.allclose(array, array.T, rtol=1e-10, atol=0):
-        raise ValueError(f"{name} must be symmetric, found {array}; pass (A + A.T) / 2.")
-    if not (smallest := smallest_eigenvalue(array)) > 0:
+    symmetric = array.ndim < 2 or np.allclose(array, array.T, rtol=1e-10, atol=0)
+    if not (symmetric and (smallest := smallest_eigenvalue(array)) > 0):
+        found = f"{smallest:.3g} as its smallest eigenvalue" if symmetric else "another matrix"
         raise ValueError(
-            f"{name} must be positive definite, found {smallest:.3g} as its smallest eigenvalue; "
-            "pass positive numbers, or A A^T of an invertible A."
+            f"{name} must be symmetric and positive definite, found {found}; pass positive "
+            "numbers, or A A^T of an invertible A."
         )
     return array
 
@@ -165,8 +165,7 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     """A sum of components of one kind, which hold the parameters.
 
     :param components: One or more; the same number of columns each.
-    :raises ValueError: If the list is empty, an entry is of another kind, or the numbers of columns
-        differ.
+    :raises ValueError: If an entry is of another kind.
     """
 
     component_class: type[MixtureComponent]
@@ -174,23 +173,13 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
 
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name=name)
-        parts = items("components", components, "a list of components")
-        if not parts:
-            raise ValueError(
-                "components must have at least one entry, found none; pass a list of components."
-            )
+        parts = list(components)
         for part in parts:
             if not isinstance(part, self.component_class):
                 raise ValueError(
                     f"components must be {self.component_class.__name__}, found "
                     f"{type(part).__name__}; add other kernels to the mixture with +."
                 )
-        dimensions = {part.dimension for part in parts}
-        if len(dimensions) > 1:
-            raise ValueError(
-                f"components must have equal numbers of columns, found {sorted(dimensions)}; pass "
-                "frequencies with the same columns."
-            )
         self.components = parts
 
     @property

@@ -9,7 +9,7 @@ from gpflow.base import TensorType
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from ..._arguments import Array, finite_array, integer
+from ..._arguments import Array, choice, finite_array, integer
 from ...core.clustering import k_means
 
 _WIDTHS_OF_A_CLUSTER = 2.4
@@ -29,7 +29,7 @@ def guess_components(
     Y: TensorType,
     num_components: int,
     num_frequencies: int,
-    centres: Literal["k-means", "grid"] | TensorType,
+    centres: Literal["k-means", "grid"],
     seed: int,
 ) -> list[tuple[Array, Array, Array, Array]]:
     """For each component its centre, the precision of its window, and the frequencies of the data
@@ -87,28 +87,12 @@ def _count(name: str, value: object, X: Array) -> int:
 
 
 def place_windows(
-    X: Array, count: int, centres: Literal["k-means", "grid"] | TensorType, seed: int
+    X: Array, count: int, centres: Literal["k-means", "grid"], seed: int
 ) -> tuple[Array, Array]:
-    """Centres ``[P, D]``, and standard deviations of windows as wide as what is around them.
-
-    :raises ValueError: If ``centres`` has another form, or there are fewer rows than centres.
-    """
-    if isinstance(centres, str):
-        if centres == "grid":
-            return _grid(X, count)
-        if centres != "k-means":
-            raise ValueError(
-                f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}; pass '
-                "one of these."
-            )
-        places = k_means(X, count, seed=seed).astype(float)
-    else:
-        places = finite_array("centres", centres, (2,), "a matrix [P, D]")
-        if places.shape != (count, X.shape[1]):
-            raise ValueError(
-                f"centres must be [{count}, {X.shape[1]}], one row for each component, found shape "
-                f"{places.shape}; pass a centre for each."
-            )
+    """Centres ``[P, D]``, and standard deviations of windows as wide as what is around them."""
+    if choice("centres", centres, ("k-means", "grid")) == "grid":
+        return _grid(X, count)
+    places = k_means(X, count, seed=seed).astype(float)
     distances = np.sum(np.square(X[:, None] - places), axis=-1)
     nearest = np.argmin(distances, axis=1)
     within = np.sqrt(np.mean(np.square(X - places[nearest]), axis=0))
@@ -148,25 +132,16 @@ def _grid(X: Array, count: int) -> tuple[Array, Array]:
 def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array]:
     """Inputs ``[N, D]`` and outputs ``[N, P]``; of many rows a random sample.
 
-    :raises ValueError: If shapes do not fit, an entry is not finite, or a column does not vary.
+    :raises ValueError: If an entry is not finite, a column of X does not vary, or Y is zero.
     """
     inputs = finite_array("X", X, (2,), "a matrix [N, D]")
-    outputs = finite_array("Y", Y, (1, 2), "[N] or [N, P]")
-    outputs = outputs[:, None] if outputs.ndim == 1 else outputs
-    if len(inputs) != len(outputs) or len(inputs) < 2:
+    outputs = finite_array("Y", Y, (1, 2), "[N] or [N, P]").reshape(len(inputs), -1)
+    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0).tolist()
+    if constant or not np.any(outputs):
+        found = f"constant columns {constant} of X" if constant else "a Y of zeros alone"
         raise ValueError(
-            "X and Y must have equal numbers of rows, two or more, found "
-            f"{len(inputs)} and {len(outputs)}; pass a row of Y for each row of X."
-        )
-    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
-    if len(constant):
-        raise ValueError(
-            f"X must vary in every column, found constant columns {constant.tolist()}; pass X "
-            "without them."
-        )
-    if not np.any(outputs):
-        raise ValueError(
-            "Y must vary, found zeros alone, in which there are no frequencies; pass other values."
+            f"X and Y must vary, found {found}; pass them without, as there are no frequencies in "
+            "what does not vary."
         )
     if len(inputs) > _MAX_ROWS:
         rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)

@@ -10,7 +10,6 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
-from ..._arguments import integer, number
 from .component import HarmonizableComponent
 from .gaussian_factors import MixtureKernel
 from .initialisation import guess_components
@@ -44,8 +43,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     TensorShape([5, 1])
 
     :param components: The P components, all with the same number of columns.
-    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
-        differ.
+    :raises ValueError: If an entry is not a component.
     """
 
     component_class = HarmonizableComponent
@@ -58,7 +56,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         num_components: int,
         num_frequencies: int,
         *,
-        centres: Literal["k-means", "grid"] | TensorType = "k-means",
+        centres: Literal["k-means", "grid"] = "k-means",
         complex_amplitudes: bool = False,
         active_dims: slice | list[int] | None = None,
         seed: int = 0,
@@ -78,8 +76,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
         :param num_components: The number of components.
         :param num_frequencies: The number of frequencies of each component.
-        :param centres: "k-means"; "grid", the centres of equal cells of the box around the data;
-            or an array ``[num_components, D]``.
+        :param centres: "k-means", or "grid": the centres of equal cells of the box around the data.
         :param complex_amplitudes: Whether B may become complex in training.
         :raises ValueError: If a number is not positive or above the number of rows, shapes do not
             fit, an entry is not finite, a column of X is constant, Y is zero everywhere, or a grid
@@ -149,11 +146,9 @@ class LocallyStationaryGaussian(HarmonizableComponent):
         active_dims: slice | list[int] | None = None,
         name: str | None = None,
     ) -> None:
-        amplitude = number("variance", variance, above=0)
-        columns = integer("dimension", dimension, at_least=1)
         super().__init__(
-            np.zeros([1, columns]),
-            amplitudes=[amplitude],
+            np.zeros([1, dimension]),
+            amplitudes=[variance],
             centre=centre,
             envelope=envelope,
             lag=lag,

@@ -49,10 +49,6 @@ class SpectralComponent(UniformVariance, MixtureComponent):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
-        if not len(values):
-            raise ValueError(
-                "frequency must have one entry for each column, found none; pass a number or [D]."
-            )
         self.frequency, self.dimension = gpflow.Parameter(values), len(values)
         power = number("variance", variance, above=0)
         self.variance = gpflow.Parameter(power, transform=positive())
@@ -96,8 +92,7 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
     :param components: One for each peak, all with the same number of columns.
-    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
-        differ.
+    :raises ValueError: If an entry is not a component.
     """
 
     component_class = SpectralComponent
