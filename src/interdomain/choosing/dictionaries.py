@@ -24,8 +24,6 @@ from ..families.sphere.growth import (
     Spectrum,
     columns_by_scale,
     grown_chains,
-    lifted_rows,
-    sampled_rows,
 )
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
@@ -136,13 +134,11 @@ class HarmonicDictionary(Dictionary):
         whole = [num_harmonics(dimension, degree) for degree in degrees]
         if list(self.harmonics.multiplicities) != whole:
             return self
-        order = columns_by_scale(*lifted_rows(self.kernel, sampled_rows(X)))
+        order = columns_by_scale(self.kernel, X)
         return replace(self, harmonics=SphericalHarmonics(dimension, degrees, column_order=order))
 
     def likeliest(self, X: Array, count: int) -> IntArray:
-        unit, weights = lifted_rows(self.kernel, sampled_rows(X))
-        order = [*self.harmonics.column_order, self.harmonics.dimension - 1]
-        return grown_chains(self.kernel, unit[:, order], weights, count, None)
+        return grown_chains(self.kernel, X, self.harmonics.column_order, count)
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """Across degrees that the kernel lacks; those with too small an eigenvalue are none."""

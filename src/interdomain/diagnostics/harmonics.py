@@ -18,12 +18,11 @@ from .._arguments import (
     IntArray,
     filled_matrix,
     finite_array,
-    instance,
     items,
 )
 from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
-from ..families.sphere.kernel import ZonalKernel
+from ..families.sphere.kernel import ZonalKernel, check_zonal
 from ..families.sphere.mathematics.dimensions import raises_of
 from ..plotting.axes import new_axes
 
@@ -167,8 +166,7 @@ def harmonic_shares(
     :raises ValueError: If the kernel is not zonal or lacks one of their degrees, X or the mean is
         not finite or does not fit, or there is not one name for each column.
     """
-    remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
-    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+    check_zonal(kernel)
     rows = filled_matrix("X", X, "a matrix [N, D]")
     coordinates = _coordinates(harmonics, kernel, column_names, rows.shape[1])
     variances, of = _variances(harmonics, kernel, rows), "the prior variance"
@@ -201,7 +199,6 @@ def _variances(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> 
         explained += np.sum(np.square(Kuf(harmonics, kernel, batch).numpy(), dtype=float), axis=1)
         prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
     eigenvalues = kernel.eigenvalues(harmonics.dimension, harmonics.degrees)
-    harmonics.validate_eigenvalues(eigenvalues)
     scale = float(kernel.variance.numpy()) * eigenvalues.numpy().astype(float)
     return np.asarray(scale[harmonics.level_of_each] * explained / prior)
 

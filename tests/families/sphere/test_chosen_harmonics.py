@@ -74,17 +74,6 @@ def test_column_order_is_that_of_permuted_columns() -> None:
     assert_close(*explained, rtol=1e-12)
 
 
-def test_degrees_beside_chains() -> None:
-    given = [[0, 1, 4], [-3, 3, 3], [2, 2, 4]]
-    harmonics = SphericalHarmonics(4, [0, 2], chains=given)
-    assert harmonics.degrees == (0, 2, 3, 4) and harmonics.multiplicities == (1, 9, 1, 2)
-    assert harmonics.num_inducing == 13 and not harmonics.has_whole_degrees
-    whole = SphericalHarmonics(4, [0, 2])
-    np.testing.assert_array_equal(harmonics.chains, [*whole.chains, *given])
-    np.testing.assert_array_equal(harmonics.level_of_each, [0, *[1] * 9, 3, 2, 3])
-    assert_close(Kuf(harmonics, matern(), X)[:10], Kuf(whole, matern(), X), rtol=1e-12)
-
-
 def test_eigenvalues_that_single_precision_cannot_invert() -> None:
     """On the sphere in 31 dimensions they fall by a factor of ten or more from degree to degree:
     there is no direction in which more than the prior variance is explained."""

@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, filled_matrix, instance, integer
+from ..._arguments import Array, filled_matrix, integer
 from ...core.clustering import k_means
 from ...core.family import with_jitter
 from ...linalg import Full, StructuredOperator
 from .growth import lifted_rows
-from .kernel import ZonalKernel
+from .kernel import ZonalKernel, check_zonal
 from .mathematics.activations import Activation, resolve_activation
 from .mathematics.dimensions import num_harmonics, validate_dimension
 from .mathematics.zonal_series import zonal_series
@@ -111,10 +111,7 @@ class ActivationFeatures(OnSphere):
         :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
             constructor.
         """
-        remedy = (
-            "activation features need one of interdomain.kernels.ArcCosine, SphericalMatern32, ..."
-        )
-        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        check_zonal(kernel)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
         unit, _ = lifted_rows(kernel, X)
         Z = k_means(unit, num_inducing, seed=seed)

@@ -13,8 +13,8 @@ import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
-from ..._arguments import Array, instance, integer, number, real_array
-from .kernel import ZonalKernel, ZonalKernelOfDimension
+from ..._arguments import Array, integer, number, real_array
+from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
 from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
 
@@ -109,7 +109,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
             decreasing, ``input_dim`` < 1, or fewer than two of the
             degrees up to ``max_degree`` carry variance.
         """
-        instance("kernel", kernel, ZonalKernel, "a ZonalKernel")
+        check_zonal(kernel)
         columns = integer("input_dim", input_dim, at_least=1)
         dimension = kernel.lift.dimension(columns, "input_dim")
         max_degree = integer("max_degree", max_degree, at_least=0)

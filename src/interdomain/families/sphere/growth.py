@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from heapq import heappop, heappush
 
 import numpy as np
@@ -29,14 +30,6 @@ LONGEST_GAP = 8
 """So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
 
 
-def sampled_rows(X: Array) -> Array:
-    """Rows of X, always the same ones, in their order."""
-    if len(X) <= MAX_ROWS:
-        return X
-    drawn = np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False)
-    return X[np.sort(drawn)]
-
-
 def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
 
@@ -57,14 +50,27 @@ def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     return unit, weights / np.sum(weights)
 
 
-def columns_by_scale(unit: Array, weights: Array) -> tuple[int, ...]:
+def _sampled_rows(X: Array) -> Array:
+    """Rows of X, always the same ones, in their order."""
+    if len(X) <= MAX_ROWS:
+        return X
+    drawn = np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False)
+    return X[np.sort(drawn)]
+
+
+def columns_by_scale(kernel: ZonalKernel, X: Array) -> tuple[int, ...]:
     """The coordinates without the last, often the bias, by their second moments, least first."""
+    unit, weights = lifted_rows(kernel, _sampled_rows(X))
     moments = weights @ unit[:, :-1] ** 2
     return tuple(np.argsort(moments, kind="stable").tolist())
 
 
 def grown_chains(
-    kernel: ZonalKernel, unit: Array, weights: Array, num_inducing: int, max_degree: int | None
+    kernel: ZonalKernel,
+    X: Array,
+    order: Sequence[int],
+    num_inducing: int,
+    max_degree: int | None = None,
 ) -> IntArray:
     """The chains of at most so many harmonics, grown from the constant one by single raises.
 
@@ -72,12 +78,13 @@ def grown_chains(
     of those looked at, the one with the largest variance over the rows is next. Harmonics of
     degrees that the kernel lacks are stepping stones: passed at once, and not taken.
 
-    :param unit: Unit vectors ``[N, d]``, the coordinates in the order of the chains.
-    :param weights: The share of each row in the prior variance, ``[N]``.
+    :param order: Of the columns that the kernel sees, as chains have them.
     :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
     """
+    unit, weights = lifted_rows(kernel, _sampled_rows(X))
     dimension = unit.shape[1]
-    squares, spectrum = HarmonicSquares(unit, weights), Spectrum(kernel, dimension, max_degree)
+    squares = HarmonicSquares(unit[:, [*order, dimension - 1]], weights)
+    spectrum = Spectrum(kernel, dimension, max_degree)
     waiting: list[tuple[float, int, Raises]] = []
     num_below: Counter[Raises] = Counter()
     taken: list[Raises] = []
@@ -136,33 +143,27 @@ class HarmonicSquares:
     def __init__(self, X: Array, weights: Array) -> None:
         self._x = np.ascontiguousarray(X.T)
         self._squared_norms = np.cumsum(self._x**2, axis=0)
-        self._factors: dict[tuple[int, int, int], Array] = {}
-        self._products: dict[Raises, Array] = {(): weights}
+        self._weights = weights
+        self._factor, self._product = cache(self._new_factor), cache(self._new_product)
 
     def mean(self, raises: Raises) -> float:
         """The weighted mean of the square of one harmonic."""
         if not raises:
-            return float(np.sum(self._products[()]))
+            return float(np.sum(self._weights))
         return float(self._product(raises[:-1]) @ self._last_factor(raises) ** 2)
 
-    def _product(self, raises: Raises) -> Array:
+    def _new_product(self, raises: Raises) -> Array:
         """The squares of a harmonic, times the weights."""
-        if raises not in self._products:
-            rest = self._product(raises[:-1])
-            self._products[raises] = rest * self._last_factor(raises) ** 2
-        return self._products[raises]
+        if not raises:
+            return self._weights
+        return self._product(raises[:-1]) * self._last_factor(raises) ** 2
 
     def _last_factor(self, raises: Raises) -> Array:
         j, a = raises[-1]
         return self._factor(j, sum(abs(raised) for _, raised in raises[:-1]), a)
 
-    def _factor(self, j: int, k: int, a: int) -> Array:
-        """Coordinate j raises the degree from k to k + a."""
-        if (j, k, a) not in self._factors:
-            self._factors[j, k, a] = self._new_factor(j, k, a)
-        return self._factors[j, k, a]
-
     def _new_factor(self, j: int, k: int, a: int) -> Array:
+        """Coordinate j raises the degree from k to k + a."""
         dimension, x = self._x.shape[0], self._x[j - 1]
         if j == 2:
             power = (self._x[0] + 1j * x) ** abs(a) * planar_norms(dimension, abs(a))[-1]

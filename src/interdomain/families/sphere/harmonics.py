@@ -12,20 +12,17 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import (
     IntArray,
-    as_integers,
     check_num_inducing,
     filled_matrix,
-    instance,
     integer,
-    short,
 )
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
-from .growth import columns_by_scale, grown_chains, lifted_rows, sampled_rows
-from .kernel import ZonalKernel, cosines, products
+from .growth import columns_by_scale, grown_chains
+from .kernel import ZonalKernel, check_zonal, cosines, of_pairs
 from .mathematics.dimensions import (
-    chains_of_degree,
+    chains_of_degrees,
     degrees_of,
     num_harmonics,
     validate_chains,
@@ -61,13 +58,13 @@ class SphericalHarmonics(OnSphere):
     TensorShape([5, 1])
 
     For more than a few columns, a degree has too many harmonics, most of them nearly zero on the
-    data. So any set of single harmonics can be used instead of whole degrees, or in addition to
-    them. A harmonic is named by a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees
-    in the first two, three, ... and all d coordinates of the sphere. The coordinates are the
-    columns of X in ``column_order``, and the bias last. (Inputs that are on a sphere themselves
-    have its d coordinates, the last one last.) A harmonic has the factor ``r_j^{k_j}``, r_j being
-    the norm of the first j coordinates. If the columns that matter least come first, harmonics with
-    a degree in these columns are small. Kuu stays diagonal, and only what was chosen is computed.
+    data. So any set of single harmonics can be used instead of whole degrees. A harmonic is named
+    by a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees in the first two, three,
+    ... and all d coordinates of the sphere. The coordinates are the columns of X in
+    ``column_order``, and the bias last. (Inputs that are on a sphere themselves have its d
+    coordinates, the last one last.) A harmonic has the factor ``r_j^{k_j}``, r_j being the norm of
+    the first j coordinates. If the columns that matter least come first, harmonics with a degree in
+    these columns are small. Kuu stays diagonal, and only what was chosen is computed.
     :meth:`for_data` chooses the harmonics of most prior variance over the data, and orders the
     columns:
 
@@ -84,23 +81,22 @@ class SphericalHarmonics(OnSphere):
         (after ``active_dims``) plus one; of unit vectors their number of entries, and 3 of
         latitude and longitude.
     :param degrees: The degrees l of which all harmonics are taken, increasing. Each must have a
-        nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those. None for chains only.
-    :param chains: Single harmonics, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for each, with
-        ``k_2 < 0`` for a sine instead of a cosine. Any set of other degrees than ``degrees`` is
-        allowed: other harmonics that their computation needs are left out of Kuf. The harmonics of
-        ``degrees`` come first.
+        nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those.
+    :param chains: Single harmonics instead, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for
+        each, with ``k_2 < 0`` for a sine instead of a cosine. Any set is allowed: other harmonics
+        that their computation needs are left out of Kuf.
     :param column_order: The order of the columns that the kernel sees, a permutation of 0, ...,
         d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
         the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
+    :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
     :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
-    :ivar has_whole_degrees: Whether there are whole degrees only, made without ``chains``. The
-        harmonics of each sum to a function of the angle.
+    :ivar has_whole_degrees: Whether the harmonics were made by their degrees. Those of each sum to
+        a function of the angle.
     :ivar column_order: The columns that are the coordinates of the sphere, in their order. The last
         coordinate, which is the bias of lifted inputs, is not among them.
-    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid,
-        is given twice or has one of ``degrees``, ``column_order`` is not a permutation, or there
-        are too many harmonics.
+    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid or
+        is given twice, ``column_order`` is not a permutation, or there are too many harmonics.
     """
 
     def __init__(
@@ -114,36 +110,26 @@ class SphericalHarmonics(OnSphere):
     ) -> None:
         super().__init__(name=name)
         self.dimension = validate_dimension(dimension)
-        if degrees is None and chains is None:
+        self.has_whole_degrees = chains is None
+        if chains is None:
+            whole = validate_degrees(degrees)
+            total = sum(num_harmonics(self.dimension, degree) for degree in whole)
+            check_num_inducing("dimension, degrees", total, "harmonics")
+            self.chains = chains_of_degrees(self.dimension, whole)
+        elif degrees is None:
+            self.chains = validate_chains(chains, self.dimension)
+        else:
+            raise ValueError("degrees must be None with chains, found both; pass one of them.")
+        self.chains.setflags(write=False)
+        present, counts = np.unique(degrees_of(self.chains), return_counts=True)
+        self.degrees, self.multiplicities = tuple(present.tolist()), tuple(counts.tolist())
+        columns = list(range(self.dimension - 1))
+        self.column_order = tuple(map(int, columns if column_order is None else column_order))
+        if sorted(self.column_order) != columns:
             raise ValueError(
-                "degrees must be given, or chains, found neither; pass for example "
-                "range(max_degree + 1)."
+                f"column_order must be a permutation of {len(columns)} columns, found "
+                f"{column_order}; pass each once, the one that matters least first."
             )
-        whole = () if degrees is None else validate_degrees(degrees)
-        counts = {degree: num_harmonics(self.dimension, degree) for degree in whole}
-        argument = "dimension, degrees"
-        total = sum(counts.values())
-        check_num_inducing(argument, total, "harmonics")
-        self._chains: IntArray | None = None
-        if chains is not None:
-            self._chains = self._joined(whole, validate_chains(chains, self.dimension))
-            present, sizes = np.unique(degrees_of(self._chains), return_counts=True)
-            counts = dict(zip(present.tolist(), sizes.tolist(), strict=True))
-            total = len(self._chains)
-            check_num_inducing("chains", total, "harmonics")
-        self.degrees, self.multiplicities = tuple(counts), tuple(counts.values())
-        self.has_whole_degrees = self._chains is None
-        self.column_order = _permutation(column_order, self.dimension - 1)
-
-    def _joined(self, degrees: tuple[int, ...], chains: IntArray) -> IntArray:
-        twice = np.isin(degrees_of(chains), degrees)
-        if np.any(twice):
-            raise ValueError(
-                f"chains must be of other degrees than {degrees}, of which all harmonics are "
-                f"taken, found {chains[twice][0].tolist()}; leave these out."
-            )
-        whole = [chains_of_degree(self.dimension, degree) for degree in degrees]
-        return np.concatenate([*whole, chains])
 
     @classmethod
     def for_kernel(
@@ -160,20 +146,11 @@ class SphericalHarmonics(OnSphere):
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
             ``inputs="degrees"``.
         :param max_degree: The highest degree.
-        :raises ValueError: If the kernel is not zonal or has other inputs, ``input_dim`` < 1,
-            ``max_degree`` < 0, or an eigenvalue is not a positive number; or as the constructor.
-
-        There is no warning here of the variance that the kernel has in higher degrees. With
-        :class:`~interdomain.kernels.FiniteRank` nothing is lost; otherwise the cost depends on the
-        noise, and :func:`interdomain.fit` reports it afterwards.
+        :raises ValueError: If the kernel is not zonal or has other inputs; or as the constructor.
         """
-        _check_zonal(kernel)
-        dimension = kernel.lift.dimension(integer("input_dim", input_dim, at_least=1), "input_dim")
-        max_degree = integer("max_degree", max_degree, at_least=0)
-        degrees = kernel.nonzero_degrees(dimension, max_degree)
-        harmonics = cls(dimension, degrees, name=name)
-        harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
-        return harmonics
+        check_zonal(kernel)
+        dimension = kernel.lift.dimension(input_dim, "input_dim")
+        return cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
 
     @classmethod
     def for_data(
@@ -188,12 +165,11 @@ class SphericalHarmonics(OnSphere):
         """Make the harmonics with the most prior variance over the data.
 
         The columns are ordered by their scale under the kernel, smallest first. Then the set grows
-        from degree 0. Candidates are the harmonics one step above the set in one coordinate, all of
-        whose neighbours one step below are in the set. The next one is the candidate with the
-        largest ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``. So high degrees in the columns
-        that matter are reached without evaluating the rest of these degrees. The choice depends on
-        the kernel's present parameters, mostly on ``weight_variances``, and not on any targets;
-        :func:`interdomain.diagnostics.harmonic_shares` shows what it explains.
+        from degree 0, by the harmonic with the largest ``variance lambda_l mean_n (r_n^p
+        phi_m(x_n))^2`` of those one step above the set in one coordinate. So high degrees in the
+        columns that matter are reached without evaluating the rest of these degrees. The choice
+        depends on the kernel's present parameters, mostly on ``weight_variances``, and not on any
+        targets; :func:`interdomain.diagnostics.harmonic_shares` shows what it explains.
 
         :param kernel: The zonal kernel they will be used with. Its parameters should be near their
             final values: fit them to some rows first, with few whole degrees or points.
@@ -204,45 +180,26 @@ class SphericalHarmonics(OnSphere):
             or (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
         :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
-            the kernel, ``num_inducing`` < 1, ``max_degree`` < 0, or the kernel has no degree up to
-            it; or as the constructor.
+            the kernel, ``num_inducing`` < 1, or the kernel has no degree up to ``max_degree``; or
+            as the constructor.
         """
-        _check_zonal(kernel)
-        rows = sampled_rows(filled_matrix("X", X, "a matrix [N, D]"))
+        check_zonal(kernel)
+        X = filled_matrix("X", X, "a matrix [N, D]")
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-        check_num_inducing("num_inducing", num_inducing, "harmonics")
-        if max_degree is not None:
-            max_degree = integer("max_degree", max_degree, at_least=0)
-        unit, weights = lifted_rows(kernel, rows)
-        order = columns_by_scale(unit, weights)
-        unit = unit[:, [*order, len(order)]]
-        chains = grown_chains(kernel, unit, weights, num_inducing, max_degree)
+        order = columns_by_scale(kernel, X)
+        chains = grown_chains(kernel, X, order, num_inducing, max_degree)
         if not len(chains):
             raise ValueError(
                 f"max_degree must reach a degree that {type(kernel).__name__} has, found "
                 f"{max_degree}; pass a higher one, or None."
             )
-        return cls(
-            unit.shape[1],
-            chains=chains[product_order(chains)],
-            column_order=order,
-            name=name,
-        )
-
-    @property
-    def chains(self) -> IntArray:
-        """The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``."""
-        if self._chains is None:
-            whole = [chains_of_degree(self.dimension, degree) for degree in self.degrees]
-            return np.concatenate(whole)
-        return self._chains.copy()
+        chains = chains[product_order(chains)]
+        return cls(len(order) + 1, chains=chains, column_order=order, name=name)
 
     @property
     def level_of_each(self) -> IntArray:
         """The position in :attr:`degrees` of the degree of each harmonic, ``[M]``."""
-        if self._chains is None:
-            return np.repeat(np.arange(len(self.degrees)), self.multiplicities)
-        return np.searchsorted(self.degrees, degrees_of(self._chains))
+        return np.searchsorted(self.degrees, degrees_of(self.chains))
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
         """Evaluate the harmonics at points of the sphere.
@@ -255,19 +212,19 @@ class SphericalHarmonics(OnSphere):
         unit = tf.convert_to_tensor(unit)
         if self.column_order != tuple(range(self.dimension - 1)):
             unit = tf.gather(unit, [*self.column_order, self.dimension - 1], axis=-1)
-        if self._chains is None:
+        if self.has_whole_degrees:
             return spherical_harmonics(unit, self.degrees, scale=scale)
-        return chosen_harmonics(unit, self._chains, scale=scale)
+        return chosen_harmonics(unit, self.chains, scale=scale)
 
     @property
     def num_inducing(self) -> int:
         """The number M of harmonics."""
-        return sum(self.multiplicities)
+        return len(self.chains)
 
     def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
         """``radius^p Y_m(x / radius)``, p being the kernel's radial power."""
         scale, unit = self.radial_and_unit(kernel, X)
-        self.validate_kernel(kernel)
+        self._validate_degrees(kernel)
         return self.at(unit, scale=scale)
 
     def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
@@ -276,7 +233,9 @@ class SphericalHarmonics(OnSphere):
 
     def diagonal(self, kernel: ZonalKernel) -> tf.Tensor:
         """That of Kuu, ``[M]``: ``1 / (variance lambda_l)``, l being the degree of each."""
-        levels = inverse_eigenvalues(kernel, self._eigenvalues(kernel))
+        self._validate_degrees(kernel)
+        eigenvalues = kernel.eigenvalues(self.dimension, self.degrees)
+        levels = inverse_eigenvalues(kernel, eigenvalues)
         # One node of the graph, where tf.repeat is fifty.
         return tf.gather(levels, self.level_of_each)
 
@@ -284,25 +243,19 @@ class SphericalHarmonics(OnSphere):
         """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p
         being the kernel's radial power.
 
-        By the addition theorem, ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x^T x')``, the harmonics of
-        a degree sum to a Gegenbauer polynomial.
+        By the addition theorem, the harmonics of a degree sum to a Gegenbauer polynomial.
         """
         if not self.has_whole_degrees:
             return super().explained(kernel, X, X2)
-        scale, unit = self.radial_and_unit(kernel, X)
-        if X2 is None:
-            t = cosines(unit)
-            scales = scale[..., :, None] * scale[..., None, :]
-        else:
-            scale2, unit2 = self.radial_and_unit(kernel, X2)
-            t = cosines(unit, unit2)
-            scales = products(scale[..., None], scale2[..., None])
-        places = [[degree] for degree in self.degrees]
-        weights = tf.scatter_nd(places, self._variance_shares(kernel), [self.degrees[-1] + 1])
-        return kernel.variance * scales * zonal_series(t, weights, self.dimension)
+        weights = self._variance_shares(kernel)
+        sphere = [self.radial_and_unit(kernel, rows) for rows in (X, X2) if rows is not None]
+        return kernel.variance * of_pairs(
+            lambda *units: zonal_series(cosines(*units), weights, self.dimension),
+            *((scale[..., None], unit) for scale, unit in sphere),
+        )
 
     def explained_terms(self, kernel: ZonalKernel) -> list[DiagonalTerm] | None:
-        """The squared radii, times the variance of all levels."""
+        """The squared radii, times what all degrees explain."""
         if not self.has_whole_degrees:
             return None
         return [
@@ -313,16 +266,21 @@ class SphericalHarmonics(OnSphere):
         ]
 
     def _variance_shares(self, kernel: ZonalKernel) -> tf.Tensor:
-        """``N(d, l) lambda_l``, what of ``kappa(1)`` each level explains, ``[L]``."""
-        eigenvalues = self._eigenvalues(kernel)
-        return tf.constant(self.multiplicities, eigenvalues.dtype) * eigenvalues
+        """What the harmonics of each degree explain of ``kappa(1)``, ``[max_degree + 1]``."""
+        self._validate_degrees(kernel)
+        shares = kernel.variance_shares(self.dimension, self.degrees[-1])
+        return shares * np.isin(np.arange(self.degrees[-1] + 1), self.degrees)
 
-    def _eigenvalues(self, kernel: ZonalKernel) -> tf.Tensor:
-        """The lambda_l of each level, all of them positive."""
-        self.validate_kernel(kernel)
-        eigenvalues = kernel.eigenvalues(self.dimension, self.degrees)
-        self.validate_eigenvalues(eigenvalues)
-        return eigenvalues
+    def _validate_degrees(self, kernel: ZonalKernel) -> None:
+        nonzero = set(kernel.nonzero_degrees(self.dimension, self.degrees[-1]))
+        missing = [degree for degree in self.degrees if degree not in nonzero]
+        if missing:
+            raise ValueError(
+                f"degrees must have nonzero eigenvalues under {type(kernel).__name__} in dimension "
+                f"{self.dimension}, found zero for {missing}; leave them out, or build the "
+                "inducing variable with SphericalHarmonics.for_kernel(kernel, input_dim, "
+                "max_degree)."
+            )
 
     def settings_of(self, kernel: Kernel) -> Any:
         """How inputs come onto the sphere, and what ends the kernel. The spectrum is in Kuu alone,
@@ -342,58 +300,7 @@ class SphericalHarmonics(OnSphere):
     def is_subset_of(self, others: SphericalHarmonics) -> bool:
         """Whether these are harmonics of the same sphere; whole degrees span the same space in any
         order."""
-        if self.dimension != others.dimension:
-            return False
-        if self.has_whole_degrees and others.has_whole_degrees:
-            return set(others.degrees).issuperset(self.degrees)
+        are_whole = self.has_whole_degrees and others.has_whole_degrees
         known = set(map(tuple, others.chains.tolist()))
-        same = self.column_order == others.column_order
+        same = are_whole or self.column_order == others.column_order
         return same and known.issuperset(map(tuple, self.chains.tolist()))
-
-    def validate_kernel(self, kernel: ZonalKernel) -> None:
-        """Check that every degree carries variance under the kernel.
-
-        :raises ValueError: If the eigenvalue of a degree is zero, with the degrees to leave out.
-        """
-        nonzero = set(kernel.nonzero_degrees(self.dimension, self.degrees[-1]))
-        missing = [degree for degree in self.degrees if degree not in nonzero]
-        if missing:
-            raise ValueError(
-                f"degrees must have nonzero eigenvalues under {type(kernel).__name__} in dimension "
-                f"{self.dimension}, found zero for {missing}; leave them out, or build the "
-                "inducing variable with SphericalHarmonics.for_kernel(kernel, input_dim, "
-                "max_degree)."
-            )
-
-    def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
-        """Check that all eigenvalues are positive, where their values are known.
-
-        :param eigenvalues: One per degree; those of compiled functions are not known.
-        :raises ValueError: If one has underflowed, or is lost in the error of a quadrature.
-        """
-        values = tf.get_static_value(eigenvalues)
-        if values is None or np.all(values > 0):
-            return
-        wrong = {d: float(v) for d, v in zip(self.degrees, values, strict=True) if not v > 0}
-        raise ValueError(
-            f"degrees must have positive eigenvalues, found {wrong}, which are too small for the "
-            "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
-            "kernel of your own, override has_degree or eigenvalues."
-        )
-
-
-def _check_zonal(kernel: ZonalKernel) -> None:
-    remedy = "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
-    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
-
-
-def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """:raises ValueError: If it is no permutation of so many columns."""
-    remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
-    columns = tuple(range(count)) if order is None else as_integers("column_order", order, remedy)
-    if sorted(columns) != list(range(count)):
-        raise ValueError(
-            f"column_order must be a permutation of {count} columns, found {short(columns)}; "
-            f"{remedy}."
-        )
-    return columns

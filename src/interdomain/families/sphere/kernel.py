@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import gpflow
 import numpy as np
@@ -13,7 +13,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import Array, choice
+from ..._arguments import Array, choice, instance
 from ..._tracing import unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.diagonals import DiagonalTerm
@@ -228,17 +228,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        radius, unit = self._lifted(X)
-        scale = self.radial_factor(radius, self.radial_power)
-        if X2 is None:
-            kappa = self._kappa_of_pairs(unit)
-            scales = tf.matmul(scale, scale, transpose_b=True)
-        else:
-            radius2, unit2 = self._lifted(X2)
-            kappa = self._kappa_of_pairs(unit, unit2)
-            scale2 = self.radial_factor(radius2, self.radial_power)
-            scales = products(scale, scale2)
-        return self.variance * scales * kappa
+        sphere = [self._lifted(rows) for rows in (X, X2) if rows is not None]
+        return self.variance * of_pairs(
+            self._kappa_of_pairs,
+            *((self.radial_factor(radius, self.radial_power), unit) for radius, unit in sphere),
+        )
 
     @inherit_check_shapes
     @unconverted
@@ -278,6 +272,12 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
         return self.shape_in_dimension(cosines(unit, unit2), sphere_dimension(unit))
 
 
+def check_zonal(kernel: ZonalKernel) -> None:
+    """:raises ValueError: If the kernel is another one."""
+    remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
+    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+
+
 def sphere_dimension(unit: tf.Tensor) -> int:
     """The dimension d of the space that unit vectors ``[..., d]`` are in.
 
@@ -290,6 +290,23 @@ def sphere_dimension(unit: tf.Tensor) -> int:
             "tf.ensure_shape(X, [None, D])."
         )
     return int(dimension)
+
+
+def of_pairs(
+    zonal: Callable[..., tf.Tensor],
+    first: tuple[tf.Tensor, tf.Tensor],
+    second: tuple[tf.Tensor, tf.Tensor] | None = None,
+) -> tf.Tensor:
+    """A zonal function of all pairs of unit vectors, times the radial factors of both.
+
+    :param first: Factors ``[batch..., N, 1]`` and unit vectors ``[batch..., N, d]``.
+    :param second: Likewise; each batch is paired with itself if there are no others.
+    """
+    scale, unit = first
+    if second is None:
+        return tf.matmul(scale, scale, transpose_b=True) * zonal(unit)
+    scale2, unit2 = second
+    return products(scale, scale2) * zonal(unit, unit2)
 
 
 def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:

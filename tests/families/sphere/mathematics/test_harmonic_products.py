@@ -11,7 +11,7 @@ from scipy.special import eval_gegenbauer, roots_gegenbauer
 from interdomain.families.sphere.growth import HarmonicSquares
 from interdomain.families.sphere.mathematics.dimensions import (
     chains_of,
-    chains_of_degree,
+    chains_of_degrees,
     degrees_of,
     raises_of,
     validate_degrees,
@@ -32,16 +32,12 @@ from tests.families.sphere.mathematics.references import (
 pytestmark = pytest.mark.usefixtures("eager")
 
 
-def all_chains(dimension: int, max_degree: int) -> np.ndarray:
-    return np.concatenate([chains_of_degree(dimension, k) for k in range(max_degree + 1)])
-
-
 @pytest.mark.parametrize(("dimension", "max_degree"), [(2, 9), (4, 6), (30, 2)])
 def test_values_and_gradients_of_all_and_of_some(dimension: int, max_degree: int) -> None:
     """Some: in any order, and without those of lower degree that they are multiples of."""
     rng = np.random.default_rng(dimension)
     X, scale = tf.constant(unit_vectors(5, dimension)), tf.constant(rng.uniform(0.5, 2.0, size=5))
-    chains = all_chains(dimension, max_degree)
+    chains = chains_of_degrees(dimension, range(max_degree + 1))
     for rows in (np.arange(len(chains)), rng.permutation(len(chains))[: len(chains) // 3]):
         weights, results = rng.normal(size=(len(rows), 5)), []
         for evaluate in (
@@ -61,7 +57,7 @@ def test_values_and_gradients_of_all_and_of_some(dimension: int, max_degree: int
 @pytest.mark.parametrize(("dimension", "degree"), [(3, 40), (12, 4)])
 def test_addition_theorem(dimension: int, degree: int) -> None:
     X = unit_vectors(8, dimension)
-    Y = chosen_harmonics(X, chains_of_degree(dimension, degree)).numpy()
+    Y = chosen_harmonics(X, chains_of_degrees(dimension, [degree])).numpy()
     half = dimension / 2 - 1
     cosines = np.clip(X @ X.T, -1, 1)
     legendre = eval_gegenbauer(degree, half, cosines) / eval_gegenbauer(degree, half, 1.0)
@@ -94,7 +90,7 @@ def test_labels() -> None:
     np.testing.assert_array_equal(raises_of(chains), raises)
     np.testing.assert_array_equal(chains_of(np.array(raises)), chains)
     np.testing.assert_array_equal(degrees_of(chains), [5, 3, 4])
-    several = all_chains(4, 3)
+    several = chains_of_degrees(4, range(4))
     assert sorted(product_order(several)) == list(range(len(several)))
     factors = np.count_nonzero(raises_of(several[product_order(several)]), axis=1)
     assert np.all(np.diff(factors) >= 0)
@@ -103,7 +99,7 @@ def test_labels() -> None:
 @pytest.mark.parametrize("dimension", [2, 5])
 def test_mean_squares_of_single_harmonics(dimension: int) -> None:
     X, weights = unit_vectors(7, dimension), np.random.default_rng(0).uniform(size=7)
-    chains = np.random.default_rng(1).permutation(all_chains(dimension, 5))
+    chains = np.random.default_rng(1).permutation(chains_of_degrees(dimension, range(6)))
     squares = HarmonicSquares(X, weights)
     found = [
         squares.mean(tuple((j + 2, a) for j, a in enumerate(raises) if a))

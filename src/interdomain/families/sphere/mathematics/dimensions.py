@@ -35,7 +35,7 @@ def validate_dimension(dimension: int) -> int:
     return value
 
 
-def validate_degrees(degrees: Sequence[int]) -> tuple[int, ...]:
+def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
     """The degrees as a tuple of ints.
 
     :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0.
@@ -80,20 +80,24 @@ def degrees_of(chains: IntArray) -> IntArray:
     return degrees
 
 
-def chains_of_degree(dimension: int, degree: int) -> IntArray:
-    """All chains of one degree ``[N(d, l), d - 1]``, in the order of ``spherical_harmonics``."""
-    raises = np.zeros((1, dimension - 1), np.int64)
-    for l in range(1, degree + 1):
-        planar = np.zeros((2, dimension - 1), np.int64)
-        planar[:, 0] = l, -l
-        blocks = [planar]
-        for j in range(3, dimension + 1):
-            count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
-            block = raises[:count].copy()
-            block[:, j - 2] += 1
-            blocks.append(block)
-        raises = np.concatenate(blocks)
-    return chains_of(raises)
+def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
+    """All chains of some degrees, increasing, in the order of ``spherical_harmonics``,
+    ``[M, d - 1]``."""
+    raises, found = np.zeros((1, dimension - 1), np.int64), []
+    for l in range(degrees[-1] + 1):
+        if l > 0:
+            planar = np.zeros((2, dimension - 1), np.int64)
+            planar[:, 0] = l, -l
+            blocks = [planar]
+            for j in range(3, dimension + 1):
+                count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
+                block = raises[:count].copy()
+                block[:, j - 2] += 1
+                blocks.append(block)
+            raises = np.concatenate(blocks)
+        if l in degrees:
+            found.append(raises)
+    return chains_of(np.concatenate(found))
 
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
