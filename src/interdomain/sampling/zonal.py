@@ -38,7 +38,7 @@ class Directions(PriorSample):
     """
 
     def __init__(self, kernel: ZonalKernel, draws: Draws) -> None:
-        dimension = kernel.sphere_dimension(draws.count_columns(kernel))
+        dimension = kernel.lift.dimension(draws.count_columns(kernel), "num_columns")
         shares = variance_shares_of_degrees(kernel, dimension)
         directions = draws.rng.standard_normal((*draws.shape, dimension))
         directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
@@ -53,9 +53,8 @@ class Directions(PriorSample):
         self._series = constant(self._weights)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        radius, unit = self.kernel.to_sphere(select_columns(self.kernel, X))
-        scale = self.kernel.radial_factor(radius[:, 0], self.kernel.radial_power)
-        return scale * self._sums(unit, self._series)
+        scale, unit = self.kernel.to_scaled_sphere(select_columns(self.kernel, X))
+        return scale[:, 0] * self._sums(unit, self._series)
 
     def _sums(self, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """``sum_j sum_l c_jl P_l(v_j^T x)`` at unit vectors x ``[N, d]``, ``[S, N]``."""

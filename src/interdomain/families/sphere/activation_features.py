@@ -17,7 +17,7 @@ from .growth import lifted_rows
 from .kernel import ZonalKernel, check_zonal
 from .mathematics.activations import Activation, resolve_activation
 from .mathematics.dimensions import num_harmonics, validate_dimension
-from .mathematics.zonal_series import zonal_series
+from .mathematics.zonal_series import level_multiplicities, zonal_series
 from .on_sphere import OnSphere, inverse_eigenvalues
 
 
@@ -80,11 +80,8 @@ class ActivationFeatures(OnSphere):
         super().__init__(name=name)
         self.activation = resolve_activation(activation)
         self.max_degree = integer("max_degree", max_degree, at_least=0)
-        if isinstance(Z, (gpflow.Parameter, tf.Variable)):
-            _unit_rows(Z.numpy())
-            self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
-        else:
-            self.Z = gpflow.Parameter(_unit_rows(Z))
+        unit = _unit_rows(Z)
+        self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(unit)
         self.dimension = int(self.Z.shape[-1])
         degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
         self._validate_rank(degrees, "the activation has")
@@ -134,11 +131,9 @@ class ActivationFeatures(OnSphere):
             of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
         :param num_inducing: The number M of units.
         :param seed: Seed of the directions.
-        :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
+        :raises ValueError: As the constructor.
         """
-        columns = integer("input_dim", input_dim, at_least=1)
-        count = integer("num_inducing", num_inducing, at_least=1)
-        directions = np.random.default_rng(seed).normal(size=(count, columns + 1))
+        directions = np.random.default_rng(seed).normal(size=(num_inducing, input_dim + 1))
         return cls(directions, activation, max_degree, name=name)
 
     @property
@@ -166,7 +161,11 @@ class ActivationFeatures(OnSphere):
         """``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, p being the kernel's radial power."""
         scale, unit = self.radial_and_unit(kernel, X)
         t = tf.tensordot(self.directions, unit, [[-1], [-1]])
-        return self.truncated_activation(kernel, t) * scale
+        degrees = self.degrees(kernel)
+        weights = np.zeros(degrees[-1] + 1)
+        weights[list(degrees)] = self.activation.coefficients(self.dimension, degrees)
+        weights *= level_multiplicities(self.dimension, len(weights))
+        return zonal_series(t, tf.constant(weights, t.dtype), self.dimension) * scale
 
     def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
         """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
@@ -176,15 +175,6 @@ class ActivationFeatures(OnSphere):
         """
         products = self.inner_products(self, kernel)
         return Full(with_jitter(products, jitter, relative=True))
-
-    def truncated_activation(self, kernel: ZonalKernel, t: tf.Tensor) -> tf.Tensor:
-        """``sum_l a_l N(d, l) P_l(t)``: the activation of units as Kuf has it, of cosines t."""
-        degrees = self.degrees(kernel)
-        coefficients = self.activation.coefficients(self.dimension, degrees)
-        weights = np.zeros(degrees[-1] + 1)
-        counts = [num_harmonics(self.dimension, degree) for degree in degrees]
-        weights[list(degrees)] = coefficients * counts
-        return zonal_series(t, tf.constant(weights, t.dtype), self.dimension)
 
     def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
         """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``, over the

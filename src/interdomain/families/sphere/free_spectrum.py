@@ -13,7 +13,7 @@ import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
-from ..._arguments import Array, integer, number, real_array
+from ..._arguments import finite_array, number
 from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
 from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
@@ -106,22 +106,28 @@ class FreeSpectrum(ZonalKernelOfDimension):
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
         :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
-            decreasing, ``input_dim`` < 1, or fewer than two of the
-            degrees up to ``max_degree`` carry variance.
+            decreasing, or fewer than two of the degrees up to ``max_degree`` carry variance.
         """
         check_zonal(kernel)
-        columns = integer("input_dim", input_dim, at_least=1)
-        dimension = kernel.lift.dimension(columns, "input_dim")
-        max_degree = integer("max_degree", max_degree, at_least=0)
+        dimension = kernel.lift.dimension(input_dim, "input_dim")
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
-        counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
+        ratios = values[1:] / values[:-1]
+        if not (np.all(values > 0) and np.all(ratios <= 1 + ROUNDING)):
+            listed = dict(zip(degrees, values.tolist(), strict=True))
+            raise ValueError(
+                "kernel must have positive eigenvalues that decrease with the degree, found "
+                f"{listed}; pass another kernel, or a lower max_degree where they are lost in "
+                "rounding errors."
+            )
+        limits: Any = np.finfo(gpflow.default_float())
+        counts = [num_harmonics(dimension, degree) for degree in degrees]
         inputs: dict[str, Any] = {"inputs": kernel.inputs}
         if kernel.inputs == "euclidean":
             inputs["weight_variances"] = kernel.weight_variances
             inputs["bias_variance"] = kernel.bias_variance
         free = cls(
-            _ratios_of(values, degrees),
+            np.clip(ratios, limits.tiny, 1 - 4 * limits.eps),
             degrees=degrees,
             variance=kernel.variance.numpy() * float(np.sum(counts * values)),
             **inputs,
@@ -137,11 +143,6 @@ class FreeSpectrum(ZonalKernelOfDimension):
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        """The eigenvalues lambda_l of kappa, ``[len(degrees)]``; zero for degrees without variance.
-
-        :param dimension: Dimension d of the space around the sphere.
-        :param degrees: The degrees l.
-        """
         ratios = tf.cast(self.ratios, tf.float64)
         # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
         logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
@@ -159,12 +160,9 @@ class FreeSpectrum(ZonalKernelOfDimension):
 
 def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
     """:raises ValueError: Unless they are a vector of numbers between zero and one."""
-    remedy = "pass one for each degree after the first"
-    if not isinstance(ratios, (gpflow.Parameter, tf.Variable)):
-        ratios = real_array("ratios", ratios, "made", remedy)
-    values = np.asarray(ratios)
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"ratios must be a vector [L], found shape {values.shape}; {remedy}.")
+    values = finite_array("ratios", ratios, (1,), "a vector [L]")
+    if not values.size:
+        raise ValueError("ratios must be a vector [L], found none; pass two degrees or more.")
     if not np.all((values > 0) & (values < 1)):
         raise ValueError(
             f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
@@ -174,22 +172,5 @@ def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
     # where an optimiser may come that finds a ratio of one the best.
     minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
     chain = [tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus]
-    return gpflow.Parameter(ratios, transform=tfp.bijectors.Chain(chain))
-
-
-def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
-    """Of eigenvalues, each divided by the one before.
-
-    :raises ValueError: If one is not positive or larger than the one before.
-    """
-    ratios = values[1:] / values[:-1] if np.all(values > 0) else np.array([np.nan])
-    if not np.all(ratios <= 1 + ROUNDING):
-        listed = dict(zip(degrees, values.tolist(), strict=True))
-        raise ValueError(
-            "kernel must have positive eigenvalues that decrease with the degree, found "
-            f"{listed}; pass another kernel, or a lower max_degree where they are lost in rounding "
-            "errors."
-        )
-    dtype: Any = gpflow.default_float()
-    tiny, eps = float(np.finfo(dtype).tiny), float(np.finfo(dtype).eps)
-    return np.asarray(np.clip(ratios, tiny, 1 - 4 * eps))
+    shared = isinstance(ratios, (gpflow.Parameter, tf.Variable))
+    return gpflow.Parameter(ratios if shared else values, transform=tfp.bijectors.Chain(chain))

@@ -38,15 +38,13 @@ def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     inputs, _ = kernel.slice(tf.constant(X, kernel.variance.dtype), None)
     kernel.lift.validate("X", inputs.numpy())
     kernel.lift.warn("X", inputs.numpy())
-    radius, unit = kernel.to_sphere(inputs)
-    scale = kernel.radial_factor(radius[:, 0], kernel.radial_power).numpy().astype(float)
-    unit = unit.numpy().astype(float)
+    scale, unit = (part.numpy().astype(float) for part in kernel.to_scaled_sphere(inputs))
     if not (np.all(np.isfinite(scale)) and np.all(np.isfinite(unit)) and np.all(scale > 0)):
         raise ValueError(
             f"X must have a finite variance under the kernel, found entries up to "
             f"{np.max(np.abs(X)):.3g}; standardise its columns, or lower weight_variances."
         )
-    weights = (scale / np.max(scale)) ** 2
+    weights = (scale[:, 0] / np.max(scale)) ** 2
     return unit, weights / np.sum(weights)
 
 

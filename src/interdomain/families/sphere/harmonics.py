@@ -20,7 +20,7 @@ from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
 from .growth import columns_by_scale, grown_chains
-from .kernel import ZonalKernel, check_zonal, cosines, of_pairs
+from .kernel import ZonalKernel, check_zonal
 from .mathematics.dimensions import (
     chains_of_degrees,
     degrees_of,
@@ -31,7 +31,7 @@ from .mathematics.dimensions import (
 )
 from .mathematics.harmonic_products import chosen_harmonics, product_order
 from .mathematics.harmonics import spherical_harmonics
-from .mathematics.zonal_series import zonal_series
+from .mathematics.zonal_series import cosines, of_pairs, zonal_series
 from .on_sphere import OnSphere, inverse_eigenvalues
 
 
@@ -87,14 +87,13 @@ class SphericalHarmonics(OnSphere):
         that their computation needs are left out of Kuf.
     :param column_order: The order of the columns that the kernel sees, a permutation of 0, ...,
         d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
-        the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
+        the order of the coordinates but the last.) Harmonics of a whole degree span the same space
+        in any order.
     :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
     :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
     :ivar has_whole_degrees: Whether the harmonics were made by their degrees. Those of each sum to
         a function of the angle.
-    :ivar column_order: The columns that are the coordinates of the sphere, in their order. The last
-        coordinate, which is the bias of lifted inputs, is not among them.
     :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid or
         is given twice, ``column_order`` is not a permutation, or there are too many harmonics.
     """
@@ -142,10 +141,8 @@ class SphericalHarmonics(OnSphere):
     ) -> SphericalHarmonics:
         """Make all harmonics up to ``max_degree`` that carry variance under the kernel.
 
-        :param kernel: The zonal kernel they will be used with.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
             ``inputs="degrees"``.
-        :param max_degree: The highest degree.
         :raises ValueError: If the kernel is not zonal or has other inputs; or as the constructor.
         """
         check_zonal(kernel)
@@ -241,9 +238,7 @@ class SphericalHarmonics(OnSphere):
 
     def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p
-        being the kernel's radial power.
-
-        By the addition theorem, the harmonics of a degree sum to a Gegenbauer polynomial.
+        being the kernel's radial power: the addition theorem.
         """
         if not self.has_whole_degrees:
             return super().explained(kernel, X, X2)
@@ -277,9 +272,8 @@ class SphericalHarmonics(OnSphere):
         if missing:
             raise ValueError(
                 f"degrees must have nonzero eigenvalues under {type(kernel).__name__} in dimension "
-                f"{self.dimension}, found zero for {missing}; leave them out, or build the "
-                "inducing variable with SphericalHarmonics.for_kernel(kernel, input_dim, "
-                "max_degree)."
+                f"{self.dimension}, found zero for {missing}; leave them out, as "
+                "SphericalHarmonics.for_kernel(kernel, input_dim, max_degree) does."
             )
 
     def settings_of(self, kernel: Kernel) -> Any:

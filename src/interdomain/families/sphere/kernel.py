@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import gpflow
 import numpy as np
@@ -21,6 +21,7 @@ from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
 from .mathematics.dimensions import num_harmonics
 from .mathematics.funk_hecke import funk_hecke_coefficients
+from .mathematics.zonal_series import cosines, of_pairs
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -59,6 +60,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         checked.
     """
 
+    weight_variances: gpflow.Parameter
+    bias_variance: gpflow.Parameter
+
     radial_power: float = 1.0
     """The power of r r' in the kernel."""
 
@@ -76,33 +80,27 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        remedy = "pass one number"
-        self.variance = positive_parameter("variance", variance, remedy=remedy)
+        self.variance = positive_parameter("variance", variance, remedy="pass one number")
         self.inputs = choice("inputs", inputs, tuple(LIFTS))
         if inputs == "euclidean":
-            weight_variances = 1.0 if weight_variances is None else weight_variances
-            bias_variance = 1.0 if bias_variance is None else bias_variance
-            remedy = "scale the columns with weight_variances=[...]"
-            self.bias_variance = positive_parameter("bias_variance", bias_variance, remedy=remedy)
-            remedy = "pass a number, or one for each column"
+            self.bias_variance = positive_parameter(
+                "bias_variance",
+                1.0 if bias_variance is None else bias_variance,
+                remedy="scale the columns with weight_variances=[...]",
+            )
             self.weight_variances = positive_parameter(
-                "weight_variances", weight_variances, remedy=remedy, per_column=True
+                "weight_variances",
+                1.0 if weight_variances is None else weight_variances,
+                remedy="pass a number, or one for each column",
+                per_column=True,
             )
             if self.ard:
                 self._validate_ard_active_dims(self.weight_variances)
         elif weight_variances is not None or bias_variance is not None:
-            name = "bias_variance" if weight_variances is None else "weight_variances"
             raise ValueError(
-                f"{name} must not be given with inputs={inputs!r}, which are on the sphere as they "
-                f"are, found one; leave {name} out and pass a lengthscale, or pass "
-                "inputs='euclidean'."
+                f"weight_variances, bias_variance must not be given with inputs={inputs!r}, which "
+                "are on the sphere as they are; pass a lengthscale, or inputs='euclidean'."
             )
-
-    weight_variances: gpflow.Parameter
-    """The weight variances of the columns, ``[]`` or ``[D]``; only with ``inputs="euclidean"``."""
-
-    bias_variance: gpflow.Parameter
-    """The variance of the bias, a scalar; only with ``inputs="euclidean"``."""
 
     @property
     def lift(self) -> Lift:
@@ -123,13 +121,6 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """Whether each input column has a weight variance of its own."""
         return self.inputs == "euclidean" and bool(self.weight_variances.shape.rank > 0)
 
-    def sphere_dimension(self, num_columns: int) -> int:
-        """The dimension d of the space around the sphere for inputs of so many active columns.
-
-        :raises ValueError: If inputs of this kind have another number of columns.
-        """
-        return self.lift.dimension(num_columns, "num_columns")
-
     @abc.abstractmethod
     @check_shapes(
         "t: [any...]",
@@ -144,8 +135,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
 
-        :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs (see
-            :meth:`sphere_dimension`).
+        :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs.
         :param degrees: The degrees l.
         """
         dtype = self.variance.dtype
@@ -211,43 +201,40 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             return None
         return np.asarray(tf.sqrt(self.bias_variance / self.weight_variances), float)
 
+    def to_scaled_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """As :meth:`to_sphere`, with radii to the power that they have in the kernel."""
+        radius, unit = self.to_sphere(X)
+        if self.radial_power == 0:
+            return tf.ones_like(radius), unit
+        return (radius if self.radial_power == 1 else radius**self.radial_power), unit
+
     def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """The active columns on the sphere, checked where they are a user's numbers: a tensor may
         be of points in training, which a step has taken over a pole."""
         columns = select_columns(self, X)
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
             self.lift.validate("X", columns.numpy())
-        return self.to_sphere(columns)
-
-    def radial_factor(self, radius: tf.Tensor, power: float) -> tf.Tensor:
-        """``radius ** power``, without an operation for the powers zero and one."""
-        if power == 0:
-            return tf.ones_like(radius)
-        return radius if power == 1 else radius**power
+        return self.to_scaled_sphere(columns)
 
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         sphere = [self._lifted(rows) for rows in (X, X2) if rows is not None]
-        return self.variance * of_pairs(
-            self._kappa_of_pairs,
-            *((self.radial_factor(radius, self.radial_power), unit) for radius, unit in sphere),
-        )
+        return self.variance * of_pairs(self._kappa_of_pairs, *sphere)
 
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        radius, _ = self._lifted(X)
-        return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
+        return self.variance * tf.square(self._lifted(X)[0][..., 0])
 
     def diagonal_terms(self) -> list[DiagonalTerm]:
         """The squared radii, to the power, times the variance."""
-
-        def radii(X: tf.Tensor) -> tf.Tensor:
-            radius, _ = self._lifted(tf.convert_to_tensor(X))
-            return self.radial_factor(radius[:, 0], 2 * self.radial_power)
-
-        return [(radii, lambda: tf.convert_to_tensor(self.variance))]
+        return [
+            (
+                lambda X: tf.square(self._lifted(tf.convert_to_tensor(X))[0][:, 0]),
+                lambda: tf.convert_to_tensor(self.variance),
+            )
+        ]
 
 
 class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
@@ -290,38 +277,3 @@ def sphere_dimension(unit: tf.Tensor) -> int:
             "tf.ensure_shape(X, [None, D])."
         )
     return int(dimension)
-
-
-def of_pairs(
-    zonal: Callable[..., tf.Tensor],
-    first: tuple[tf.Tensor, tf.Tensor],
-    second: tuple[tf.Tensor, tf.Tensor] | None = None,
-) -> tf.Tensor:
-    """A zonal function of all pairs of unit vectors, times the radial factors of both.
-
-    :param first: Factors ``[batch..., N, 1]`` and unit vectors ``[batch..., N, d]``.
-    :param second: Likewise; each batch is paired with itself if there are no others.
-    """
-    scale, unit = first
-    if second is None:
-        return tf.matmul(scale, scale, transpose_b=True) * zonal(unit)
-    scale2, unit2 = second
-    return products(scale, scale2) * zonal(unit, unit2)
-
-
-def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-    """The inner products of all pairs of unit vectors; of each batch with itself, if there are no
-    others."""
-    if unit2 is not None:
-        return products(unit, unit2)
-    t = tf.matmul(unit, unit, transpose_b=True)
-    # Exactly one: at one some shape functions have a root, which would turn a rounding error of
-    # 1e-16 into one of 1e-8, and a diverging slope.
-    return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
-
-
-def products(rows: tf.Tensor, rows2: tf.Tensor) -> tf.Tensor:
-    """The inner products of all pairs of rows."""
-    if rows.shape.rank == rows2.shape.rank == 2:  # a tenth of the operations
-        return tf.matmul(rows, rows2, transpose_b=True)
-    return tf.tensordot(rows, rows2, [[-1], [-1]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,49 +9,51 @@ import tensorflow as tf
 
 from ..._arguments import Array
 from ...core.columns import of_columns
+from ...core.family import Domain
 from .mathematics.globe import check_latitude_longitude, on_the_globe, warn_of_radians
 
 LENGTH_TOLERANCE = 1e-4
 """By so much the length of a unit vector may differ from one."""
 
 
-class Lift(abc.ABC):
+class Lift:
     """What a zonal kernel asks about its inputs."""
 
     rule: str
     """The dimension of the sphere's space, in words."""
+
+    num_added = 0
+    """How many more dimensions the sphere's space has than the inputs have columns."""
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
         """The points of the sphere ``[..., N, d]`` of rows ``[..., N, D]``: by default their
         directions, because points in training leave the sphere."""
         return tf.math.l2_normalize(X, axis=-1)
 
-    @abc.abstractmethod
     def dimension(self, num_columns: int, name: str) -> int:
         """d, of inputs with so many columns.
 
         :param name: Of the argument, for the message.
-        :raises ValueError: If there is no such sphere.
+        :raises ValueError: If inputs of this kind have another number of columns.
         """
+        return num_columns + self.num_added
 
-    @abc.abstractmethod
     def num_columns(self, dimension: int) -> int:
         """How many columns inputs have on the sphere of this dimension."""
+        return dimension - self.num_added
 
-    @abc.abstractmethod
     def coordinates(self, names: Sequence[str]) -> list[str]:
         """The names of the d coordinates, from those of the columns."""
+        return list(names)
 
     def validate(self, name: str, X: Array) -> None:
         """:raises ValueError: For rows ``[..., D]`` that cannot be meant."""
-        return None
 
     def warn(self, name: str, X: Array) -> None:
         """Warn of rows that are hardly meant so."""
-        return None
 
-    def domain(self) -> tuple[Array, Array, bool, str] | None:
-        """The box that inputs have to be in, as ``core.family.Domain``; None for any."""
+    def domain(self) -> Domain | None:
+        """The box that inputs have to be in; None for any."""
         return None
 
 
@@ -60,12 +61,7 @@ class Euclidean(Lift):
     """Scaled, and with a bias as the last coordinate: by the kernel, whose parameters these are."""
 
     rule = "the number of columns plus one"
-
-    def dimension(self, num_columns: int, name: str) -> int:
-        return num_columns + 1
-
-    def num_columns(self, dimension: int) -> int:
-        return dimension - 1
+    num_added = 1
 
     def coordinates(self, names: Sequence[str]) -> list[str]:
         return [*names, "bias"]
@@ -76,27 +72,9 @@ class UnitVectors(Lift):
 
     rule = "the number of columns of the unit vectors"
 
-    def dimension(self, num_columns: int, name: str) -> int:
-        if num_columns < 2:
-            raise ValueError(
-                f"{name} must be 2 or more for unit vectors, found {num_columns}; pass the number "
-                "of their entries, 3 on the globe."
-            )
-        return num_columns
-
-    def num_columns(self, dimension: int) -> int:
-        return dimension
-
-    def coordinates(self, names: Sequence[str]) -> list[str]:
-        return list(names)
-
     def validate(self, name: str, X: Array) -> None:
         lengths = np.linalg.norm(np.asarray(X, float), axis=-1)
-        if not np.all(np.isfinite(lengths)):
-            raise ValueError(
-                f"{name} must be finite, found NaN or infinite entries; pass the rows without them."
-            )
-        wrong = int(np.count_nonzero(np.abs(lengths - 1) > LENGTH_TOLERANCE))
+        wrong = np.count_nonzero(~(np.abs(lengths - 1) <= LENGTH_TOLERANCE))
         if wrong:
             raise ValueError(
                 f"{name} must have rows of length 1 with inputs='unit_vectors', found lengths from "
@@ -109,6 +87,7 @@ class Degrees(Lift):
     """Latitude and longitude in degrees, on the sphere in three dimensions."""
 
     rule = "3 for latitude and longitude"
+    num_added = 1
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
         remedy = "select them with active_dims=[...]"
@@ -122,9 +101,6 @@ class Degrees(Lift):
             )
         return 3
 
-    def num_columns(self, dimension: int) -> int:
-        return 2
-
     def coordinates(self, names: Sequence[str]) -> list[str]:
         return ["x", "y", "z"]
 
@@ -134,10 +110,10 @@ class Degrees(Lift):
     def warn(self, name: str, X: Array) -> None:
         warn_of_radians(name, X)
 
-    def domain(self) -> tuple[Array, Array, bool, str] | None:
+    def domain(self) -> Domain | None:
+        """Latitudes end at the poles."""
         ends = np.array([90.0, np.inf])
-        remedy = "pass latitude and longitude in degrees, in this order"
-        return -ends, ends, True, remedy
+        return Domain(-ends, ends, True, "pass latitude and longitude in degrees, in this order")
 
 
 LIFTS: dict[str, Lift] = {

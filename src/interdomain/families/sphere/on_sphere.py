@@ -28,9 +28,8 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         return num_columns(kernel, kernel.lift.num_columns(self.dimension))
 
     def domain(self, kernel: ZonalKernel) -> Domain | None:
-        """Latitudes end at the poles."""
-        ends = kernel.lift.domain()
-        return None if ends is None else Domain(*ends)
+        """That of the inputs: latitudes end at the poles."""
+        return kernel.lift.domain()
 
     def radial_and_unit(self, kernel: ZonalKernel, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """The kernel's radial factors ``[batch..., N]`` and the unit vectors ``[batch..., N, d]``.
@@ -42,14 +41,14 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
             kernel.lift.validate("Xnew", seen.numpy())
         seen = with_columns(seen, kernel.lift.num_columns(self.dimension))
-        radius, unit = kernel.to_sphere(seen)
+        scale, unit = kernel.to_scaled_sphere(seen)
         if sphere_dimension(unit) != self.dimension:
             raise ValueError(
                 f"the kernel sees {seen.shape[-1]} columns of Xnew, but the inducing variable has "
                 f"dimension {self.dimension}; dimension must be {kernel.lift.rule}, "
                 f"{unit.shape[-1]} here."
             )
-        return kernel.radial_factor(radius[..., 0], kernel.radial_power), unit
+        return scale[..., 0], unit
 
     def check_same_sphere(self, other: OnSphere) -> None:
         """:raises ValueError: If another set, of which the covariance is asked, is on another."""

@@ -131,3 +131,35 @@ def _inner_products(
         maximum_iterations=weights.shape[0],
     )
     return sums.stack()
+
+
+def of_pairs(
+    zonal: Callable[..., tf.Tensor],
+    first: tuple[tf.Tensor, tf.Tensor],
+    second: tuple[tf.Tensor, tf.Tensor] | None = None,
+) -> tf.Tensor:
+    """A zonal function of all pairs of unit vectors ``[batch..., N, d]``, times the radial factors
+    ``[batch..., N, 1]`` of both; of each batch with itself, if there are no others."""
+    scale, unit = first
+    if second is None:
+        return tf.matmul(scale, scale, transpose_b=True) * zonal(unit)
+    scale2, unit2 = second
+    return products(scale, scale2) * zonal(unit, unit2)
+
+
+def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+    """The inner products of all pairs of unit vectors; of each batch with itself, if there are no
+    others."""
+    if unit2 is not None:
+        return products(unit, unit2)
+    t = tf.matmul(unit, unit, transpose_b=True)
+    # Exactly one: at one some shape functions have a root, which would turn a rounding error of
+    # 1e-16 into one of 1e-8, and a diverging slope.
+    return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
+
+
+def products(rows: tf.Tensor, rows2: tf.Tensor) -> tf.Tensor:
+    """The inner products of all pairs of rows."""
+    if rows.shape.rank == rows2.shape.rank == 2:  # a tenth of the operations
+        return tf.matmul(rows, rows2, transpose_b=True)
+    return tf.tensordot(rows, rows2, [[-1], [-1]])
