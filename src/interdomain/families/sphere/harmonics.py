@@ -292,8 +292,7 @@ class SphericalHarmonics(OnSphere):
         }
 
     def is_subset_of(self, others: SphericalHarmonics) -> bool:
-        """Whether these are harmonics of the same sphere; whole degrees span the same space in any
-        order."""
+        """Whether all are among the others; whole degrees span the same space in any order."""
         are_whole = self.has_whole_degrees and others.has_whole_degrees
         known = set(map(tuple, others.chains.tolist()))
         same = are_whole or self.column_order == others.column_order
