@@ -51,7 +51,7 @@ def test_every_public_name_has_an_example() -> None:
         for owner, name in reference.public_names()
         if (owner, name) not in shown and not reference.has_example(owner, name, pages)
     ]
-    assert not without
+    assert not without, "an example belongs into the docstring, or into docs/examples"
 
 
 def test_every_benchmark_has_a_page_with_its_table(tmp_path: Path) -> None:
