@@ -74,23 +74,16 @@ def caught(call: Callable[[], Any]) -> list[str]:
 
 
 WRONG: dict[str, tuple[Any, Any, str]] = {
-    "scaled, on the sphere": (
-        on_the_sphere,
-        (X * 1e4 + 1e6, Y),
-        "column 0 has a range of .*e",
-    ),
-    "scaled": (lambda: svgp(Matern32()), (X * 1e4 + 1e6, Y), r"lengthscales \(Matern32\).*X\.std"),
-    "shrunk": (lambda: svgp(Matern32()), (X * 1e-4, Y), "column 0 has a range of 0.000"),
-    "off the centre": (on_the_sphere, (X + 1e4, Y), r"column 0 has a mean of 1e\+04"),
-    "Y": (lambda: regression(Y * 1e4 + 1e6), None, r"Y, with a mean of 1e\+06 .*Y\.std"),
-    "Y off the prior": (lambda: regression(Y + 1e3), None, r"Y, with a mean of 1e\+03"),
-    "interval": (
-        lambda: on_an_interval(-0.5, 0.5),
+    "scaled": (lambda: svgp(Matern32()), (X * 1e4 + 1e6, Y), r"column 0 with.*X\.std.*Matern32"),
+    "shrunk": (lambda: svgp(Matern32()), (X * 1e-4, Y), "column 0 with a size of 0.000"),
+    "off the centre": (on_the_sphere, (X + 1e4, Y), r"column 0 with a size of 1e\+04"),
+    "Y off the prior": (lambda: regression(Y + 1e3), None, r"Y is up to 1e\+03 .*Y\.std"),
+    "interval of a sum": (
+        sum_on_intervals,
         (X, Y),
         r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\] .*: column 1 goes "
         r"from .*from_data\(X",
     ),
-    "interval of a sum": (sum_on_intervals, (X, Y), r"outside of the interval \[-0\.5, 0\.5\]"),
 }
 
 RIGHT: dict[str, tuple[Any, Any]] = {
@@ -104,7 +97,6 @@ RIGHT: dict[str, tuple[Any, Any]] = {
         (X * 1e4, Y),
     ),
     "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
-    "integers": (lambda: svgp(Matern32()), (CATEGORIES, Y)),
     "a constant column": (lambda: svgp(Matern32()), (np.append(X, 0 * X + 1, axis=1)[:, :2], Y)),
     "interval": (lambda: on_an_interval(-1.5, 1.5), (X, Y)),
     "labels": (
@@ -181,7 +173,7 @@ def structured_sgpr(data: Any, **settings: Any) -> StructuredSGPR:
     ("data", "message"),
     [
         (lambda: iter([(X * 1e4, Y)]), "columns of X are far from standardised"),
-        ((X, 1e4 * Y + 1e6), r"Y, with a mean of 1e\+06"),
+        ((X, 1e4 * Y + 1e6), r"Y is up to 1.01e\+06"),
     ],
     ids=["generator", "Y"],
 )
