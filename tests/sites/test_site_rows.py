@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.choosing.dictionaries import dictionary
+from interdomain.core.pairs import dictionary_of
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.regression.residuals import _gains
@@ -53,7 +53,7 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
     """Each latent GP has precisions of its own; and the log normaliser rises by the gain."""
     with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
         model = make_model(finite_rank, mean)
-        own = dictionary(model.inducing_variable, model.kernel)
+        own = dictionary_of(model.inducing_variable, model.kernel)
         atoms = own.neighbours(own.atoms)
         block = own.features(atoms)
         model.take(PRECISIONS, SHIFTS)
@@ -73,10 +73,10 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
                 np.testing.assert_allclose(sums.products[:, latent], A @ slopes, atol=1e-10)
                 np.testing.assert_allclose(sums.squares[:, latent], squares, rtol=1e-10)
             np.testing.assert_allclose(compared.precisions[latent], precision, atol=1e-10)
-        charge = own.leaves_variance(atoms)[:, None] * compared.squares
+        charge = (not finite_rank) * compared.squares
         diagonals = np.diagonal(compared.precisions, axis1=1, axis2=2).T
         gains = _gains(compared.products, diagonals, charge)
-        (best,) = compared.best(own.owners(atoms), 1, own.leaves_variance(atoms), 0.0)
+        (best,) = compared.best(own.owners(atoms), 1, not finite_rank, 0.0)
         assert best == int(np.argmax(gains))
         before = float(model.maximum_log_likelihood_objective())
         grown = np.concatenate([own.atoms, atoms[[best]]])

@@ -13,8 +13,7 @@ import numpy as np
 from .._arguments import Array
 from ..core.family import Block
 from ..regression.rows_model import RowsModel
-from .dictionaries import Dictionary
-from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows
+from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
 _ROWS = 20_000
 """Rows to choose features by, at most, those held out included."""
@@ -90,12 +89,12 @@ def choose_features(
         of some rows that has the chosen features.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
-    dictionary_of(model)  # refused before anything is trained
     X, Y = rows = model.draw(_ROWS, seed=seed)
     order = np.random.default_rng(seed).permutation(len(X))
     count = min(len(X) // 6, _MOST_HELD_OUT)
     few = order[count:][:subset_size]
     subset = make((X[few], Y[few]))
+    arranged_dictionary(subset)  # refused before anything is trained
     # Of fewer than six rows none can be spared.
     apart = order[:count] if count else order
     held_out, start = (X[apart], Y[apart]), _block(model)
@@ -110,7 +109,7 @@ def choose_features(
     # Input scales are trained on few rows, with features that are chosen with them.
     train(subset, subset_steps)
     before = density()
-    dictionary = _begin(subset, start, num_inducing)
+    _begin(subset, start, num_inducing)
     block, values = _block(subset), [variable.numpy() for variable in variables]
     pursue(
         subset,
@@ -143,23 +142,20 @@ def choose_features(
         least_share=_LEAST_SHARE,
         max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
         least_gain=LEAST_GAIN if helps else _NO_GAIN_IS_ENOUGH,
-        dictionary=dictionary,
         progress=progress,
     )
     model.inducing_variable, model.kernel = _block(some)
     return Choice((before, after), pursuit), frozen, some
 
 
-def _begin(model: Any, start: Block, num_inducing: int) -> Dictionary:
+def _begin(model: Any, start: Block, num_inducing: int) -> None:
     """Give a model the few features of most prior variance, of the dictionary of ``start``."""
     model.inducing_variable, model.kernel = start
-    X = some_rows(model)
-    dictionary = dictionary_of(model).arranged(X)
+    dictionary, X = arranged_dictionary(model)
     atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
     within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing
     within[0] = True
     model.inducing_variable, model.kernel = dictionary.block(atoms[within])
-    return dictionary
 
 
 def _block(model: Any) -> Block:

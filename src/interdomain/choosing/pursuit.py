@@ -7,12 +7,11 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
-from ..core.family import Block
-from .dictionaries import Dictionary, dictionary, others_than
+from ..core.dictionaries import Dictionary, others_than
+from ..core.pairs import dictionary_of
 
 MOST_CANDIDATES = 5_000
 
@@ -78,7 +77,6 @@ def pursue(
     least_gain: float = LEAST_GAIN,
     fill: bool = True,
     least_share: float = 0.0,
-    dictionary: Dictionary | None = None,
     progress: bool = True,
 ) -> Pursuit:
     """Let the data choose features of an orthogonal dictionary, best first.
@@ -112,36 +110,30 @@ def pursue(
         y best, its predictions are overconfident.
     :param least_share: the pursuit ends after a round that adds fewer than this share of the
         features that it wanted.
-    :param dictionary: the arranged dictionary of the model's features; None to arrange it.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
-    of_model, rows = dictionary_of(model), some_rows(model)
-    if dictionary is None:
-        of_model = dictionary = of_model.arranged(rows)
-    pool = dictionary.likeliest(rows, max(max_candidates, num_inducing))
-    state, reason = _Rounds(model, dictionary, of_model.atoms, train), "num_inducing"
+    dictionary, X = arranged_dictionary(model)
+    pool = dictionary.likeliest(X, max(max_candidates, num_inducing))
+    state, reason = _Rounds(model, dictionary, train), "num_inducing"
     with progress_bar(
         "pursuit", "feature", num_inducing, shown=progress, initial=state.size
     ) as bar:
         while (before := state.size) < num_inducing:
-            wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
+            wanted = min(max(int(round(before * growth)), before + 1), num_inducing) - before
             candidates = _candidates(model, dictionary, state.atoms, pool, max_candidates)
-            room = num_inducing - before
             atoms, count, ended = _best_of(
-                model, dictionary, candidates, wanted - before, room, least_gain
+                model, dictionary, candidates, wanted, num_inducing - before, least_gain
             )
             if ended is None and not state.add(atoms, count, bar):
                 ended = "elbo"
-            elif ended is None and state.size - before < least_share * (wanted - before):
+            elif ended is None and state.size - before < least_share * wanted:
                 ended = "few"
             if ended is not None:
                 reason = ended
                 break
         if fill:  # with those of most prior variance
             rest = others_than(state.atoms, pool)
-            if len(rest):
-                sizes = _sizes(dictionary, rest)
-                rest = rest[np.cumsum(sizes) <= num_inducing - state.size]
+            rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
             if len(rest):
                 state.add(rest, 0, bar, is_better=True)
     return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)
@@ -153,16 +145,12 @@ class _Rounds:
     :ivar atoms: those of the model's features.
     """
 
-    atoms: IntArray
-    best: int
-    _best: tuple[IntArray, Block, list[tuple[tf.Variable, Array]]]
-
     def __init__(
-        self, model: Any, dictionary: Dictionary, atoms: IntArray, train: Callable[[], None] | None
+        self, model: Any, dictionary: Dictionary, train: Callable[[], None] | None
     ) -> None:
         self._model, self._dictionary, self._train = model, dictionary, train
         self.rounds: list[PursuitRound] = []
-        self._replace(atoms)
+        self._replace(dictionary.atoms)
         self._end_round(0, is_better=True)
 
     @property
@@ -197,13 +185,12 @@ class _Rounds:
     def _end_round(self, count: int, *, is_better: bool) -> bool:
         model = self._model
         self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
-        if not (is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo):
-            return False
-        self.best = len(self.rounds) - 1
-        variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
-        values = [(variable, variable.numpy()) for variable in variables]
-        self._best = self.atoms, (model.inducing_variable, model.kernel), values
-        return True
+        if is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo:
+            self.best, is_better = len(self.rounds) - 1, True
+            variables = [one.unconstrained_variable for one in model.trainable_parameters]
+            values = [(variable, variable.numpy()) for variable in variables]
+            self._best = self.atoms, (model.inducing_variable, model.kernel), values
+        return is_better
 
 
 def _best_of(
@@ -223,16 +210,17 @@ def _best_of(
     if not len(candidates):
         return candidates, 0, "num_inducing"
     count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+    charged = not dictionary.finite_rank  # the bound charges for what is left out of a kernel
     residuals = model.residuals()
     owners = dictionary.owners(candidates)
     sums = residuals.screen(dictionary.features(candidates))
-    means = np.bincount(owners, sums.gains(dictionary.leaves_variance(candidates))) / sizes
+    means = np.bincount(owners, sums.gains(charged)) / sizes
     order = _decreasing(means)
     most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
     shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
     compared = residuals.compare(dictionary.features(shortlist))
     of_shortlist = dictionary.owners(shortlist)
-    taken = compared.best(of_shortlist, count, dictionary.leaves_variance(shortlist), least_gain)
+    taken = compared.best(of_shortlist, count, charged, least_gain)
     return shortlist[taken], len(owners), None if taken else "elbo"
 
 
@@ -256,22 +244,17 @@ def _decreasing(values: Any) -> IntArray:
     return np.argsort(-values, kind="stable")
 
 
-def some_rows(model: Any) -> Array:
-    """Inputs of some rows, to average prior variances over."""
-    X: Array = model.draw(_POOL_ROWS)[0]
-    return X
-
-
-def dictionary_of(model: Any) -> Dictionary:
-    """The dictionary of a model's features.
+def arranged_dictionary(model: Any) -> tuple[Dictionary, Array]:
+    """The dictionary of a model's features, and inputs of some rows that it is arranged for.
 
     :raises ValueError: If they belong to no dictionary.
     """
-    of_model: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
-    if of_model is None:
+    dictionary = dictionary_of(model.inducing_variable, model.kernel)
+    if dictionary is None:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "
             f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
             "model with SphericalHarmonics or BoxFourierFeatures."
         )
-    return of_model
+    X: Array = model.draw(_POOL_ROWS)[0]
+    return dictionary.arranged(X), X

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import tensorflow as tf
 from check_shapes import Shape
@@ -18,6 +18,9 @@ from ..linalg import StructuredOperator
 from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
 from .feature_sums import FeatureSums, sums_of_features
+
+if TYPE_CHECKING:
+    from .dictionaries import Dictionary
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
 
@@ -188,6 +191,11 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         By default the kernel, which stands for its class and all of its settings.
         """
         return kernel
+
+    def dictionary(self, kernel: Any) -> Dictionary | None:
+        """The orthogonal features from which these are taken, so that others can be chosen among
+        them; None, the default, if there are no such."""
+        return None
 
     def is_subset_of(self, others: Any) -> bool:
         """Whether all of these features are features of others, an object of the same class; by

@@ -7,6 +7,8 @@ that GPflow knows (points, or what users register) gets the methods of a family.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -19,6 +21,9 @@ from ..linalg.full import stack
 from .columns import with_columns
 from .family import Block, BlockBatch, InterDomainInducingVariables
 from .feature_sums import FeatureSums
+
+if TYPE_CHECKING:
+    from .dictionaries import Dictionary
 
 
 class RegisteredPairs(InterDomainInducingVariables):
@@ -123,6 +128,14 @@ def feature_sums(
     :meth:`InterDomainInducingVariables.sums`."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.sums(kernel, X, weights, targets)
+
+
+def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:
+    """The dictionary that features are taken from, if there is one; a prior of finite rank has what
+    the features explain of its kernel."""
+    family, base = as_family(inducing_variable, kernel)
+    of_family = family.dictionary(base)
+    return of_family and replace(of_family, finite_rank=base is not kernel)
 
 
 def with_input_columns(

@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.linalg.blas import dger
 
-from .._arguments import Array, BoolArray, IntArray
+from .._arguments import Array, IntArray
 from .._tracing import operation_by_operation
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator
@@ -54,16 +54,14 @@ class CandidateSums(NamedTuple):
     squares: Array
     precisions: Array = np.zeros([0, 0, 0])
 
-    def gains(self, incomplete: BoolArray) -> Array:
+    def gains(self, incomplete: bool) -> Array:
         """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
 
-        :param incomplete: For each, whether its kernel does not end with the features.
+        :param incomplete: Whether their kernel does not end with the features.
         """
-        return _gains(self.products, 1 + self.squares, incomplete[:, None] * self.squares)
+        return _gains(self.products, 1 + self.squares, incomplete * self.squares)
 
-    def best(
-        self, owners: IntArray, limit: int, incomplete: BoolArray, least_gain: float
-    ) -> list[int]:
+    def best(self, owners: IntArray, limit: int, incomplete: bool, least_gain: float) -> list[int]:
         """The atoms that raise the bound most, one after the other, each given those before.
 
         :param owners: For each feature the number of its atom, ``[K]``.
@@ -71,7 +69,7 @@ class CandidateSums(NamedTuple):
         :param incomplete: As for :meth:`gains`.
         :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
-        left_out = incomplete[:, None] * self.squares
+        left_out = incomplete * self.squares
         products = self.products.copy()
         precisions = [np.asfortranarray(precision) for precision in self.precisions]
         latents = np.array_split(np.arange(products.shape[1]), len(precisions))

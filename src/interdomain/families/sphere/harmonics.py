@@ -19,6 +19,7 @@ from ..._arguments import (
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
+from .dictionary import HarmonicDictionary
 from .growth import columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
 from .mathematics.dimensions import (
@@ -297,3 +298,7 @@ class SphericalHarmonics(OnSphere):
         known = set(map(tuple, others.chains.tolist()))
         same = are_whole or self.column_order == others.column_order
         return same and known.issuperset(map(tuple, self.chains.tolist()))
+
+    def dictionary(self, kernel: ZonalKernel) -> HarmonicDictionary:
+        """All harmonics of which the kernel has a positive eigenvalue."""
+        return HarmonicDictionary(self, kernel)

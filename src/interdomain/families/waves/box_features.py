@@ -12,6 +12,7 @@ from ..._arguments import check_num_inducing, different_rows, instance, short, w
 from ...core.diagonals import DiagonalTerm
 from ...core.family import Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
+from .dictionary import WaveDictionary
 from .functions import (
     check_box,
     frequencies_of,
@@ -152,6 +153,10 @@ class BoxFourierFeatures(InterDomainInducingVariables):
                 lambda: kernel.explained_variance(self.frequencies),
             )
         ]
+
+    def dictionary(self, kernel: Periodized) -> WaveDictionary:
+        """All waves of the box."""
+        return WaveDictionary(self, kernel)
 
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
