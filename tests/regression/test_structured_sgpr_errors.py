@@ -32,9 +32,9 @@ def test_arguments() -> None:
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         (
             {"likelihood": gpflow.likelihoods.Gaussian(np.array([0.1, 0.4]))},
-            "found one with 2 noise variances",
+            "of one noise variance, .* found another",
         ),
-        ({"likelihood": heteroskedastic()}, "found one whose noise is a Linear of X"),
+        ({"likelihood": heteroskedastic()}, "found another; pass it to"),
         (
             {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1},
             "noise_variance: found 0.1 beside a likelihood",

@@ -145,6 +145,10 @@ class _Rounds:
     :ivar atoms: those of the model's features.
     """
 
+    atoms: IntArray
+    best: int
+    _best: tuple[IntArray, Any, list[tuple[Any, Array]]]
+
     def __init__(
         self, model: Any, dictionary: Dictionary, train: Callable[[], None] | None
     ) -> None:

@@ -33,11 +33,6 @@ class CurrentSums:
         """Without graphs: a copy of the model makes its own."""
         return {**self.__dict__, "_features": None, "_kept": None}
 
-    @property
-    def are_taken(self) -> bool:
-        """Whether the statistics have been taken, or were given."""
-        return self._known is not None
-
     def statistics(self, features: Features) -> SufficientStatistics:
         """The statistics of all rows for the present values of the features' parameters.
 
@@ -89,11 +84,6 @@ class CurrentSums:
         else:
             sums = self._looked_up(features, known)
         return _without_gradients(sums, trainable) if trainable else sums
-
-    def lack_gradients(self, features: Features) -> bool:
-        """Whether there are rows, but not in memory, where trainable features need them."""
-        has_rows = self._rows is not None and bool(features.trainable())
-        return has_rows and self._rows_in_memory(features) is None
 
     def _rows_in_memory(self, features: Features) -> tuple[Array, Array] | None:
         """All valid rows; None if they, or their features, are too many to be kept."""

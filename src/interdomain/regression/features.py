@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gpflow
@@ -45,7 +45,7 @@ class Features:
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
     :ivar num_inducing: M.
     :ivar num_outputs: The number P of columns of Y, or of latent GPs.
-    :ivar num_stacked: The number of features and targets, ``M + P + H``.
+    :ivar num_stacked: The number of features and columns of the mean function, ``M + H``.
     :ivar num_terms: The number T of terms of the diagonal; it may be zero.
     :ivar incomplete: Which features are of blocks that leave out something of their kernel,
         ``[M]``: the terms are compared with these.
@@ -69,10 +69,10 @@ class Features:
             "inducing_variable": inducing_variable,
             "mean_function": mean_function,
         }
-        self._identities = self._parameter_identities()
+        self._identities = _identities(self._parts.values())
         self.num_inducing = int(inducing_variable.num_inducing)
         self.num_terms = len(self._terms)
-        self.num_stacked = self.num_inducing + num_outputs + self.mean.num_columns(num_columns)
+        self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
         dtype = gpflow.default_float()
         self._traced = Traced(
             self._sums,
@@ -96,7 +96,8 @@ class Features:
         return sums
 
     def _sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
-        targets = tf.cast(self._targets(X, Y), tf.float64)
+        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
+        targets = tf.cast(targets, tf.float64)
         sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
         size = self.num_inducing
         return {
@@ -106,18 +107,12 @@ class Features:
             "diagonal": tf.reduce_sum(tf.cast(self._terms_of(X), tf.float64), axis=1),
         }
 
-    def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Features and targets of each row, below each other, ``[M + P + H, n]``, and the terms of
-        the diagonal, ``[T, n]``. The rows must be in the :attr:`boxes`."""
+    def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
+        ``[T, n]`` of each row. The rows must be in the :attr:`boxes`."""
         features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
-        features = tf.ensure_shape(features, [self.num_inducing, None])
-        targets = tf.linalg.matrix_transpose(self._targets(X, Y))
-        return tf.concat([features, targets], axis=0), self._terms_of(X)
-
-    def _targets(self, X: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
-        """``[n, P + H]``."""
-        Y = Y - self.mean_function(X) if self.mean.residual else Y
-        return tf.concat([Y, self.mean.columns(X)], axis=1)
+        columns = tf.linalg.matrix_transpose(self.mean.columns(X))
+        return tf.ensure_shape(features, [self.num_inducing, None]), columns, self._terms_of(X)
 
     def _terms_of(self, X: tf.Tensor) -> tf.Tensor:
         """``[T, n]``."""
@@ -170,19 +165,10 @@ class Features:
         """A number that is the same for the same :meth:`description`."""
         return zlib.crc32(json.dumps(self.description()).encode())
 
-    def is_current(
-        self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> bool:
-        """Whether the graph was built from these objects, with their present parameters."""
-        return (
-            self.kernel is kernel
-            and self.inducing_variable is inducing_variable
-            and self.mean_function is mean_function
-            and self._identities == self._parameter_identities()
-        )
-
-    def _parameter_identities(self) -> list[int]:
-        return [id(p) for part in self._parts.values() for p in part.parameters]
+    def is_current(self, *parts: tf.Module) -> bool:
+        """Whether the graph was built from these objects (kernel, inducing variable and mean
+        function), with their present parameters."""
+        return self._identities == _identities(parts)
 
     def _named(
         self, variables: tuple[tf.Variable, ...]
@@ -192,6 +178,10 @@ class Features:
             for path, parameter in gpflow.utilities.parameter_dict(module).items():
                 owners.setdefault(id(parameter.unconstrained_variable), (part + path, parameter))
         return dict(owners.get(id(v), (f"variable {v.name}", v)) for v in variables)
+
+
+def _identities(parts: Iterable[Any]) -> list[int]:
+    return [id(module) for part in parts for module in (part, *part.parameters)]
 
 
 class MeanColumns:
@@ -212,6 +202,10 @@ class MeanColumns:
     def num_columns(self, input_dim: int) -> int:
         """The number H of columns, for X with ``input_dim``."""
         return input_dim + 1 if self.kind == "linear" else 1
+
+    def rest(self, X: tf.Tensor) -> tf.Tensor:
+        """What the columns leave of the mean at rows X ``[N, D]``, ``[N, P]`` or zero."""
+        return self._mean(X) if self.residual else tf.zeros([], X.dtype)
 
     def columns(self, X: tf.Tensor) -> tf.Tensor:
         """The columns at rows X ``[N, D]``, ``[N, H]``."""

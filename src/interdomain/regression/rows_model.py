@@ -38,7 +38,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     A subclass implements :meth:`_whitened_q`.
 
-    :param why: Why the kernel may have one output only.
     :param num_latents: From the number of columns of Y to that of latent GPs.
     :param rows: The arguments of ``Rows`` for data that are no statistics.
     """
@@ -53,7 +52,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         inducing_variable: InducingPointsLike,
         mean_function: MeanFunction | None,
         *,
-        why: str,
         num_latents: Callable[[int], int],
         **rows: Any,
     ) -> None:
@@ -66,31 +64,26 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
             inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
-        single_output("kernel", kernel, why)
+        single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
         validate_mean_function(mean_function)
-        reader: Any = Rows
-        self._rows_of: Callable[..., Rows] = functools.partial(
-            reader,
-            num_inducing=int(inducing_variable.num_inducing),
-            missing=takes_missing(likelihood),
-            **rows,
-        )
-        source: Rows | None = None
-        if not isinstance(data, SufficientStatistics):
-            source = data if isinstance(data, Rows) else self._rows_of(data)
-        self._source = source
-        columns = data.columns if source is None else source.columns
-        number = num_latents(columns[1])
+        rows |= {"num_inducing": int(inducing_variable.num_inducing)}
+        kind: Any = Rows
+        self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)
+        is_read = isinstance(data, (SufficientStatistics, Rows))
+        source = data if is_read else self._rows_of(data)
+        self._source = source if isinstance(source, Rows) else None
+        self._columns: tuple[int, int] = source.columns
+        number = num_latents(self._columns[1])
         mean_function = Zero(number) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
-        self.inducing_variable, self._columns = inducing_variable, columns
+        self.inducing_variable = inducing_variable
         self._built_features: Features | None = None
-        if source is not None:  # statistics say themselves what they are of
+        if self._source is not None:  # statistics say themselves what they are of
             check_inputs(self, self.num_columns)
-            if source is not data:  # rows of another model were looked at there
-                X, Y = source.sample
-                if np.any(finite := source.finite(X, Y)):
-                    warn_of_scales(self, X[finite], Y[finite])
+        if not is_read:  # rows of another model were looked at there
+            X, Y = source.sample
+            if np.any(finite := source.finite(X, Y)):
+                warn_of_scales(self, X[finite], Y[finite])
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""
@@ -128,11 +121,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._features.checksum()
 
     @property
-    def batch_size(self) -> int | None:
-        """The number of rows that are taken at a time; None if there are only sums of them."""
-        return None if self._source is None else self._source.batch_size
-
-    @property
     def _rows_at_hand(self) -> Rows:
         """:raises ValueError: If the model holds statistics without their rows."""
         if self._source is None:
@@ -158,10 +146,19 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """
         return total_over(self._rows_at_hand.batches(), function)
 
-    def _model_of(self, kind: Callable[..., Any], rows: tuple[Array, Array], **changes: Any) -> Any:
-        """A model of some rows, which are not copied, that shares all parameters with this one.
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        """Make a model of some rows, not copied, that shares all parameters with this one.
 
-        :param changes: Other arguments than those of this model.
+        To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
+        many harmonics that depend on these scales are chosen::
+
+            few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
+            fit(model.model_of(model.draw(3_000), inducing_variable=few))
+
+        :param rows: (X, Y), such as those of :meth:`draw`.
+        :param kind: A subclass; by default the class of this model.
+        :param changes: Other arguments than those of this model, such as ``inducing_variable`` or
+            ``kernel``; parameters that another kernel does not share are trained for these rows.
         """
         shared = {
             "kernel": self.kernel,
@@ -169,8 +166,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             "inducing_variable": self.inducing_variable,
             "mean_function": self.mean_function,
         }
-        changes = {name: part for name, part in changes.items() if part is not None}
-        model = kind(self._rows_of(rows, batch_size=None, progress=False), **(shared | changes))
+        kind, data = kind or type(self), self._rows_of(rows, batch_size=None, progress=False)
+        model = kind(data, **(shared | changes))
         if not changes.keys() & shared.keys():
             model._built_features = self._features
         return model
@@ -255,8 +252,7 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
     """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
     variance, which is 1 by default.
 
-    :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance,
-        for which the optimal q has a closed form.
+    :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
     """
     if likelihood is None:
         if noise_variance is None:
@@ -270,21 +266,13 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
             "pass one of the two."
         )
-    what = None
-    if densities_of(likelihood) is not Gaussian:
-        what = type(likelihood).__name__
-        what += " with densities of its own" * isinstance(likelihood, Gaussian)
-    else:
-        noise = likelihood.scale if likelihood.variance is None else likelihood.variance
-        if isinstance(noise, Function):
-            what = f"one whose noise is a {type(noise).__name__} of X"
-        elif int(tf.size(noise)) != 1:
-            what = f"one with {int(tf.size(noise))} noise variances"
-    if what is not None:
+    is_own = densities_of(likelihood) is not Gaussian
+    noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+    if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
+        what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
         raise ValueError(
-            "likelihood must be gpflow.likelihoods.Gaussian of one noise variance or have its "
-            f"densities, for which q has a closed form, found {what}; pass it to "
-            "interdomain.models.DualSVGP, whose to_svgp() "
+            "likelihood must be gpflow.likelihoods.Gaussian of one noise variance, for which q has "
+            f"a closed form, found {what}; pass it to interdomain.models.DualSVGP, whose to_svgp() "
             "minibatches go on with, or to gpflow.models.SVGP."
         )
     return likelihood

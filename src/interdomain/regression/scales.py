@@ -91,7 +91,7 @@ def warn_of_scales(model: Any, X: Array, Y: Array) -> None:
             break
     if densities_of(getattr(model, "likelihood", None)) is not Gaussian or Y.ndim != 2:
         return
-    few = X[:20].astype(gpflow.default_float())
+    few: Array = X[:20].astype(gpflow.default_float())
     deviation = np.sqrt(np.mean(model.kernel(few, full_cov=False)))
     if _far(size := np.max(np.abs(Y - np.mean(model.mean_function(few)))), deviation):
         warn(

@@ -13,7 +13,6 @@ from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
-from .._arguments import Array
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
 from .bound import (
@@ -115,7 +114,6 @@ class StructuredSGPR(RowsModel):
             gaussian(noise_variance, likelihood),
             inducing_variable,
             mean_function,
-            why="the columns of Y share the kernel, and are independent",
             num_latents=int,
             **rows,
         )
@@ -138,7 +136,7 @@ class StructuredSGPR(RowsModel):
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features. The sums are taken
         again here, before a step that looks them up is used again."""
-        if self._sums.are_taken and not self._features.trainable():
+        if not self._features.trainable():
             _ = self.statistics
         return self._features
 
@@ -155,46 +153,6 @@ class StructuredSGPR(RowsModel):
                 "pass rows of the same kind."
             )
         return statistics_of(rows, self._features)
-
-    def subset_model(
-        self,
-        size: int,
-        *,
-        seed: int = 0,
-        inducing_variable: InducingPointsLike | None = None,
-        kernel: Kernel | None = None,
-    ) -> StructuredSGPR:
-        """Make a model of ``size`` random rows that shares all parameters with this one.
-
-        The rows are copied, so that feature parameters can be trained on them.
-
-        To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
-        many harmonics that depend on these scales are chosen::
-
-            few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
-            fit(model.subset_model(3_000, inducing_variable=few))
-
-        :param inducing_variable: Features for the subset, if not those of this model.
-        :param kernel: A kernel for the subset, if not that of this model: one that shares
-            parameters with it, such as one of finite rank. Parameters that it does not share are
-            trained for the subset alone.
-        :raises ValueError: If the model holds statistics without their rows.
-        """
-        rows = self.draw(size, seed=seed)
-        return self.model_of(rows, inducing_variable=inducing_variable, kernel=kernel)
-
-    def model_of(
-        self,
-        rows: tuple[Array, Array],
-        *,
-        inducing_variable: InducingPointsLike | None = None,
-        kernel: Kernel | None = None,
-    ) -> StructuredSGPR:
-        """As :meth:`subset_model`, for rows (X, Y) that were drawn already; they are not copied."""
-        model: StructuredSGPR = self._model_of(
-            StructuredSGPR, rows, inducing_variable=inducing_variable, kernel=kernel
-        )
-        return model
 
     def residuals(self) -> Residuals:
         """What the present model leaves unexplained of Y, to judge features that it lacks.

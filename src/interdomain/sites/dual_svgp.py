@@ -72,8 +72,7 @@ class DualSVGP(RowsModel):
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
-    **Before the first pass** q is the prior. :func:`interdomain.fit` runs the
-    passes, and :func:`interdomain.fit` calls it.
+    **Before the first pass** q is the prior. :func:`interdomain.fit` runs the passes.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
@@ -95,11 +94,9 @@ class DualSVGP(RowsModel):
         one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
         number of a row's likelihood. Another one is taken where the likelihood may be meant for it:
         GPflow's say how many columns of Y they take, those of users need not.
-    :param batch_size: As for :class:`StructuredSGPR`.
-    :param progress: Show a progress bar in passes that take more than a second.
-    :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
-        that the likelihood does not know, rows that are not finite, fewer or more than in the first
-        pass, or outside of the box of the features.
+    :param batch_size: As for :class:`StructuredSGPR`, and so is ``progress``.
+    :raises ValueError: In a pass, for targets that the likelihood does not know, and for rows as
+        :class:`StructuredSGPR`.
     """
 
     def __init__(
@@ -125,15 +122,13 @@ class DualSVGP(RowsModel):
             likelihood,
             inducing_variable,
             mean_function,
-            why="the latent GPs share the kernel, and are independent",
             num_latents=lambda outputs: number_of_latents(likelihood, outputs, num_latent_gps),
             **rows,
         )
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
-        self._last: tuple[list[Array], PassResult | None] = [], None
-        self._features_of_last: Features | None = None
+        self._last: tuple[Features | None, list[Array], PassResult | None] = None, [], None
 
     @property
     def num_data(self) -> int:
@@ -188,8 +183,8 @@ class DualSVGP(RowsModel):
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
-        graphs = {"_site_contributions": None, "_features_of_last": None}
-        return {**super().__getstate__(), **graphs}
+        of_graphs: dict[str, Any] = {"_site_contributions": None, "_last": (None, [], None)}
+        return {**super().__getstate__(), **of_graphs}
 
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
@@ -204,11 +199,11 @@ class DualSVGP(RowsModel):
         This takes a pass over the rows if anything has changed since the last one.
         """
         state = [*(p.numpy() for p in self.parameters), *self.sites]
-        known, result = self._last
-        same = self._features is self._features_of_last and len(known) == len(state)
+        features, known, result = self._last
+        same = features is self._features and len(known) == len(state)
         if result is None or not (same and all(map(np.array_equal, known, state))):
             result = self._pass()
-            self._last, self._features_of_last = (state, result), self._features
+            self._last = self._features, state, result
         return result
 
     def _pass(self) -> PassResult:
@@ -247,13 +242,8 @@ class DualSVGP(RowsModel):
             return False
         return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
 
-    def model_of(self, rows: tuple[Array, Array], kind: Any = None) -> Any:
-        """Make a model of some rows that shares all parameters with this one.
-
-        :param rows: (X, Y), finite; they are not copied.
-        :param kind: A subclass; None for this class.
-        """
-        model = self._model_of(kind or DualSVGP, rows, num_latent_gps=self.num_latent_gps)
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        model = super().model_of(rows, kind, num_latent_gps=self.num_latent_gps, **changes)
         model._site_contributions = self._contributions()
         return model
 
@@ -291,11 +281,8 @@ class DualSVGP(RowsModel):
                 "belong to features; freeze these with gpflow.set_trainable(parameter, False), or "
                 "train them on a subset first (interdomain.fit does)."
             )
-        value = log_normaliser(self._prior(), self._present_sites())
-        return tf.cast(value, gpflow.default_float())
-
-    def _present_sites(self) -> Sites:
-        return Sites(*(tf.convert_to_tensor(variable) for variable in self.site_variables()))
+        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        return tf.cast(log_normaliser(self._prior(), sites), gpflow.default_float())
 
     def _prior(self) -> Prior:
         """What of the prior sums over sites are compared with, in float64."""
@@ -310,7 +297,7 @@ class DualSVGP(RowsModel):
 
     def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and roots of q(v), in float64."""
-        return whitened_q(self._prior(), self._present_sites())
+        return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         mean, root = self._exact_q()
@@ -320,5 +307,5 @@ class DualSVGP(RowsModel):
 
 def _shapes(features: Features) -> list[tuple[int, ...]]:
     """The shapes of :class:`.Sites`."""
-    size, latents = features.num_stacked - features.num_outputs, features.num_outputs
+    size, latents = features.num_stacked, features.num_outputs
     return [(latents, size, size), (size, latents), (features.num_terms, latents)]

@@ -95,7 +95,7 @@ class SiteContributions:
             return tf.TensorSpec(shape, gpflow.default_float())
 
         X, of_rows = spec(None, features.num_columns), spec(None, num_latents)
-        stacked = spec(features.num_stacked - num_latents, None), spec(features.num_terms, None)
+        stacked = spec(features.num_stacked, None), spec(features.num_terms, None)
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
         first, second = [X, spec(size, num_latents)], [X, Y, *stacked, of_rows, of_rows, of_rows]
         self._features_of_rows = Traced(self._features_of, input_signature=first)
@@ -155,19 +155,17 @@ class SiteContributions:
         ``[n, L]``; and the part of it that sites do not cover: the value of a mean function whose
         columns are not known."""
         features = self.features
-        zeros = tf.zeros([tf.shape(X)[0], features.num_outputs], X.dtype)
-        stacked, terms = features.stack(X, zeros)
-        size, end = features.num_inducing, features.num_inducing + features.num_outputs
-        Kuf, offset, columns = stacked[:size], stacked[size:end], stacked[end:]
-        jitter = gpflow.config.default_jitter()
-        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        Kuf, columns, terms = features.of_rows(X)
+        kuu = Kuu_operator(
+            features.inducing_variable, features.kernel, jitter=gpflow.config.default_jitter()
+        )
         whitened = kuu.root().solve(Kuf)
         factors = features.diagonal_factors()
         explained = tf.where(features.incomplete[:, None], tf.square(whitened), 0.0)
         left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
-        offset = -tf.linalg.matrix_transpose(offset)
-        mean = tf.matmul(whitened, q_mean, transpose_a=True) + offset
-        mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
+        mean = tf.matmul(whitened, q_mean, transpose_a=True)
+        offset = tf.broadcast_to(features.mean.rest(X), tf.shape(mean))
+        mean += offset + tf.matmul(columns, features.mean.weights(), transpose_a=True)
         return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(

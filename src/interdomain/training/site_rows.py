@@ -102,11 +102,10 @@ class RowsWithSites(DualSVGP):
 
     def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
-        features = self._features
-        X: Any = tf.constant(self._rows[0], gpflow.default_float())
-        size, outputs = features.num_inducing, features.num_outputs
-        stacked, terms = features.stack(X, tf.zeros([len(self._rows[0]), outputs], X.dtype))
-        stacked = tf.cast(tf.concat([stacked[:size], stacked[size + outputs :]], 0), tf.float64)
+        Kuf, columns, terms = self._features.of_rows(
+            tf.constant(self._rows[0], gpflow.default_float())
+        )
+        stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
         precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
         return Sites(
             tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
@@ -121,8 +120,8 @@ class RowsWithSites(DualSVGP):
         mean, root = whitened_q(prior, self._first_sites())
         precisions, shifts = (np.asarray(part).T for part in self._of_rows)
         X: Array = np.asarray(self._rows[0], dtype)
-        if features.mean.residual:  # the sites are those of what the mean function leaves
-            shifts = shifts + precisions * np.asarray(features.mean_function(X))
+        # The sites are those of what a mean function of unknown columns leaves.
+        shifts = shifts + precisions * np.asarray(features.mean.rest(X))
         sites = np.concatenate([shifts, precisions], axis=1)
 
         def sums_of(of_batch: OfBatch) -> dict[str, Array]:

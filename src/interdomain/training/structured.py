@@ -50,7 +50,7 @@ def fit_structured(
             progress=plan.progress,
         )
     elif trainable and some_rows.size is not None:
-        some = model.subset_model(some_rows.size, seed=some_rows.seed)
+        some = model.model_of(model.draw(some_rows.size, seed=some_rows.seed))
         folder = plan.checkpoint_dir
         of_subset = Plan(
             time.perf_counter(),
