@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
-from interdomain.regression.bound import DataSums, bound, collapse, data_sums, optimal_q
+from interdomain.regression.bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
@@ -28,6 +28,7 @@ def make_inputs(num_outputs: int, noise: float) -> list[tf.Tensor]:
     rng = np.random.default_rng(num_outputs)
     rows = rng.normal(size=(NUM_INDUCING + num_outputs + NUM_MEANS, NUM_ROWS))
     rows[:NUM_INDUCING] *= np.linspace(1, 1e-3, NUM_INDUCING)[:, None]
+    rows[-1] = 1  # a column of the mean, whose sum of squares is the number of rows
     return [
         tf.constant(rng.uniform(0.5, 4.0, size=NUM_INDUCING)),
         tf.constant(noise, tf.float64),
@@ -37,24 +38,36 @@ def make_inputs(num_outputs: int, noise: float) -> list[tf.Tensor]:
     ]
 
 
-def sums_of(inputs: list[tf.Tensor], *, gram_gradient: bool = True) -> DataSums:
+class Sums(NamedTuple):
+    gram: tf.Tensor
+    psi: tf.Tensor
+    squared_error: tf.Tensor
+    prior_variance: tf.Tensor
+
+
+def sums_of(inputs: list[tf.Tensor]) -> Sums:
     _, _, joint, weights, prior_variance = inputs
-    size = NUM_INDUCING
-    sums = {"gram": joint[:size, :size], "products": joint[:size, size:]}
-    of_data = data_sums(
-        {**sums, "targets": joint[size:, size:]},
-        weights,
-        prior_variance,
-        np.full(size, True),
-        gram_gradient=gram_gradient,
-    )
-    return of_data._replace(num_rows=tf.constant(float(NUM_ROWS), tf.float64))
+    size, residual = NUM_INDUCING, residual_of(weights)
+    error = tf.reduce_sum(residual * (joint[size:, size:] @ residual))
+    return Sums(joint[:size, :size], joint[:size, size:] @ residual, error, prior_variance)
 
 
-def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[DataSums, tf.Tensor, tf.Tensor, tf.Tensor]:
+def collapse(kuu: Any, inputs: list[tf.Tensor], *, gram_gradient: bool = True) -> Collapsed:
+    sums = sums_of(inputs)
+    return whiten(root_of(kuu), sums.gram, sums.psi, gram_gradient=gram_gradient)
+
+
+def bound_of(kuu: Any, inputs: list[tf.Tensor], **how: bool) -> tf.Tensor:
+    _, noise, joint, weights, prior_variance = inputs
+    targets = joint[NUM_INDUCING:, NUM_INDUCING:]
+    complete = np.full(NUM_INDUCING, True)
+    return bound(collapse(kuu, inputs, **how), targets, weights, prior_variance, complete, noise)
+
+
+def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[Sums, tf.Tensor, tf.Tensor, tf.Tensor]:
     """The sums, the trace of the whitened Phi, B and ``R^{-1} Psi / s``, by TensorFlow alone."""
     sums, noise, root = sums_of(inputs), inputs[1], tf.linalg.cholesky(kuu.to_dense())
-    half = tf.linalg.triangular_solve(root, sums.gram[:NUM_INDUCING, :NUM_INDUCING])
+    half = tf.linalg.triangular_solve(root, sums.gram)
     whitened = tf.linalg.triangular_solve(root, tf.transpose(half))
     B = tf.eye(NUM_INDUCING, dtype=tf.float64) + whitened / noise
     return sums, tf.linalg.trace(whitened), B, tf.linalg.triangular_solve(root, sums.psi) / noise
@@ -67,7 +80,7 @@ def expected_bound(kuu: Any, inputs: list[tf.Tensor]) -> tf.Tensor:
     c = tf.linalg.triangular_solve(L, columns)
     determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)))
     unexplained = (sums.prior_variance - explained) / noise
-    each = NUM_ROWS * tf.math.log(2 * np.pi * noise) + determinant + unexplained
+    each = inputs[2][-1, -1] * tf.math.log(2 * np.pi * noise) + determinant + unexplained
     fit = sums.squared_error / noise - tf.reduce_sum(c**2)
     return -(columns.shape[1] * each + fit) / 2
 
@@ -107,8 +120,7 @@ def test_bound_and_its_gradients(name: str) -> None:
     operator = OPERATORS[name]
 
     def ours(inputs: list[tf.Tensor]) -> tf.Tensor:
-        sums = sums_of(inputs)
-        return bound(collapse(operator(inputs[0]), sums), sums, inputs[1])
+        return bound_of(operator(inputs[0]), inputs)
 
     def oracle(inputs: list[tf.Tensor]) -> tf.Tensor:
         return expected_bound(operator(inputs[0]), inputs)
@@ -131,7 +143,7 @@ def test_optimal_q_and_its_gradients(name: str) -> None:
         return tf.add_n([tf.reduce_sum(d * part) for d, part in zip(directions, q, strict=True)])
 
     def ours(inputs: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        return optimal_q(collapse(operator(inputs[0]), sums_of(inputs)), inputs[1])
+        return optimal_q(collapse(operator(inputs[0]), inputs), inputs[1])
 
     inputs = make_inputs(3, 0.1)
     assert_close(list(ours(inputs)), list(expected_q(operator(inputs[0]), inputs)), 1e-9)
@@ -152,8 +164,7 @@ def test_a_constant_gram_costs_no_dense_gradient(monkeypatch: pytest.MonkeyPatch
     def gradients(gram_gradient: bool) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch([inputs[0], inputs[1]])
-            sums = sums_of(inputs, gram_gradient=gram_gradient)
-            value = bound(collapse(Diagonal(inputs[0]), sums), sums, inputs[1])
+            value = bound_of(Diagonal(inputs[0]), inputs, gram_gradient=gram_gradient)
         return list(tape.gradient(value, [inputs[0], inputs[1]]))
 
     expected = gradients(True)
@@ -191,11 +202,10 @@ def test_a_factorisation_that_fails(compiled: bool) -> None:
     """It says so, and a line search takes it for a breakdown; NaN goes in and comes out."""
 
     def value(*inputs: tf.Tensor) -> tf.Tensor:
-        sums = sums_of(list(inputs))
-        return bound(collapse(Diagonal(inputs[0]), sums), sums, inputs[1])
+        return bound_of(Diagonal(inputs[0]), list(inputs))
 
     def mean(*inputs: tf.Tensor) -> tf.Tensor:
-        return optimal_q(collapse(Diagonal(inputs[0]), sums_of(list(inputs))), inputs[1])
+        return optimal_q(collapse(Diagonal(inputs[0]), list(inputs)), inputs[1])
 
     for function in (value, mean):
         evaluate = tf.function(function, autograph=False) if compiled else function

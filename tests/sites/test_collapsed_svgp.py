@@ -142,7 +142,7 @@ def test_the_batch_size_and_the_kind_of_data_do_not_matter() -> None:
 def test_a_pass_is_not_repeated_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of()
     first = model.pass_over_data()
-    monkeypatch.setattr(model, "_sums_over_rows", None)
+    monkeypatch.setattr(model, "_pass", None)
     assert model.pass_over_data() is first
     model.kernel.variance.assign(2.0)
     with pytest.raises(TypeError):

@@ -21,7 +21,6 @@ All of it is done in float64, whatever the default float: sums over millions of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -30,54 +29,6 @@ import tensorflow as tf
 from .._arguments import BoolArray
 from ..linalg import Root, StructuredOperator
 from ..linalg.precision import precision_root, precision_terms
-
-
-class DataSums(NamedTuple):
-    """What the data contribute, in float64.
-
-    :ivar gram: ``Kuf Kfu``, ``[M, M]``.
-    :ivar gram_gradient: Whether ``gram`` depends on anything that is trained.
-    :ivar psi: ``Kuf (Y - m)``, ``[M, P]``.
-    :ivar squared_error: ``|Y - m|^2``, over all rows and outputs.
-    :ivar prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
-    :ivar incomplete: Which features are of these blocks, ``[M]``.
-    :ivar num_rows: N.
-    """
-
-    gram: tf.Tensor
-    gram_gradient: bool
-    psi: tf.Tensor
-    squared_error: tf.Tensor
-    prior_variance: tf.Tensor
-    incomplete: BoolArray
-    num_rows: tf.Tensor
-
-
-def data_sums(
-    sums: Mapping[str, tf.Tensor],
-    weights: tf.Tensor,
-    prior_variance: tf.Tensor,
-    incomplete: BoolArray,
-    *,
-    gram_gradient: bool,
-) -> DataSums:
-    """
-    :param sums: "gram", "products" and "targets" of :class:`.sums.SufficientStatistics`.
-    :param weights: The weights of the columns of the mean function, ``[H, P]``; the mean is h times
-        these.
-    """
-    num_outputs = weights.shape[1]
-    # Y - m is (y, h) times this.
-    combination = tf.concat([tf.eye(num_outputs, dtype=weights.dtype), -weights], axis=0)
-    return DataSums(
-        gram=sums["gram"],
-        gram_gradient=gram_gradient,
-        psi=tf.matmul(sums["products"], combination),
-        squared_error=tf.reduce_sum(combination * tf.matmul(sums["targets"], combination)),
-        prior_variance=prior_variance,
-        incomplete=incomplete,
-        num_rows=sums["targets"][-1, -1],  # of the ones
-    )
 
 
 class Collapsed(NamedTuple):
@@ -95,11 +46,6 @@ class Collapsed(NamedTuple):
     gram: tf.Tensor
     gram_gradient: bool
     columns: tf.Tensor
-
-
-def collapse(kuu: StructuredOperator, sums: DataSums) -> Collapsed:
-    """Whiten the sums, and factorise Kuu if it has no structure."""
-    return whiten(root_of(kuu), sums.gram, sums.psi, gram_gradient=sums.gram_gradient)
 
 
 def root_of(kuu: StructuredOperator) -> Root:
@@ -122,8 +68,29 @@ def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bo
     return Collapsed(root, ones, whitened, True, root.solve(columns))
 
 
-def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf.Tensor:
-    """The lower bound on the log marginal likelihood."""
+def residual_of(weights: tf.Tensor) -> tf.Tensor:
+    """What ``(y, h)`` is multiplied by to be ``y - m``, ``[P + H, P]``.
+
+    :param weights: The weights of the columns h of the mean function, ``[H, P]``.
+    """
+    return tf.concat([tf.eye(weights.shape[1], dtype=weights.dtype), -weights], axis=0)
+
+
+def bound(
+    collapsed: Collapsed,
+    targets: tf.Tensor,
+    weights: tf.Tensor,
+    prior_variance: tf.Tensor,
+    incomplete: BoolArray,
+    noise_variance: tf.Tensor,
+) -> tf.Tensor:
+    """The lower bound on the log marginal likelihood.
+
+    :param targets: The sum of ``t t^T`` with ``t = (y, h)``, ``[P + H, P + H]``; the last h is one.
+    :param weights: See :func:`residual_of`.
+    :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
+    :param incomplete: Which features are of these blocks, ``[M]``.
+    """
     log_determinant, explained_fit = precision_terms(
         collapsed.scale,
         collapsed.gram,
@@ -131,12 +98,13 @@ def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf
         noise_variance,
         gram_gradient=collapsed.gram_gradient,
     )
-    num_outputs = collapsed.columns.shape[1]
-    explained = explained_variance(collapsed, sums.incomplete)
-    unexplained = (sums.prior_variance - explained) / noise_variance
-    log_noise = tf.math.log(2 * np.pi * noise_variance)
-    fit = sums.squared_error / noise_variance - explained_fit
-    return -(num_outputs * (sums.num_rows * log_noise + log_determinant + unexplained) + fit) / 2
+    residual, num_outputs = residual_of(weights), weights.shape[1]
+    squared_error = tf.reduce_sum(residual * tf.matmul(targets, residual))
+    explained = explained_variance(collapsed, incomplete)
+    unexplained = (prior_variance - explained) / noise_variance
+    log_noise = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
+    fit = squared_error / noise_variance - explained_fit
+    return -(num_outputs * (log_noise + log_determinant + unexplained) + fit) / 2
 
 
 def explained_variance(collapsed: Collapsed, incomplete: BoolArray) -> tf.Tensor:

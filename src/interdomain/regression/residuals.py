@@ -14,7 +14,7 @@ The bound on the likelihood of a kernel that does not end with its features also
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import gpflow
@@ -27,14 +27,10 @@ from .._tracing import operation_by_operation
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator
 from .features import Features
+from .sums import total_over
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of the rows that are taken at a time."""
-
-OfBatch: TypeAlias = Callable[[Array, Array], Mapping[str, Array]]
-
-SumsOf: TypeAlias = Callable[[OfBatch], dict[str, Array]]
-"""The sums over all rows of what a function of a batch (X, Y) returns."""
 
 SlopesOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 """The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
@@ -106,7 +102,7 @@ def _gains(products: Array, precisions: Array, left_out: Array) -> Array:
 class Residuals(NamedTuple):
     """What a collapsed model leaves of the sites of its rows, in passes over these.
 
-    :ivar sums_of: The sums over the rows.
+    :ivar batches: The rows (X, Y), some at a time.
     :ivar slopes_of: The sites of rows.
     :ivar features: The features of the model, whose mean is ``m(X) + Kfu weights``.
     :ivar weights: ``[M, L]``.
@@ -114,7 +110,7 @@ class Residuals(NamedTuple):
         one for all latent GPs.
     """
 
-    sums_of: SumsOf
+    batches: Callable[[], Iterable[tuple[Array, Array]]]
     slopes_of: SlopesOf
     features: Features
     weights: tf.Tensor
@@ -149,31 +145,26 @@ class Residuals(NamedTuple):
         variances = Kuu_operator(*block).diag_part()
         num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
-        def of_rows(X: tf.Tensor, Y: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        @operation_by_operation()  # these features are seen in a few batches, and never again
+        def of_rows(rows: Array, targets: Array) -> Mapping[str, tf.Tensor]:
+            X, Y = tf.constant(rows, dtype), tf.constant(targets, dtype)
             known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
             mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
             slopes, precisions = self.slopes_of(mean, Y)
             others = Kuf_in_domain(*block, X)
-            products = tf.matmul(others, slopes)
-            if not together:
-                return {"products": products, "squares": tf.matmul(tf.square(others), precisions)}
-            weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
-            return {
-                "products": products,
-                "grams": tf.matmul(weighted, others, transpose_b=True),
-                "crosses": tf.matmul(weighted, known, transpose_b=True),
-            }
+            sums = {"products": tf.matmul(others, slopes)}
+            if together:
+                weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
+                sums["grams"] = tf.matmul(weighted, others, transpose_b=True)
+                sums["crosses"] = tf.matmul(weighted, known, transpose_b=True)
+            else:
+                sums["squares"] = tf.matmul(tf.square(others), precisions)
+            return {name: tf.cast(part, tf.float64) for name, part in sums.items()}
 
-        # Not compiled: these features are seen in a few batches, and never again.
-        def of_batch(X: Array, Y: Array) -> Mapping[str, Array]:
-            total: dict[str, Array] = {}
-            for start in range(0, len(X), num_rows):
-                rows = slice(start, start + num_rows)
-                with operation_by_operation():
-                    sums = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
-                for name, value in sums.items():
-                    total[name] = total.get(name, 0.0) + value.numpy().astype(np.float64)
-            return total
-
+        parts = (
+            (X[start : start + num_rows], Y[start : start + num_rows])
+            for X, Y in self.batches()
+            for start in range(0, len(X), num_rows)
+        )
         scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
-        return self.sums_of(of_batch), scales[:, None]
+        return total_over(parts, of_rows), scales[:, None]

@@ -60,7 +60,7 @@ class Rows:
         self._progress, self._missing = progress, missing
         self.num_rows: int | None = None
         self._arrays: tuple[Any, Any] | None = None
-        self._read: Callable[[], Iterable[Any]] | None = None
+        self._read: Callable[[], Iterable[Any]] = list
         if isinstance(data, (tuple, list)) and len(data) == 2:
             X, Y = self._arrays = _checked_arrays(*data)
             self.num_rows = int(X.shape[0])
@@ -68,14 +68,17 @@ class Rows:
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
             self.sample = np.asarray(X[few]), np.asarray(Y[few])
-        elif isinstance(data, tf.data.Dataset):
-            check_dataset(data)
-            if data.cardinality() == tf.data.INFINITE_CARDINALITY:
-                raise ValueError("data: this Dataset never ends; take away .repeat().")
-            self._read = data.as_numpy_iterator
-            self.sample = _first_batch(self._read)
-        elif callable(data):
-            self._read, self.sample = data, _first_batch(data)
+        elif isinstance(data, tf.data.Dataset) or callable(data):
+            self._read = data
+            if isinstance(data, tf.data.Dataset):
+                check_dataset(data)
+                if data.cardinality() == tf.data.INFINITE_CARDINALITY:
+                    raise ValueError("data: this Dataset never ends; take away .repeat().")
+                self._read = data.as_numpy_iterator
+            first = next(iter(self._read()), None)
+            if first is None:
+                raise ValueError("data: there is no batch; pass data with rows.")
+            self.sample = _checked_batch(first, None)
         else:
             raise ValueError(f"data: found a {type(data).__name__}; pass {_KINDS}.")
         self.columns = int(self.sample[0].shape[1]), int(self.sample[1].shape[1])
@@ -155,7 +158,6 @@ class Rows:
                 rows = slice(start, start + size)
                 yield np.asarray(X[rows]), np.asarray(Y[rows])
             return
-        assert self._read is not None
         X, Y = (np.zeros((0, number)) for number in self.columns)
         for batch in self._read():
             new_X, new_Y = _checked_batch(batch, self.columns)
@@ -219,23 +221,8 @@ def check_dataset(dataset: tf.data.Dataset) -> None:
         check_real_type(f"data: {name} of the Dataset", spec)
 
 
-def _first_batch(read: Callable[[], Iterable[Any]]) -> tuple[Array, Array]:
-    batches = read()
-    if not isinstance(batches, Iterable):
-        raise ValueError(
-            f"data: the function returned a {type(batches).__name__}; let it return an iterator "
-            "over batches (X, Y)."
-        )
-    first = next(iter(batches), None)
-    if first is None:
-        raise ValueError("data: there is no batch; pass data with rows.")
-    return _checked_batch(first, None)
-
-
 def _checked_batch(batch: Any, columns: tuple[int, int] | None) -> tuple[Array, Array]:
-    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-        raise ValueError(f"data: a batch is a {type(batch).__name__}; pass batches (X, Y).")
-    X, Y = (np.asarray(array) for array in batch)
+    X, Y = map(np.asarray, batch)
     if len(X) or len(Y):
         check_shapes_of_rows(X, Y)
     if columns is not None and (X.shape[1], Y.shape[1]) != columns:

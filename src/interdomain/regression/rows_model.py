@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -30,7 +30,7 @@ from ..posteriors import CollapsedPosterior
 from .features import Features
 from .rows import Rows
 from .scales import warn_of_scales
-from .sums import SufficientStatistics, total_over
+from .sums import SufficientStatistics
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
@@ -136,15 +136,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         :raises ValueError: If the model holds statistics without their rows.
         """
         return self._rows_at_hand.draw(size, seed)
-
-    def _sums_over_rows(
-        self, function: Callable[[Array, Array], Mapping[str, Array]]
-    ) -> dict[str, Array]:
-        """Sums over all rows of named arrays that a function of a batch (X, Y) returns.
-
-        :raises ValueError: If the model holds statistics without their rows.
-        """
-        return total_over(self._rows_at_hand.batches(), function)
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         """Make a model of some rows, not copied, that shares all parameters with this one.

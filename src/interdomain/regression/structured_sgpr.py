@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -15,14 +16,7 @@ from gpflow.models.util import InducingPointsLike
 
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
-from .bound import (
-    Collapsed,
-    DataSums,
-    bound,
-    collapse,
-    data_sums,
-    optimal_q,
-)
+from .bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
 from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian
@@ -159,17 +153,16 @@ class StructuredSGPR(RowsModel):
 
         :raises ValueError: In a pass over the rows, if the model has only their statistics.
         """
-        _, collapsed = self._collapsed()
-        noise_variance = self._noise_variance()
+        collapsed, *_ = self._collapsed()
+        noise_variance, dtype = self._noise_variance(), gpflow.default_float()
         mean, root = optimal_q(collapsed, noise_variance)
-        dtype = gpflow.default_float()
         precision = tf.cast(1 / noise_variance, dtype)
 
         def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
 
         return Residuals(
-            self._sums_over_rows,
+            self._rows_at_hand.batches,
             slopes_of,
             self._features,
             tf.cast(collapsed.root.solve(mean, adjoint=True), dtype),
@@ -187,32 +180,34 @@ class StructuredSGPR(RowsModel):
     @unconverted
     def elbo(self) -> tf.Tensor:
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9)."""
-        sums, collapsed = self._collapsed()
-        value = bound(collapsed, sums, self._noise_variance())
-        return tf.cast(value, gpflow.default_float())
-
-    def _collapsed(self) -> tuple[DataSums, Collapsed]:
-        features = self._features
-        sums = self._sums.tensors(features)
+        features, (collapsed, sums, weights) = self._features, self._collapsed()
         factors = tf.cast(features.diagonal_factors(), tf.float64)
-        of_data = data_sums(
-            sums,
-            tf.cast(features.mean.weights(), tf.float64),
+        value = bound(
+            collapsed,
+            sums["targets"],
+            weights,
             tf.reduce_sum(factors * sums["diagonal"]),
             features.incomplete,
-            gram_gradient=bool(features.trainable()),
+            self._noise_variance(),
         )
-        kuu = Kuu_operator(
-            self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
-        )
-        return of_data, collapse(kuu, of_data)
+        return tf.cast(value, gpflow.default_float())
+
+    def _collapsed(self) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
+        """What q is made of, the sums over rows, and the weights of the mean function's columns."""
+        features, jitter = self._features, gpflow.config.default_jitter()
+        sums, weights = self._sums.tensors(features), features.mean.weights()
+        weights = tf.cast(weights, tf.float64)
+        root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
+        psi = tf.matmul(sums["products"], residual_of(weights))
+        trained = bool(features.trainable())
+        return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
 
     def _noise_variance(self) -> tf.Tensor:
         somewhere = tf.zeros([1, 1], gpflow.default_float())
         return tf.cast(tf.reshape(self.likelihood.variance_at(somewhere), []), tf.float64)
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        mean, root = optimal_q(self._collapsed()[1], self._noise_variance())
+        mean, root = optimal_q(self._collapsed()[0], self._noise_variance())
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
 
@@ -222,7 +217,7 @@ class StructuredSGPR(RowsModel):
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
-        _, collapsed = self._collapsed()
+        collapsed, *_ = self._collapsed()
         mean, root = optimal_q(collapsed, self._noise_variance())
         mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)
         dtype = gpflow.default_float()

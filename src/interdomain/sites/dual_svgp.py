@@ -20,7 +20,7 @@ from ..core.pairs import Kuu_operator
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
-from ..regression.sums import SufficientStatistics, differing_parameter
+from ..regression.sums import SufficientStatistics, differing_parameter, total_over
 from .algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .rows import NotFiniteError, SiteContributions
 
@@ -217,7 +217,7 @@ class DualSVGP(RowsModel):
 
         try:
             with tf.init_scope():  # gradient tapes of the caller would keep every batch
-                sums = self._sums_over_rows(of_batch)
+                sums = total_over(self._rows_at_hand.batches(), of_batch)
         except NotFiniteError:
             none, sites = np.zeros(0), self.sites
             return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array
 from ..core.family import Block
-from ..regression.residuals import OfBatch, Residuals
+from ..regression.residuals import Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
 from ..sites.dual_svgp import DualSVGP
 from . import run
@@ -124,15 +124,12 @@ class RowsWithSites(DualSVGP):
         shifts = shifts + precisions * np.asarray(features.mean.rest(X))
         sites = np.concatenate([shifts, precisions], axis=1)
 
-        def sums_of(of_batch: OfBatch) -> dict[str, Array]:
-            return dict(of_batch(X, sites))
-
         def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             shifts, precisions = tf.split(Y, 2, axis=1)
             return shifts - precisions * mean, precisions
 
         return Residuals(
-            sums_of,
+            lambda: [(X, sites)],
             slopes_of,
             features,
             tf.cast(prior.root.solve(mean, adjoint=True), dtype),
