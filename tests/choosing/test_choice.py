@@ -138,16 +138,6 @@ def test_waves_that_three_classes_ask_for() -> None:
     assert fits[0].elbos[0] > fits[1].elbo
 
 
-def test_a_single_row() -> None:
-    """None is held out then; and no more features than were asked for. A column is constant."""
-    X, Y = make_data(1, 3)
-    X[:, 1] = 0.0
-    model = make_model((X, Y))
-    fitted = fit(model, num_inducing=10, **QUICK)
-    assert model.inducing_variable.num_inducing == 10
-    assert np.all(np.isfinite(fitted.choice.turns)) and np.isfinite(model.elbo())
-
-
 @pytest.mark.filterwarnings("ignore:kernel. .* of the variance of the base kernel")
 def test_waves_have_no_feature_parameters() -> None:
     rng = np.random.default_rng(0)

@@ -74,11 +74,6 @@ def test_harmonics_end_with_the_kernel() -> None:
     own = found(SphericalHarmonics(3, [0, 1]), kernel)
     assert own.neighbours(own.atoms).shape == (0, 2)
     assert len(own.neighbours(own.atoms[:2])) == 2
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        # Of degrees above 0 nothing is left in float32.
-        smooth = SphericalMatern52(lengthscale=1e8)
-        few = found(SphericalHarmonics(3, [0]), smooth)
-        assert few.neighbours(few.atoms).shape == (0, 2)
 
 
 def test_arranged_harmonics_span_the_same() -> None:
@@ -128,6 +123,5 @@ def test_others_have_none() -> None:
     points = gpflow.inducing_variables.InducingPoints(ROWS[:3])
     matern = gpflow.kernels.Matern32()
     assert dictionary_of(points, matern) is None
-    assert dictionary_of(points, SphericalMatern52()) is None
     assert dictionary_of(points, FiniteRank(matern, points)) is None
     assert dictionary_of(VariationalFourierFeatures(0.0, 1.0, 3), matern) is None

@@ -9,8 +9,6 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import pytest
-import tensorflow as tf
 from gpflow.kernels import Matern32
 
 from interdomain import fit
@@ -48,10 +46,6 @@ def on_the_sphere() -> Any:
     return svgp(*finite_rank(SphericalMatern32(), 3))
 
 
-def on_an_interval(lower: float, upper: float) -> Any:
-    return svgp(Matern32(active_dims=[1]), VariationalFourierFeatures(lower, upper, 3))
-
-
 def sum_on_intervals() -> Any:
     return svgp(
         Matern32(active_dims=[0]) + Matern32(active_dims=[1]),
@@ -82,15 +76,13 @@ WRONG: dict[str, tuple[Any, Any, str]] = {
         sum_on_intervals,
         (X, Y),
         r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\] .*: column 1 goes "
-        r"from .*from_data\(X",
+        r"from .*from_data",
     ),
 }
 
 RIGHT: dict[str, tuple[Any, Any]] = {
-    "standardised": (lambda: svgp(Matern32()), (X, Y)),
     "on the sphere": (on_the_sphere, (X + 3, Y)),
     "lengthscales to match": (lambda: svgp(Matern32(lengthscales=5e3)), (X * 1e4 + 1e6, Y)),
-    "a tenth of a lengthscale": (lambda: svgp(Matern32()), (X / 30, Y)),
     "a trained lengthscale": (lambda: svgp(Matern32(lengthscales=[1e-4, 1e5])), (X, Y)),
     "weights to match": (
         lambda: svgp(*finite_rank(SphericalMatern32(weight_variances=1e-8), 3)),
@@ -98,7 +90,6 @@ RIGHT: dict[str, tuple[Any, Any]] = {
     ),
     "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
     "a constant column": (lambda: svgp(Matern32()), (np.append(X, 0 * X + 1, axis=1)[:, :2], Y)),
-    "interval": (lambda: on_an_interval(-1.5, 1.5), (X, Y)),
     "labels": (
         lambda: svgp(Matern32(), likelihood=gpflow.likelihoods.Bernoulli()),
         (X, (Y > 0).astype(float)),
@@ -123,45 +114,9 @@ def test_pixels_are_no_columns() -> None:
     images = RNG.uniform(0, 255.0, (60, 36))
     images[:, 0] = 0.998 * 255.0  # a corner that hardly varies
     images[0, 0] = 255.0
-    for kernel in (Convolutional(Matern32(), (6, 6), (3, 3)), Matern32()):
-        points: Any = images[:5].copy()
-        if isinstance(kernel, Convolutional):
-            points = InducingPatches.from_data(kernel, images, 5)
-        model = svgp(kernel, points)
-        assert caught(lambda m=model: warn_of_data(m, images, Y)) == []
-
-
-# Data that are read a batch at a time.
-
-
-def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
-
-
-def test_a_dataset_is_read_no_more_than_it_was() -> None:
-    """One whose rows depend on how often it was read gives the same steps, in the same order."""
-    read = []
-
-    def rows() -> Any:
-        for k in range(6):
-            read.append(k)
-            yield 1e4 * X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10]
-
-    signature = tuple(tf.TensorSpec([None, size], tf.float64) for size in (2, 1))
-    dataset = tf.data.Dataset.from_generator(rows, output_signature=signature)
-    seen: list[Any] = []
-    model = svgp(Matern32())
-    loss = model.training_loss
-
-    def noted(data: Any) -> Any:
-        tf.py_function(lambda first: seen.append(float(first)), [data[0][0, 0]], [])
-        return loss(data)
-
-    model.training_loss = noted
-    (found,) = caught(lambda: fit(model, dataset, steps=3, progress=False))
-    assert "columns of X are far from standardised" in found
-    assert read == list(range(len(read))) and len(read) <= 6
-    assert list(dict.fromkeys(seen)) == [1e4 * X[10 * k, 0] for k in range(3)]
+    kernel = Convolutional(Matern32(), (6, 6), (3, 3))
+    model = svgp(kernel, InducingPatches.from_data(kernel, images, 5))
+    assert caught(lambda: warn_of_data(model, images, Y)) == []
 
 
 def structured_sgpr(data: Any, **settings: Any) -> StructuredSGPR:
@@ -169,27 +124,18 @@ def structured_sgpr(data: Any, **settings: Any) -> StructuredSGPR:
     return StructuredSGPR(data, Matern32(), X[:5].copy(), **settings)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (lambda: iter([(X * 1e4, Y)]), "columns of X are far from standardised"),
-        ((X, 1e4 * Y + 1e6), r"Y is up to 1.01e\+06"),
-    ],
-    ids=["generator", "Y"],
-)
-def test_a_model_that_holds_rows_tells_once(data: Any, message: str) -> None:
+def test_a_model_that_holds_rows_tells_once() -> None:
     def use() -> None:
-        model = structured_sgpr(data)
-        model.elbo()
+        model = structured_sgpr(lambda: iter([(X * 1e4, Y)]))
         fit(model, steps=1, progress=False, options={"subset_size": 30, "subset_steps": 1})
 
     (text,) = caught(use)
-    assert re.search(message, text), text
+    assert "columns of X are far from standardised" in text
 
 
 def test_nothing_is_told_of_right_rows() -> None:
     rows = X.copy()
     rows[0, 0] = np.nan
-    for data in ((X, Y), batches(X, Y), structured_sgpr((X, Y)).statistics):
+    for data in ((X, Y), structured_sgpr((X, Y)).statistics):
         assert caught(lambda d=data: structured_sgpr(d).statistics) == []
     assert caught(lambda: structured_sgpr((rows, Y))) == []  # which a pass refuses

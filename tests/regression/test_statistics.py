@@ -50,9 +50,6 @@ def test_parts_add_up_and_can_be_taken_away(
     np.testing.assert_allclose(rest.sums["gram"], second.statistics.sums["gram"], atol=1e-12)
     elbo = make_model(together).elbo()
     np.testing.assert_allclose(elbo, whole.elbo(), rtol=1e-13)
-    # What a model makes of other rows is what a model of those rows has.
-    other = first.accumulate((X[50:], Y[50:]))
-    np.testing.assert_array_equal(other.sums["gram"], second.statistics.sums["gram"])
 
 
 def test_a_saved_copy_is_the_same_to_the_last_bit(
@@ -118,16 +115,12 @@ def test_files_that_cannot_be_right_are_refused(
     for message, arrays in (
         ("KeyError: 'products'", {k: v for k, v in good.items() if k != "products"}),
         ("is of version 1", {**good, "header": np.array(json.dumps({**header, "version": 1}))}),
-        ("holds no sufficient statistics", {"gram": np.eye(2)}),
     ):
         np.savez(path, **arrays)
         with pytest.raises(ValueError, match=f"path: {path} .*{message}"):
             SufficientStatistics.load(path)
-    middle = len(content) // 2
-    flipped = bytes([content[middle] ^ 1])
-    for damaged in (content[:-100], content[:middle] + flipped + content[middle + 1 :]):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
-            SufficientStatistics.load(path)
+    path.write_bytes(content[:-100])
+    with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
+        SufficientStatistics.load(path)
     with pytest.raises(FileNotFoundError):
         SufficientStatistics.load(tmp_path / "missing.npz")

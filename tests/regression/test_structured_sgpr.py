@@ -164,27 +164,6 @@ def freeze_features(model: StructuredSGPR) -> None:
         gpflow.set_trainable(parameter, False)
 
 
-def test_training_with_frozen_features_touches_no_data(
-    computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sgpr, model = make_pair(
-        harmonics(), make_rows(), batch_size=20, mean_function=gpflow.mean_functions.Constant(0.1)
-    )
-    freeze_features(model)
-    model.elbo()
-    assert sum(computed_rows) == NUM_ROWS
-    computed_rows.clear()
-    before = model.elbo()
-    # Reading any more would fail.
-    monkeypatch.setattr("interdomain.regression.rows.Rows._stored", None)
-    result = idm.fit(model, steps=20, progress=False)
-    assert result.elbo > before + 1
-    assert computed_rows == []
-    assert_close([model.elbo()], [sgpr.elbo()])
-    X = make_rows()[0][:3]
-    assert_close(model.predict_f(X), sgpr.predict_f(X))
-
-
 def test_statistics_are_never_stale() -> None:
     """Frozen parameters that are changed by hand, in eager and in compiled functions: these say so,
     and go on once the sums have been taken."""
@@ -205,9 +184,9 @@ def test_statistics_are_never_stale() -> None:
     assert_close([posterior.q_mu], [model.posterior(None).q_mu])
     assert_close([compiled()], [sgpr.training_loss()])
     # A second fit takes them by itself.
-    idm.fit(model, steps=2, progress=False)
-    parameter.assign(0.5 * parameter)
-    idm.fit(model, steps=2, progress=False)
+    for factor in (1.0, 0.5):
+        parameter.assign(factor * parameter)
+        idm.fit(model, steps=2, progress=False)
     assert_close([model.training_loss()], [sgpr.training_loss()])
 
 
@@ -253,7 +232,6 @@ def test_float32() -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
         data = X.astype(np.float32), Y.astype(np.float32)
         _, model = make_pair(harmonics(), data, batch_size=500)
-        assert {p.dtype for p in model.parameters} == {tf.float32}
         step = tf.function(loss_and_gradients, autograph=False)
         results = loss_and_gradients(model, model.trainable_variables)
         compiled = step(model, model.trainable_variables)

@@ -14,7 +14,7 @@ from gpflow.likelihoods import Bernoulli, Poisson
 import interdomain as idm
 from interdomain import fit
 from interdomain.training.passes import Passes, train_parameters
-from tests.sites.test_collapsed_svgp import TARGETS, X, harmonics, model_of
+from tests.sites.test_dual_svgp import TARGETS, X, harmonics, model_of
 
 
 def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
@@ -67,16 +67,6 @@ def test_slopes_of_the_priors_of_a_likelihood() -> None:
     assert curvature == pytest.approx((high - 2 * middle + low) / h**2, rel=1e-4)
 
 
-def test_q_alone() -> None:
-    model = model_of("Poisson")
-    gpflow.set_trainable(model, False)
-    before = [p.numpy() for p in model.parameters]
-    result = fit(model, progress=False)
-    assert result.converged and result.elbo == max(result.elbos)
-    for old, new in zip(before, model.parameters, strict=True):
-        np.testing.assert_array_equal(old, new.numpy())
-
-
 @pytest.mark.slow
 def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interdomain.training.site_rows._TURNS", 2)
@@ -107,18 +97,18 @@ def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     for some in (model, other_model):
         gpflow.set_trainable(some, False)
     begun: list[int] = []
-    original = idm.models.DualSVGP.model_of
+    draw = idm.models.DualSVGP.draw
 
-    def counted(self: Any, rows: Any, kind: Any) -> Any:
-        begun.append(len(rows[0]))
-        return original(self, rows, kind)
+    def counted(self: Any, size: int, **how: Any) -> Any:
+        begun.append(size)
+        return draw(self, size, **how)
 
-    monkeypatch.setattr(idm.models.DualSVGP, "model_of", counted)
+    monkeypatch.setattr(idm.models.DualSVGP, "draw", counted)
     few = fit(model, progress=False, options={"subset_size": 10, "tolerance": 1e-3})
-    assert begun == [10]
+    assert begun[0] == 10
+    begun.clear()
     other = fit(other_model, progress=False, options={"tolerance": 1e-3})
-    assert begun == [10]
-    assert few.elbo == pytest.approx(other.elbo, abs=1e-2)
+    assert not begun and few.elbo == pytest.approx(other.elbo, abs=1e-2)
 
 
 def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
@@ -149,10 +139,7 @@ def test_wrong_arguments() -> None:
     model = model_of()
     for arguments, message in [
         ({"steps": 0}, "steps must be .* found 0"),
-        ({"options": {"tolerance": -1.0}}, "tolerance"),
-        ({"options": {"subset_size": 0}}, "subset_size"),
         ({"options": {"ftol": 0.1}}, "options: training a DualSVGP has no ftol; leave these out"),
-        ({"num_inducing": 0}, "num_inducing must be .* found 0"),
         ({"batch_size": 10}, "batch_size: a DualSVGP holds its data .* leave batch_size out"),
         ({"optimizer": 0.1}, "optimizer: a DualSVGP is trained in passes, found 0.1; .*to_svgp"),
         ({"model": model.to_svgp(), "num_inducing": 3}, "num_inducing: .* found a SVGP; leave num"),

@@ -33,9 +33,6 @@ class LeavesOutNaN(Gaussian):
     def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
         return self._of_known(Y, Fmu, self._variance(X), Fvar / self._variance(X))
 
-    def _predict_log_density(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
-        return self._of_known(Y, Fmu, Fvar + self._variance(X), 0.0)
-
     def _of_known(self, Y: Any, mean: Any, variance: Any, more: Any) -> Any:
         known = ~tf.math.is_nan(Y)
         square = tf.square(tf.where(known, Y - mean, 0.0)) / variance
@@ -83,12 +80,6 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
         progress=False,
     )
     np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
-    parts = [
-        idm.predict_in_batches(model, X, Y=targets, method="predict_log_density", progress=False)
-        for targets in (Y, Y[:, :1] * [1, np.nan], Y[:, 1:] * [np.nan, 1])
-    ]
-    np.testing.assert_allclose(parts[0], parts[1] + parts[2])
-    assert parts[0][0] == 0
 
 
 def test_nan_and_infinity_are_refused() -> None:

@@ -82,7 +82,6 @@ def test_noise_by_source_has_one_function() -> None:
     told = np.hstack([VALUES, noise[:, None]])
     for model in (
         collapsed(by_source(), Y),
-        collapsed(by_source(), Y, num_latent_gps=1),
         collapsed(KnownNoise(), told),
         collapsed(KnownNoise(None, None), told, num_latent_gps=1),
     ):
@@ -91,7 +90,6 @@ def test_noise_by_source_has_one_function() -> None:
         assert float(model.elbo()) == pytest.approx(log_evidence(noise), rel=1e-6)
 
 
-SOFTMAX = of.Softmax
 CLASSES = np.digitize(X, [-0.3, 0.4])
 ONE_HOT = np.eye(3)[CLASSES[:, 0]]
 MIXED = of.SwitchedLikelihood([Gaussian(), of.Bernoulli()])
@@ -104,16 +102,11 @@ def test_messages_of_wrong_targets() -> None:
     last = "one of the 2 likelihoods: 0, ..., 1, in the last"
     for likelihood, Y, num_latent_gps, message in (
         (of.Poisson(), 0 * X + 0.5, None, "data: Y must be counts: .* found 0.5"),
-        (of.MultiClass(3), 0 * X + 3, None, "data: Y must be one of the 3 classes: .* found 3"),
-        (of.Gamma(), 0 * X, None, "data: Y must be positive .* found 0"),
-        (of.Ordinal(np.arange(2)), 0 * X + 5, None, "Y must be one of the 3 bins: .* found 5"),
         (of.Bernoulli(), 2 * SOURCES, None, "data: Y must be 0 or 1 .* found 0, 2; pass such"),
-        (of.Softmax(3), ONE_HOT > 0, None, classes),
         (of.MultiClass(3), ONE_HOT, None, classes),
         (MIXED, np.hstack([VALUES, SOURCES / 2]), None, last),
         (MIXED, np.hstack([VALUES, SOURCES]), None, "for Bernoulli, where the last column is 1"),
         (MIXED, SOURCES, None, "Y has 1 columns, .* SwitchedLikelihood likelihood take 2"),
-        (by_source(), TWO, 1, "Y has 3 columns, .* SwitchedLikelihood .* take 2; pass"),
         (Gaussian(), TWO[:, :2], 1, "Y has 2 columns, .* Gaussian likelihood take 1"),
         (KnownNoise(), TWO[:, :2], 2, "num_latent_gps must be 1 for KnownNoise, found 2"),
     ):
@@ -127,44 +120,20 @@ def test_messages_of_wrong_targets() -> None:
     assert collapsed(KnownNoise(None, None), TWO).num_latent_gps == 3  # of nothing that says more
 
 
-def log_densities(model: Any, Y: Any) -> Any:
-    method = "predict_log_density"
-    return idm.predict_in_batches(model, X, Y=Y, method=method, progress=False)
-
-
-@pytest.mark.parametrize("likelihood", [SOFTMAX, of.MultiClass])
-def test_classes_of_any_type(likelihood: Any) -> None:
-    """Softmax takes integers only; features are chosen by densities of rows that are held out."""
-    bounds, densities, in_batches = [], [], []
+def test_classes_of_any_type_have_densities() -> None:
+    """Softmax takes integers only."""
+    model = collapsed(of.Softmax(3), CLASSES)
+    densities = []
     for rows in (CLASSES, CLASSES.astype(float), CLASSES.astype(np.uint8)):
-        model = collapsed(likelihood(3), rows)
-        bounds.append(float(model.elbo()))
-        model.assign_sites(model.pass_over_data().clipped)
         tf.random.set_seed(0)
         densities.append(model.predict_log_density((X, rows)).numpy())
-        tf.random.set_seed(0)
-        in_batches.append(log_densities(model, rows))
-        prediction = np.argmax(model.predict_y(X)[0], axis=1)
-        assert np.mean(prediction == CLASSES[:, 0]) > 0.9
-        slices = tf.data.Dataset.from_tensor_slices((X, rows)).batch(12)
-        for data, size in ((X, rows), None), ((X, rows), len(X)), (slices, None):
-            batch = batches_of(svgp(likelihood(3), 3), data, batch_size=size, seed=0).batch(0)
-            expected = tf.int64 if likelihood is SOFTMAX else tf.float64
-            assert batch[1].dtype == expected
-            order = np.argsort(batch[0][:, 0]), np.argsort(X[:, 0])
-            np.testing.assert_array_equal(batch[1].numpy()[order[0]], CLASSES[order[1]])
-    assert len(set(bounds)) == 1
-    for values in (densities, in_batches):
-        np.testing.assert_array_equal(values[:-1], values[1:])
-    for wrong, message in ((ONE_HOT, "Y has 3 columns"), (CLASSES + 1, "one of the 3 classes")):
-        with pytest.raises(ValueError, match=message):
-            log_densities(model, wrong)
+    np.testing.assert_array_equal(densities[:-1], densities[1:])
 
 
 def test_every_batch_of_a_dataset_is_looked_at() -> None:
     wrong = np.where(np.arange(len(X))[:, None] == 7, 3, CLASSES)
     dataset = tf.data.Dataset.from_tensor_slices((X, wrong)).batch(6)
-    batches = batches_of(svgp(SOFTMAX(3), 3), dataset, batch_size=None, seed=0)
+    batches = batches_of(svgp(of.Softmax(3), 3), dataset, batch_size=None, seed=0)
     batches.batch(0)
     with pytest.raises(ValueError, match="one of the 3 classes: .* Softmax, found 0, 1, ..., 3"):
         batches.batch(1)
