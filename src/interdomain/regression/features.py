@@ -141,24 +141,21 @@ class Features:
 
     def description(self) -> dict[str, Any]:
         """What the features are, besides the values of their parameters, in JSON's types."""
-        sizes = {
+        described: dict[str, Any] = {
             "columns of X": self.num_columns,
             "columns of Y": self.num_outputs,
             "mean function": self.mean.kind,
             "number of features": self.num_inducing,
             "terms of the diagonal": self.num_terms,
         }
-        settings = []
-        for block, kernel in flat_blocks(self.inducing_variable, self.kernel):
-            settings_of = getattr(block, "settings_of", None)  # GPflow's points have none
-            settings.append(kernel if settings_of is None else settings_of(kernel))
-        parts: dict[str, Any] = {"kernel": settings if len(settings) > 1 else settings[0]}
-        parts["inducing_variable"] = self.inducing_variable
+        settings = [
+            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # of points
+            for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
+        ]
+        _describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
+        _describe("inducing_variable", self.inducing_variable, described, set())
         if self.mean.residual:
-            parts["mean_function"] = self.mean_function
-        described: dict[str, Any] = dict(sizes)
-        for name, module in parts.items():
-            _describe(name, module, described, set())
+            _describe("mean_function", self.mean_function, described, set())
         return described
 
     def checksum(self) -> int:
@@ -195,9 +192,9 @@ class MeanColumns:
 
     def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
         self._mean, self._num_outputs = mean_function, num_outputs
-        self.residual = type(mean_function) not in (Zero, Constant, Linear)
-        name = type(mean_function).__name__
-        self.kind = name if self.residual else "linear" if name == "Linear" else "constant"
+        kind, known = type(mean_function), {Zero: "constant", Constant: "constant"}
+        self.kind = (known | {Linear: "linear"}).get(kind, kind.__name__)
+        self.residual = kind not in (Zero, Constant, Linear)
 
     def num_columns(self, input_dim: int) -> int:
         """The number H of columns, for X with ``input_dim``."""
@@ -224,7 +221,7 @@ class MeanColumns:
 
 
 def terms_of_incomplete(
-    inducing_variable: InducingVariables, kernel: Kernel
+    inducing_variable: InducingVariables | None, kernel: Kernel
 ) -> tuple[list[DiagonalTerm], BoolArray]:
     """The terms of the diagonal of a kernel that enter the bound, and which features belong to
     them, ``[M]``.
@@ -232,21 +229,14 @@ def terms_of_incomplete(
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
     the two are the same, so that neither is needed.
     """
-    is_sum = type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables)
-    if not is_sum:
-        complete = is_complete(inducing_variable, kernel)
-        terms = [] if complete else diagonal_terms(kernel)
-        return terms, np.full(int(inducing_variable.num_inducing), not complete)
-    terms, incomplete = [], []
-    pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
-    for block, summand in pairs:
-        if block is None:
-            terms += diagonal_terms(summand)
-            continue
-        of_block, mask = terms_of_incomplete(block, summand)
-        terms += of_block
-        incomplete.append(mask)
-    return terms, np.concatenate(incomplete)
+    if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
+        pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+        parts = [terms_of_incomplete(*pair) for pair in pairs]
+        masks = [mask for _, mask in parts]
+        return [term for terms, _ in parts for term in terms], np.concatenate(masks)
+    complete = is_complete(inducing_variable, kernel)
+    size = 0 if inducing_variable is None else int(inducing_variable.num_inducing)
+    return [] if complete else diagonal_terms(kernel), np.full(size, not complete)
 
 
 def _describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:

@@ -26,12 +26,10 @@ from .sums import SufficientStatistics, statistics_of
 class StructuredSGPR(RowsModel):
     """GPflow's ``SGPR``, with the structure of Kuu kept and with sums over the rows for the data.
 
-    It is for regression with a Gaussian likelihood. q is optimal in closed form, so only the
-    hyperparameters are trained. ``gpflow.models.SGPR`` factorises every Kuu, and solves with the
-    factor for every row at every step. Here, spherical harmonics need no factorisation of Kuu and
-    no jitter, and sums of kernels need one factorisation for each block. Where the features do not
-    depend on what is trained, one pass over the rows is enough. Bound, predictions and gradients
-    are otherwise those of ``SGPR`` (Titsias 2009).
+    q is optimal in closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
+    factorises every Kuu, and solves with the factor for every row at every step. Here, spherical
+    harmonics need no factorisation of Kuu and no jitter, and sums of kernels need one for each
+    block. Bound, predictions and gradients are otherwise those of ``SGPR`` (Titsias 2009).
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -55,8 +53,7 @@ class StructuredSGPR(RowsModel):
 
     * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
-      these, as :func:`interdomain.fit` does, and after one pass every step of an
-      optimiser costs O(M^3), for any number of rows.
+      these, as :func:`interdomain.fit` does, and after one pass every step costs O(M^3).
     * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them
       in a sum, there are none: the data are read once, whatever is trained. That holds for rows
       inside the interval, so rows outside are refused (an SVGP takes them, and warns).

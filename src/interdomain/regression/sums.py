@@ -150,16 +150,10 @@ class SufficientStatistics:
             "parameters": list(self.parameters),
         }
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
-        target = Path(path)
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, header=np.array(json.dumps(header)), **self.sums, **values)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        temporary = Path(f"{os.fspath(path)}.{os.getpid()}.tmp")
+        with temporary.open("wb") as file:
+            np.savez(file, header=np.array(json.dumps(header)), **self.sums, **values)
+        temporary.replace(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
