@@ -111,7 +111,7 @@ def test_messages_of_wrong_targets() -> None:
         (KnownNoise(), TWO[:, :2], 2, "num_latent_gps must be 1 for KnownNoise, found 2"),
     ):
         with pytest.raises(ValueError, match=message):
-            collapsed(likelihood, Y, num_latent_gps=num_latent_gps).pass_over_data()
+            collapsed(likelihood, Y, num_latent_gps=num_latent_gps).sites_of(X, Y)
         if num_latent_gps is None:
             model = svgp(likelihood, likelihood.latent_dim or 1)
             with pytest.raises(ValueError, match=message):

@@ -13,7 +13,6 @@ sites, and adds ``lambda^T H w - w^T H^T diag(beta) H w / 2`` to log Z.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -38,17 +37,6 @@ class Sites(NamedTuple):
     precisions: tf.Tensor | Array
     shifts: tf.Tensor | Array
     variances: tf.Tensor | Array
-
-    @classmethod
-    def of(cls, parts: Mapping[str, Array], *, negative: bool) -> Sites:
-        """Sites from the sums of a pass.
-
-        :param parts: See :meth:`interdomain.sites.rows.SiteContributions.sums`.
-        :param negative: Whether sites of a negative precision keep it; else it is zero.
-        """
-        if not negative:
-            return cls(*(parts[name] for name in cls._fields))
-        return cls(*(parts[name] + parts.get(f"negative_{name}", 0.0) for name in cls._fields))
 
     def mixed(self, other: Sites, share: float) -> Sites:
         """A part of the way to others: a natural-gradient step of size ``share``."""

@@ -36,7 +36,6 @@ class PassResult(NamedTuple):
         are none.
     :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
         ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
-    :ivar mean_expectation: The expected log-likelihood, on average over the rows.
     """
 
     elbo: float
@@ -44,7 +43,6 @@ class PassResult(NamedTuple):
     clipped: Sites
     slopes: Array
     curvatures: Array
-    mean_expectation: float
 
 
 class DualSVGP(RowsModel):
@@ -92,8 +90,7 @@ class DualSVGP(RowsModel):
         between passes.
     :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
         one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
-        number of a row's likelihood. Another one is taken where the likelihood may be meant for it:
-        GPflow's say how many columns of Y they take, those of users need not.
+        number of a row's likelihood. Another one is taken where the likelihood may be meant for it.
     :param batch_size: As for :class:`StructuredSGPR`, and so is ``progress``.
     :raises ValueError: In a pass, for targets that the likelihood does not know, and for rows as
         :class:`StructuredSGPR`.
@@ -219,28 +216,20 @@ class DualSVGP(RowsModel):
             with tf.init_scope():  # gradient tapes of the caller would keep every batch
                 sums = total_over(self._rows_at_hand.batches(), of_batch)
         except NotFiniteError:
-            none, sites = np.zeros(0), self.sites
-            return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)
-        clipped = Sites.of(sums, negative=False)
-        sites = Sites.of(sums, negative=True) if "negative_precisions" in sums else clipped
-        expectations = float(sums["expectations"])
-        return PassResult(
-            expectations - float(kl_divergence(*exact)),
-            sites,
-            clipped,
-            sums["slopes"],
-            sums["curvatures"],
-            expectations / self.num_data,
-        )
+            return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
+        sites = clipped = Sites(*(sums[name] for name in Sites._fields))
+        if "negative_precisions" in sums:
+            sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
+        elbo = float(sums["expectations"]) - float(kl_divergence(*exact))
+        return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
 
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
         outweigh it."""
         try:
-            mean, root = self._exact_q()
+            return all(bool(np.all(np.isfinite(part))) for part in self._exact_q())
         except tf.errors.InvalidArgumentError:
             return False
-        return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, num_latent_gps=self.num_latent_gps, **changes)
