@@ -88,9 +88,9 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
 # What of the moments of f is computed outside of TensorFlow.
 
 
-def test_variances_in_blocks_of_a_triangle() -> None:
+def test_variances_by_triangles() -> None:
     rng = np.random.default_rng(0)
-    for size, dtype in ((1, float), (127, float), (128, float), (300, float), (300, np.float32)):
+    for size, dtype in ((1, float), (300, float), (300, np.float32)):
         root = np.tril(rng.normal(size=(2, size, size))).astype(dtype)
         whitened = rng.normal(size=(size, 17)).astype(dtype)
         covariance = np.einsum("lik,ljk->lij", root, root, dtype=np.float64)

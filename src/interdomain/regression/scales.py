@@ -10,13 +10,7 @@ from typing import Any
 
 import gpflow
 import numpy as np
-from gpflow.kernels import (
-    Kernel,
-    LinearCoregionalization,
-    MultioutputKernel,
-    SeparateIndependent,
-    SharedIndependent,
-)
+from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
@@ -32,7 +26,6 @@ FAR = 1_000.0
 inverse of it; and so is Y, in standard deviations of the prior."""
 
 _MAX_ROWS = 10_000
-_KNOWN = (SharedIndependent, SeparateIndependent, LinearCoregionalization)
 
 
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
@@ -49,15 +42,14 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
         return
     X = np.asarray(X)
     warn_of_scales(model, X, Y)
-    of_users = isinstance(model.kernel, MultioutputKernel) and not isinstance(model.kernel, _KNOWN)
-    if of_users or not hasattr(model, "inducing_variable"):
+    try:
+        latents = latent_gps(model.kernel, model.inducing_variable)
+    except (AttributeError, ValueError):  # a model without features, or of other latent GPs
         return
-    domains = [
-        box
-        for latents in latent_gps(model.kernel, model.inducing_variable)
-        for pair in flat_blocks(latents.inducing_variables[0], latents.kernel)
-        for box in boxes(*pair, X.shape[1])
+    pairs = [
+        pair for group in latents for pair in flat_blocks(group.inducing_variables[0], group.kernel)
     ]
+    domains = [box for pair in pairs for box in boxes(*pair, X.shape[1])]
     outside = int(np.count_nonzero(outside_of_any(domains, X)))
     if outside:
         what, remedy = complaint(domains, X, outside, len(X))
