@@ -29,6 +29,7 @@ def test_arguments() -> None:
         ({"data": dataset(X, Y)}, r"pass pairs of batches X \[B, D\]"),
         ({"data": dataset(X, Y).batch(2).repeat()}, r"never ends; take away .repeat\(\)"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
+        ({"likelihood": gpflow.likelihoods.Poisson()}, "found Poisson with densities of its own"),
         ({"likelihood": heteroskedastic()}, "found another; pass it to"),
         (
             {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1},

@@ -104,18 +104,15 @@ class CurrentSums:
         names = list(features.parameters)
 
         def look_up(*values: Array) -> list[Array]:
-            if self._features is not features:
-                raise RuntimeError(
-                    "the parameters of the model are others than when this function was compiled; "
-                    "compile it again (call fit or training_loss_closure again)."
-                )
             assert self._known is not None
-            now = dict(zip(names, values, strict=True))
-            difference = differing_parameter(self._known.parameters, now)
+            difference: str | None = "other parameters than when this function was compiled"
+            if self._features is features:
+                now = dict(zip(names, values, strict=True))
+                difference = differing_parameter(self._known.parameters, now)
             if difference is not None:
                 raise RuntimeError(
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
-                    "model.statistics, which takes the sums again, and then call this function."
+                    "model.statistics, which takes the sums again, or compile it again."
                 )
             return list(self._known.sums.values())
 

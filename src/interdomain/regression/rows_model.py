@@ -21,7 +21,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import Array, number
+from .._arguments import Array
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.inputs import check_inputs, validate_inducing_variable, validate_mean_function
@@ -246,19 +246,15 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
     :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
     """
     if likelihood is None:
-        if noise_variance is None:
-            return Gaussian(1.0)
-        if not isinstance(noise_variance, (tf.Variable, gpflow.Parameter)):
-            least = gpflow.config.default_likelihood_positive_minimum()
-            noise_variance = number("noise_variance", noise_variance, above=least)
-        return Gaussian(noise_variance)
-    if noise_variance is not None:
+        likelihood = Gaussian(1.0 if noise_variance is None else noise_variance)
+    elif noise_variance is not None:
         raise ValueError(
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
             "pass one of the two."
         )
     is_own = densities_of(likelihood) is not Gaussian
-    noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+    noise = None if is_own else likelihood.variance
+    noise = likelihood.scale if noise is None and not is_own else noise
     if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
         what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
         raise ValueError(
