@@ -1,6 +1,5 @@
 """Sufficient statistics: the sums, and what can be done with them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,14 +110,9 @@ def test_files_that_cannot_be_right_are_refused(
     path = tmp_path / "pass.npz"
     whole.statistics.save(path)
     good, content = dict(np.load(path)), path.read_bytes()
-    header = json.loads(str(good["header"]))
-    for message, arrays in (
-        ("KeyError: 'products'", {k: v for k, v in good.items() if k != "products"}),
-        ("is of version 1", {**good, "header": np.array(json.dumps({**header, "version": 1}))}),
-    ):
-        np.savez(path, **arrays)
-        with pytest.raises(ValueError, match=f"path: {path} .*{message}"):
-            SufficientStatistics.load(path)
+    np.savez(path, **{name: array for name, array in good.items() if name != "products"})
+    with pytest.raises(ValueError, match=f"path: {path} .*KeyError: 'products'"):
+        SufficientStatistics.load(path)
     path.write_bytes(content[:-100])
     with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
         SufficientStatistics.load(path)

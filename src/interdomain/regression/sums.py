@@ -19,9 +19,6 @@ from .._tracing import compiled
 from .features import Features
 from .rows import Rows
 
-VERSION = 2
-"""The version of files of statistics."""
-
 
 @dataclass(frozen=True)
 class SufficientStatistics:
@@ -143,7 +140,6 @@ class SufficientStatistics:
         An interrupted write leaves the previous file as it was.
         """
         header = {
-            "version": VERSION,
             "num_rows": self.num_rows,
             "sums": list(self.sums),
             "description": dict(self.description),
@@ -166,10 +162,6 @@ class SufficientStatistics:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
             header = json.loads(str(arrays["header"]))
-            if header["version"] != VERSION:
-                raise ValueError(
-                    f"it is of version {header['version']}, and this library reads {VERSION}"
-                )
             return cls(
                 num_rows=header["num_rows"],
                 sums={key: arrays[key] for key in header["sums"]},

@@ -22,7 +22,7 @@ from ..regression.features import Features
 from ..regression.rows_model import RowsModel
 from ..regression.sums import SufficientStatistics, differing_parameter, total_over
 from .algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from .rows import NotFiniteError, SiteContributions
+from .rows import SiteContributions
 
 
 class PassResult(NamedTuple):
@@ -70,7 +70,7 @@ class DualSVGP(RowsModel):
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
-    **Before the first pass** q is the prior. :func:`interdomain.fit` runs the passes.
+    Before the first pass, which :func:`interdomain.fit` makes, q is the prior.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
@@ -212,10 +212,10 @@ class DualSVGP(RowsModel):
             check_targets(self.likelihood, Y)
             return of_rows.sums(X, Y, q)
 
-        try:
-            with tf.init_scope():  # gradient tapes of the caller would keep every batch
-                sums = total_over(self._rows_at_hand.batches(), of_batch)
-        except NotFiniteError:
+        # Gradient tapes of the caller would keep every batch; and q may be far off.
+        with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
+            sums = total_over(self._rows_at_hand.batches(), of_batch)
+        if not all(np.all(np.isfinite(part)) for part in sums.values()):
             return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
         if "negative_precisions" in sums:
