@@ -117,27 +117,6 @@ def test_labels(tmp_path: Path) -> None:
     assert_resumed(again, fitted, resumed, model)
 
 
-@pytest.mark.slow
-def test_waves_that_three_classes_ask_for() -> None:
-    """A fast wave, for which a slow prior has little variance, is found; and the passes begin with
-    the sites of the chosen features."""
-    X = np.random.default_rng(1).uniform(-1, 1, size=(150, 1))
-    f = np.sin(2 * np.pi * 4 * X / 3)  # the box is three long
-    data = X, (f > -0.5) * 1 + (f > 0.5) * 1
-    fits = []
-    for chosen in ({"num_inducing": 9}, {}):
-        kernel = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=0.5), X, margin=1.5)
-        few = BoxFourierFeatures.for_kernel(kernel, 3)
-        model = DualSVGP(data, FiniteRank(kernel, few), gpflow.likelihoods.MultiClass(3), few)
-        gpflow.set_trainable(model, False)
-        fits.append(fit(model, progress=False, steps=3, **chosen))
-        if chosen:  # those of most variance end at 3
-            assert np.max(np.abs(model.inducing_variable.frequencies)) > 3
-            assert model.inducing_variable.num_inducing <= 9
-    assert fits[0].frozen == () and fits[0].elbo > fits[1].elbo + 5
-    assert fits[0].elbos[0] > fits[1].elbo
-
-
 @pytest.mark.filterwarnings("ignore:kernel. .* of the variance of the base kernel")
 def test_waves_have_no_feature_parameters() -> None:
     rng = np.random.default_rng(0)

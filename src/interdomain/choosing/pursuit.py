@@ -133,7 +133,8 @@ def pursue(
                 break
         if fill:  # with those of most prior variance
             rest = others_than(state.atoms, pool)
-            rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
+            if len(rest):
+                rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
             if len(rest):
                 state.add(rest, 0, bar, is_better=True)
     return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)

@@ -20,7 +20,7 @@ from ..core.pairs import Kuu_operator
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
-from ..regression.sums import SufficientStatistics, differing_parameter, total_over
+from ..regression.sums import differing_parameter, total_over
 from .algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .rows import SiteContributions
 
@@ -108,11 +108,6 @@ class DualSVGP(RowsModel):
         **rows: Any,
     ) -> None:
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        if isinstance(data, SufficientStatistics):
-            raise ValueError(
-                "data: found SufficientStatistics, and the sites of a likelihood need the rows; "
-                "pass these, or use interdomain.models.StructuredSGPR."
-            )
         super().__init__(
             data,
             kernel,
@@ -122,6 +117,7 @@ class DualSVGP(RowsModel):
             num_latents=lambda outputs: number_of_latents(likelihood, outputs, num_latent_gps),
             **rows,
         )
+        _ = self._rows_at_hand  # sites are of rows, and statistics have none
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
