@@ -124,10 +124,12 @@ def pursue(
             atoms, count, ended = _best_of(
                 model, dictionary, candidates, wanted, num_inducing - before, least_gain
             )
-            if ended is None and not state.add(atoms, count, bar):
+            if ended is None and not state.take([*state.atoms, *atoms], count):
                 ended = "elbo"
             elif ended is None and state.size - before < least_share * wanted:
                 ended = "few"
+            bar.update(state.size - before)
+            bar.set_postfix_str(f"bound {state.rounds[-1].elbo:.1f}")
             if ended is not None:
                 reason = ended
                 break
@@ -136,66 +138,51 @@ def pursue(
             if len(rest):
                 rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
             if len(rest):
-                state.add(rest, 0, bar, is_better=True)
+                state.take([*state.atoms, *rest], 0, is_better=True)
     return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)
 
 
 class _Rounds:
-    """The rounds so far, and the best model among them.
+    """The rounds so far, and the best of them, which the model is at.
 
     :ivar atoms: those of the model's features.
     """
 
-    atoms: IntArray
     best: int
-    _best: tuple[IntArray, Any, list[tuple[Any, Array]]]
+    atoms: IntArray
 
     def __init__(
         self, model: Any, dictionary: Dictionary, train: Callable[[], None] | None
     ) -> None:
         self._model, self._dictionary, self._train = model, dictionary, train
         self.rounds: list[PursuitRound] = []
-        self._replace(dictionary.atoms)
-        self._end_round(0, is_better=True)
+        self.take(dictionary.atoms, 0, is_better=True)
 
     @property
     def size(self) -> int:
         """The number M of features now."""
         return int(self._model.inducing_variable.num_inducing)
 
-    def add(self, atoms: IntArray, count: int, bar: Any, *, is_better: bool = False) -> bool:
-        """Add atoms, and train: whether the model is the best so far; if not, it is the best again.
+    def take(self, atoms: Any, count: int, *, is_better: bool = False) -> bool:
+        """Take atoms, and train: whether the model is the best so far; else it is that again.
 
         :param count: The number of candidates.
         :param is_better: Whether it is, whatever its bound.
         """
-        before = self.size
-        self._replace(np.concatenate([self.atoms, atoms]))
-        bar.update(self.size - before)
-        if self._train is not None and self._model.trainable_parameters:
+        model, atoms = self._model, np.asarray(atoms)
+        model.inducing_variable, model.kernel = block = self._dictionary.block(atoms)
+        if self.rounds and self._train is not None and model.trainable_parameters:
             self._train()
-        is_better = self._end_round(count, is_better=is_better)
-        bar.set_postfix_str(f"bound {self.rounds[-1].elbo:.1f}")
-        if not is_better:
-            self.atoms, block, values = self._best
-            self._model.inducing_variable, self._model.kernel = block
-            for variable, value in values:
-                variable.assign(value)
-        return is_better
-
-    def _replace(self, atoms: IntArray) -> None:
-        self.atoms = atoms
-        self._model.inducing_variable, self._model.kernel = self._dictionary.block(atoms)
-
-    def _end_round(self, count: int, *, is_better: bool) -> bool:
-        model = self._model
         self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
         if is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo:
-            self.best, is_better = len(self.rounds) - 1, True
+            self.best, self.atoms, self._block = len(self.rounds) - 1, atoms, block
             variables = [one.unconstrained_variable for one in model.trainable_parameters]
-            values = [(variable, variable.numpy()) for variable in variables]
-            self._best = self.atoms, (model.inducing_variable, model.kernel), values
-        return is_better
+            self._values = [(variable, variable.numpy()) for variable in variables]
+            return True
+        model.inducing_variable, model.kernel = self._block
+        for variable, value in self._values:
+            variable.assign(value)
+        return False
 
 
 def _best_of(
