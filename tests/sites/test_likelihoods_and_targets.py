@@ -206,13 +206,9 @@ def kinds_of(case: Case) -> dict[str, tuple[Any, Any | None]]:
     kinds: dict[str, tuple[Any, Any | None]] = {
         "float": ((X, Y), Y),
         "float32": ((X, Y.astype(np.float32)), Y.astype(np.float32).astype(float)),
-        "transposed": ((X, Y.T), None),
         "flat": ((X, Y[:, 0]), None),
-        "empty": ((X, Y[:0]), None),
-        "no rows": ((X[:0], Y[:0]), None),
         "NaN": ((X, np.where(np.arange(N)[:, None] == 3, np.nan, Y)), None),
         "one-hot": ((X, np.eye(3)[THREE[:, 0].astype(int)]), None),
-        "text": ((X, np.full(Y.shape, "a")), None),
     }
     if integral(Y):
         kinds["integer"] = (X, Y.astype(int)), Y
