@@ -121,7 +121,8 @@ class DualSVGP(RowsModel):
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
-        self._last: tuple[Features | None, list[Array], PassResult | None] = None, [], None
+        self._last: tuple[list[Array], PassResult | None] = [], None
+        self._features_of_last: Features | None = None  # TensorFlow tracks what is in a tuple
 
     @property
     def num_data(self) -> int:
@@ -176,7 +177,7 @@ class DualSVGP(RowsModel):
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
-        of_graphs: dict[str, Any] = {"_site_contributions": None, "_last": (None, [], None)}
+        of_graphs = {"_site_contributions": None, "_features_of_last": None}
         return {**super().__getstate__(), **of_graphs}
 
     def _contributions(self) -> SiteContributions:
@@ -192,11 +193,11 @@ class DualSVGP(RowsModel):
         This takes a pass over the rows if anything has changed since the last one.
         """
         state = [*(p.numpy() for p in self.parameters), *self.sites]
-        features, known, result = self._last
-        same = features is self._features and len(known) == len(state)
+        known, result = self._last
+        same = self._features is self._features_of_last and len(known) == len(state)
         if result is None or not (same and all(map(np.array_equal, known, state))):
             result = self._pass()
-            self._last = self._features, state, result
+            self._last, self._features_of_last = (state, result), self._features
         return result
 
     def _pass(self) -> PassResult:
