@@ -56,7 +56,7 @@ print(f"{len(train)} patients to learn from, {len(test)} to test on, {num_column
 # On the sphere, a kernel and an activation are sums over degrees l, with the eigenvalues
 # `lambda_l` and the coefficients `a_l`. Their spectra are known before any data are seen. ReLU and
 # softplus have no odd degrees above the first. The arc-cosine kernel has none either, the Matern
-# kernel has them: it is the combination that `spectrum` warns of.
+# kernel has them: `spectrum` shows what a combination leaves out.
 
 # %%
 scales = np.full(num_columns, 0.1)
@@ -76,7 +76,7 @@ plt.show()
 # %% [markdown]
 # ## A regression with and without orthogonal variables
 #
-# The Matern kernel with ReLU, the combination that the spectrum warns of most. The units start in
+# The Matern kernel with ReLU, the combination that leaves out most. The units start in
 # the directions of the data. As orthogonal variables we take points, at the centres of k-means;
 # `OrthogonalSVGP` factorises two matrices, of the sizes of the two sets, where an SVGP with as many
 # variables in all has one of the size of their sum.

@@ -96,10 +96,10 @@ ranking = idm.diagnostics.rank_transforms(
 # %%
 names = {id(candidate): name for name, candidate in candidates.items()}
 labels, errors = [], []
-for entry in [*ranking, without]:
-    points = entry.num_inducing // entry.num_components
-    labels.append(f"{names[id(entry.transforms)]}: {entry.num_components} x {points} points")
-    errors.append(entry.trace_error)
+for number, (candidate, size, error) in enumerate([*ranking, without]):
+    points = NUM_POINTS if number < len(ranking) else size
+    labels.append(f"{names[id(candidate)]}: {size // points} x {points} points")
+    errors.append(error)
 figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 bars = ax.barh(labels, errors, color=["C0"] * len(ranking) + ["C7"])
 ax.bar_label(bars, fmt="%.4f", padding=3)

@@ -30,30 +30,17 @@ def test_shares() -> None:
     features = Kuf(HARMONICS, KERNEL, X).numpy()
     scale = Kuu_operator(HARMONICS, KERNEL).diag_part().numpy()
     of_each = np.sum(features**2, axis=1) / scale / np.sum(KERNEL(X, full_cov=False))
-    np.testing.assert_allclose(found.share, np.sum(of_each), rtol=1e-10)
-    assert found.num_inducing == 6 and found.num_rows == 1_200
-    assert found.degrees == (0, 1, 2, 3) and found.degree_counts == (1, 1, 1, 3)
-    expected = [of_each[0], of_each[4], of_each[5], of_each[1] + of_each[2] + of_each[3]]
-    np.testing.assert_allclose(found.degree_shares, expected, rtol=1e-10)
+    np.testing.assert_allclose(found.shares, of_each, rtol=1e-10)
+    np.testing.assert_array_equal(found.degrees, [0, 3, 3, 3, 1, 2])
     # The kernel sees columns 3, 0 and 4, and the harmonics those in the order 4, 3, 0.
     assert found.coordinates == ("4, 3", "0", "bias")
-    np.testing.assert_array_equal(found.coordinate_counts, [3, 1, 3])
-    np.testing.assert_array_equal(found.highest_raises, [2, 3, 2])
-    first, second, third = of_each[[1, 2, 4]].sum(), of_each[3], of_each[[1, 2, 5]].sum()
-    np.testing.assert_allclose(found.coordinate_shares, [first, second, third], rtol=1e-10)
-    np.testing.assert_allclose(found.shares[0], [0, of_each[4], 0, *[of_each[1] + of_each[2]]])
-
-
-def test_an_arc_cosine_kernel_has_radii() -> None:
-    """Its prior variance grows with them; few harmonics explain nearly all of it."""
-    kernel = ArcCosine(bias_variance=0.5)
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=20)
-    assert 0.999 < harmonic_shares(harmonics, kernel, X[:, :2]).share < 1
+    expected = [[0, 0, 0], [2, 0, 1], [2, 0, 1], [0, 3, 0], [1, 0, 0], [0, 0, 2]]
+    np.testing.assert_array_equal(found.raises, expected)
 
 
 def test_text() -> None:
     lines = str(report(column_names=["age", "b", "c", "height", "e"])).splitlines()
-    share = f"{report().share:.1%}"
+    share = f"{np.sum(report().shares):.1%}"
     assert lines[0] == f"6 harmonics explain {share} of the prior variance over 1,200 rows"
     table = lines[lines.index("") + 7 :]
     assert table[1].split()[:4] == ["e,", "height", "3", "2"] and len(table) == 4
@@ -64,7 +51,7 @@ def test_text() -> None:
 def test_errors() -> None:
     names = "column_names must be"
     for arguments, message in [
-        ({"kernel": RBF()}, "kernel must be a ZonalKernel, found SquaredExponential; pass one"),
+        ({"kernel": RBF()}, "SphericalHarmonics.*SquaredExponential"),
         ({"kernel": ArcCosine(active_dims=[0, 1, 2])}, r"found zero for \[3\]"),
         ({"column_names": ["a", "b"]}, f"{names} 5 names, one for each column .*found 2"),
     ]:
@@ -80,12 +67,13 @@ def test_of_a_posterior_mean() -> None:
     mean = np.zeros((harmonics.num_inducing, 2))
     mean[0], mean[2], mean[5] = 7.0, [3.0, 4.0], 2.0
     found = harmonic_shares(harmonics, kernel, X, whitened_mean=mean)
-    one = np.eye(harmonics.num_inducing)
-    alone = [harmonic_shares(harmonics, kernel, X, whitened_mean=row).degree_shares for row in one]
-    np.testing.assert_array_equal(alone[0], 0)  # the constant
-    np.testing.assert_array_equal(np.argmax(alone[1:], axis=1), harmonics.level_of_each[1:])
-    np.testing.assert_allclose(found.share, 1, rtol=1e-14)
-    assert found.degree_shares[0] == 0 and np.all(found.degree_shares[1:] > 0)
+    alone = [
+        harmonic_shares(harmonics, kernel, X, whitened_mean=row).shares
+        for row in np.eye(harmonics.num_inducing)
+    ]
+    np.testing.assert_allclose(alone, np.diag([0] + 8 * [1]), atol=1e-14)  # none of the constant
+    np.testing.assert_allclose(np.sum(found.shares), 1, rtol=1e-14)
+    np.testing.assert_array_equal(np.flatnonzero(found.shares), [2, 5])
     assert "posterior mean" in str(found) and "prior variance" in str(prior)
     with pytest.raises(ValueError, match="whitened_mean must have 9 rows"):
         harmonic_shares(harmonics, kernel, X, whitened_mean=mean[:5])

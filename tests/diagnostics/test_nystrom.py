@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import Convolutional, FiniteRank, HarmonicKernel, SphericalMatern32
-from interdomain.transforms import Negation, PrincipalNegation, Rotation
+from interdomain.transforms import Negation, Rotation
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Z = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
@@ -133,24 +133,6 @@ def test_transformations_that_match_the_data_rank_first() -> None:
     np.testing.assert_allclose(single[1], plain / 200, rtol=1e-10)
     assert (single[0], none[0]) == (12, 6)
     assert ranking[0][0] is both and ranking[0][1] == 24
-
-
-def test_negations_about_the_mean_of_the_data() -> None:
-    """A negation about the origin moves shifted data to where there are none."""
-    data = X + 1.5
-    centred = PrincipalNegation.from_data(data, 2)
-    uncentred = [PrincipalNegation(axis.directions, 0.0) for axis in centred.axes]
-    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-10)):
-        ranking = rank_transforms(RBF(), [uncentred, centred], data, num_inducing=4)
-    assert ranking[0][0] is centred
-    assert ranking[0][-1] < 0.7 * ranking[1][-1]
-
-
-def test_errors_of_the_ranking() -> None:
-    with pytest.raises(ValueError, match="candidates must not be empty; pass transformations"):
-        rank_transforms(RBF(), [], X, num_inducing=3)
-    with pytest.raises(ValueError, match="num_inducing must be .* from 1 to 40, found 41"):
-        rank_transforms(RBF(), [Rotation(3)], X, num_inducing=41)
 
 
 def test_transformations_of_a_convolutional_kernel_are_ranked_by_points_in_patches() -> None:

@@ -120,5 +120,7 @@ def test_orthogonal(case: Any, columns: int, whiten: bool, q_diag: bool, variant
 
 def test_errors() -> None:
     kernel, iv = harmonic_rotation()
-    with pytest.raises(ValueError, match="an SVGP with one q.u., found AdditiveSVGP; pass"):
+    with pytest.raises(
+        ValueError, match="an SVGP with one q.u. .*found AdditiveSVGP with .*; pass"
+    ):
         variance_terms(AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), iv), rows(3, 0))

@@ -11,6 +11,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
+from numpy.typing import NDArray
 
 from .._arguments import (
     ROWS_OF_A_BATCH,
@@ -22,7 +23,7 @@ from .._arguments import (
 )
 from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
-from ..families.sphere.kernel import ZonalKernel, check_zonal
+from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import raises_of
 from ..plotting.axes import new_axes
 
@@ -39,53 +40,36 @@ class HarmonicShares:
     the order of the harmonics, the last one being the bias; the first two, which only have a degree
     together, count as one. A harmonic is counted for every coordinate that raises its degree.
 
-    :ivar num_inducing: The number M of harmonics.
     :ivar num_rows: The number of rows.
     :ivar of: What the shares are fractions of, in words.
-    :ivar share: The share that all harmonics explain together.
-    :ivar degrees: Their degrees, ``[L]``.
-    :ivar degree_counts: The number of harmonics of each degree, ``[L]``.
-    :ivar degree_shares: The share that the harmonics of each degree explain, ``[L]``.
     :ivar coordinates: The names of the d - 1 coordinates.
-    :ivar coordinate_counts: The number of harmonics with a degree in each coordinate, ``[d - 1]``.
-    :ivar highest_raises: The largest number of degrees that any of them has in each coordinate,
-        ``[d - 1]``.
-    :ivar shares: The share by coordinate and degree, ``[d - 1, L]``.
+    :ivar shares: The share of each harmonic, ``[M]``.
+    :ivar degrees: The degree of each harmonic, ``[M]``.
+    :ivar raises: By how many degrees each coordinate raises each harmonic, ``[M, d - 1]``.
     """
 
-    num_inducing: int
     num_rows: int
     of: str
-    share: float
-    degrees: tuple[int, ...]
-    degree_counts: tuple[int, ...]
-    degree_shares: Array = field(repr=False)
     coordinates: tuple[str, ...]
-    coordinate_counts: IntArray = field(repr=False)
-    highest_raises: IntArray = field(repr=False)
     shares: Array = field(repr=False)
-
-    @property
-    def coordinate_shares(self) -> Array:
-        """The share explained by the harmonics with a degree in each coordinate, ``[d - 1]``."""
-        return np.asarray(np.sum(self.shares, axis=1))
+    degrees: IntArray = field(repr=False)
+    raises: IntArray = field(repr=False)
 
     def __str__(self) -> str:
-        degrees, columns = [("degree", "harmonics", "share")], []
-        for degree, n, share in zip(
-            self.degrees, self.degree_counts, self.degree_shares, strict=True
-        ):
-            degrees.append((str(degree), f"{n:,}", f"{share:.1%}"))
-        counts, shares = self.coordinate_counts, self.coordinate_shares
-        for k in np.flatnonzero(counts):
-            highest = str(self.highest_raises[k])
-            columns.append((self.coordinates[k], f"{counts[k]:,}", highest, f"{shares[k]:.1%}"))
-        head = f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over"
-        lines = [f"{head} {self.num_rows:,} rows", "", *aligned(degrees), ""]
-        lines += aligned([("column", "harmonics", "highest", "share"), *columns])
-        if not all(counts):
-            without = [self.coordinates[k] for k in np.flatnonzero(counts == 0)]
-            lines += ["", f"none in: {', '.join(without)}"]
+        by_degree, by_column = [("degree", "harmonics", "share")], []
+        for degree in np.unique(self.degrees):
+            own = self.degrees == degree
+            by_degree.append((str(degree), *_summed(own, self.shares)))
+        for k in np.flatnonzero(np.any(self.raises, axis=0)):
+            count, share = _summed(self.raises[:, k] > 0, self.shares)
+            highest = str(np.max(self.raises[:, k]))
+            by_column.append((self.coordinates[k], count, highest, share))
+        head = f"{len(self.shares):,} harmonics explain {np.sum(self.shares):.1%} of {self.of} over"
+        lines = [f"{head} {self.num_rows:,} rows", "", *aligned(by_degree), ""]
+        lines += aligned([("column", "harmonics", "highest", "share"), *by_column])
+        without = np.flatnonzero(~np.any(self.raises, axis=0))
+        if len(without):
+            lines += ["", f"none in: {', '.join(self.coordinates[k] for k in without)}"]
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -98,18 +82,24 @@ class HarmonicShares:
         from matplotlib import colormaps
 
         # From dark to light, without what is too light on white.
-        colours = colormaps["viridis"](np.linspace(0.0, 0.9, max(self.degrees) + 1))
+        colours = colormaps["viridis"](np.linspace(0.0, 0.9, np.max(self.degrees) + 1))
         place, start = np.arange(len(self.coordinates)), np.zeros(len(self.coordinates))
-        for degree, shares in zip(self.degrees, self.shares.T, strict=True):
-            if degree > 0:  # the constant has none in any column
-                label = str(degree) if np.any(shares > 0) else None
-                ax.barh(place, shares, left=start, color=colours[degree], label=label)
-                start = start + shares
+        degrees = np.unique(self.degrees[self.degrees > 0])  # the constant has none in any column
+        for degree in degrees:
+            shares = (self.degrees == degree) * self.shares @ (self.raises > 0)
+            label = str(degree) if np.any(shares > 0) else None
+            ax.barh(place, shares, left=start, color=colours[degree], label=label)
+            start = start + shares
         ax.set_yticks(place, self.coordinates)
         ax.set(xlabel=f"share of {self.of}", ylabel="column with a degree")
-        if len(ax.patches):
-            ax.legend(title="degree", fontsize="small", ncols=1 + len(self.degrees) // 12)
+        if len(degrees):
+            ax.legend(title="degree", fontsize="small", ncols=1 + len(degrees) // 12)
         return ax
+
+
+def _summed(own: NDArray[np.bool_], shares: Array) -> tuple[str, str]:
+    """How many harmonics these are, and their share."""
+    return f"{np.count_nonzero(own):,}", f"{np.sum(shares[own]):.1%}"
 
 
 @check_shapes(
@@ -126,14 +116,13 @@ def harmonic_shares(
     """How much of the prior variance over some rows a set of harmonics explains, and where.
 
     The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``; the prior
-    variance is the mean of ``K(x_n, x_n)``. If all harmonics have a low degree in a column, or few
-    have a degree there, the column has a nearly linear effect or none under the prior that the
-    harmonics explain.
+    variance is the mean of ``K(x_n, x_n)``. A column in which all harmonics have a low degree, or
+    few have one, has a nearly linear effect or none.
 
     To see what the data say, pass ``whitened_mean=model.whitened_mean()`` (of a
-    :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The posterior mean is a
-    sum of harmonics, and the shares are then those of its squared terms, without the constant. If
-    some harmonics are similar on the data, their effect is divided among them.
+    :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The shares are then those
+    of the squared terms of the posterior mean; if some harmonics are similar on the data, their
+    effect is divided among them.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=[500, 4])
@@ -166,47 +155,33 @@ def harmonic_shares(
     :raises ValueError: If the kernel is not zonal or lacks one of their degrees, X or the mean is
         not finite or does not fit, or there is not one name for each column.
     """
-    check_zonal(kernel)
     rows = filled_matrix("X", X, "a matrix [N, D]")
-    coordinates = _coordinates(harmonics, kernel, column_names, rows.shape[1])
-    variances, of = _variances(harmonics, kernel, rows), "the prior variance"
+    explained, prior = np.zeros(harmonics.num_inducing), 0.0
+    for start in range(0, len(rows), ROWS_OF_A_BATCH):
+        batch = tf.constant(rows[start : start + ROWS_OF_A_BATCH], kernel.variance.dtype)
+        explained += np.sum(np.square(Kuf(harmonics, kernel, batch).numpy(), dtype=float), axis=1)
+        prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
+    # Kuu has one over the variance times the eigenvalue.
+    variances = explained / harmonics.Kuu(kernel).diag_part().numpy().astype(float) / prior
+    of = "the prior variance"
     if whitened_mean is not None:
         variances = _squared_terms(harmonics, whitened_mean, variances)
         of = "the squared terms of the posterior mean (without the constant)"
 
-    raises = np.abs(raises_of(harmonics.chains))
-    degree = np.eye(len(harmonics.degrees))[harmonics.level_of_each]
     return HarmonicShares(
-        num_inducing=harmonics.num_inducing,
         num_rows=len(rows),
         of=of,
-        share=float(np.sum(variances)),
-        degrees=harmonics.degrees,
-        degree_counts=harmonics.multiplicities,
-        degree_shares=variances @ degree,
-        coordinates=coordinates,
-        coordinate_counts=np.count_nonzero(raises, axis=0),
-        highest_raises=np.max(raises, axis=0),
-        shares=((raises > 0) * variances[:, None]).T @ degree,
+        coordinates=_coordinates(harmonics, kernel, column_names, rows.shape[1]),
+        shares=variances,
+        degrees=np.array(harmonics.degrees)[harmonics.level_of_each],
+        raises=np.abs(raises_of(harmonics.chains)),
     )
-
-
-def _variances(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> Array:
-    """What each harmonic explains of the prior variance, ``[M]``."""
-    explained, prior = np.zeros(harmonics.num_inducing), 0.0
-    for start in range(0, len(X), ROWS_OF_A_BATCH):
-        batch = tf.constant(X[start : start + ROWS_OF_A_BATCH], kernel.variance.dtype)
-        explained += np.sum(np.square(Kuf(harmonics, kernel, batch).numpy(), dtype=float), axis=1)
-        prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
-    eigenvalues = kernel.eigenvalues(harmonics.dimension, harmonics.degrees)
-    scale = float(kernel.variance.numpy()) * eigenvalues.numpy().astype(float)
-    return np.asarray(scale[harmonics.level_of_each] * explained / prior)
 
 
 def _squared_terms(
     harmonics: SphericalHarmonics, whitened_mean: TensorType, variances: Array
 ) -> Array:
-    """Their shares, ``[M]``, of which the constant has none."""
+    """The shares of harmonics in a posterior mean, ``[M]``, of which the constant has none."""
     mean = finite_array("whitened_mean", whitened_mean, (1, 2), "a vector [M] or a matrix [M, P]")
     if len(mean) != len(variances):
         raise ValueError(
@@ -223,7 +198,7 @@ def _squared_terms(
 def _coordinates(
     harmonics: SphericalHarmonics, kernel: ZonalKernel, names: Sequence[str] | None, count: int
 ) -> tuple[str, ...]:
-    """The names of the coordinates from the second on, the first with it."""
+    """The names of the coordinates from the second on; the first shares that of the second."""
     listed = items("column_names", range(count) if names is None else names, "a list of names")
     if len(listed) != count:
         raise ValueError(

@@ -18,7 +18,7 @@ from gpflow.inducing_variables import (
 )
 from gpflow.kernels import Kernel, MultioutputKernel
 
-from .._arguments import filled_matrix, items
+from .._arguments import filled_matrix
 from ..core.clustering import k_means, where_it_lives
 from ..core.pairs import block_batches
 from ..core.parameters import single_output
@@ -88,13 +88,10 @@ def rank_transforms(
     :return: For each candidate, the smallest error first: the candidate itself, the number of
         variables in all of its parts, and :func:`nystrom_trace_error` divided by the number of
         rows.
-    :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
+    :raises ValueError: If the kernel is not invariant to one of them.
     """
-    candidates = items("candidates", candidates, "a list of transformations")
     single_output("kernel", kernel)
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
-    if not candidates:
-        raise ValueError("candidates must not be empty; pass transformations, or None for none.")
     ranking = []
     for transforms in candidates:
         inducing_variable: InducingVariables
@@ -147,17 +144,11 @@ class VarianceTerms(NamedTuple):
         :param x: The positions of the points on the line, ``[N]`` or ``[N, 1]``, in any order.
         :param ax: Where to draw; a new figure by default.
         :param latent: Which of the latent GPs.
-        :raises ValueError: If there is not one x for each point.
         """
-        position, count = np.asarray(x, dtype=float), len(self.explained)
-        if position.shape not in ((count,), (count, 1)):
-            raise ValueError(
-                f"x must be [N] or [N, 1] with N = {count}, the number of points of the terms, "
-                f"found shape {position.shape}; pass one coordinate for each point."
-            )
         ax = new_axes() if ax is None else ax
-        order = np.argsort(position.ravel())
-        along = position.ravel()[order]
+        position = np.reshape(x, [len(self.explained)])
+        order = np.argsort(position)
+        along = position[order]
         prior, explained, uncertain, orthogonal_explained, orthogonal_uncertain = (
             np.asarray(term)[order, latent] for term in self
         )
@@ -189,7 +180,6 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     :param model: A ``gpflow.models.SVGP`` with any inducing variable whose latent GPs share one
         kernel, or an :class:`interdomain.models.OrthogonalSVGP`.
     :param X: Inputs.
-    :return: The terms, ``[N, P]`` each.
     :raises ValueError: If the model is another one, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):
@@ -197,7 +187,14 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         base, orthogonal = split.parts()[0].terms_of_sets(X)
         of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:
-        _validate(model)
+        multioutput = MultioutputKernel, MultioutputInducingVariables
+        one = getattr(model, "q_mu", None), model.kernel, model.inducing_variable
+        if not isinstance(one[0], gpflow.Parameter) or any(isinstance(p, multioutput) for p in one):
+            raise ValueError(
+                "model must be an SVGP with one q(u) and one prior for all its latent GPs, found "
+                f"{type(model).__name__} with {type(model.kernel).__name__}; pass a "
+                "gpflow.models.SVGP or an interdomain.models.OrthogonalSVGP."
+            )
         q = (model.q_mu, model.q_sqrt)
         (group,) = joint_groups(model.inducing_variable, model.kernel, q, whiten=model.whiten)
         base = group.parts()[0].terms(X)
@@ -206,20 +203,6 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     terms = [prior, base.explained[:, None], _uncertain(base), *of_orthogonal]
     shape = [tf.shape(X)[0], model.num_latent_gps]
     return VarianceTerms(*(tf.broadcast_to(term, shape) for term in terms))
-
-
-def _validate(model: gpflow.models.SVGP) -> None:
-    remedy = "pass a gpflow.models.SVGP or an interdomain.models.OrthogonalSVGP"
-    if not isinstance(model, gpflow.models.SVGP) or not isinstance(model.q_mu, gpflow.Parameter):
-        raise ValueError(
-            f"model must be an SVGP with one q(u), found {type(model).__name__}; {remedy}."
-        )
-    for part in (model.kernel, model.inducing_variable):
-        if isinstance(part, (MultioutputKernel, MultioutputInducingVariables)):
-            raise ValueError(
-                f"model must have one prior for all its latent GPs, found {type(part).__name__}; "
-                f"{remedy} with a kernel of one output and num_latent_gps."
-            )
 
 
 def _uncertain(terms: Terms) -> tf.Tensor:
