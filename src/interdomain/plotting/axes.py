@@ -21,11 +21,7 @@ def new_axes() -> Axes:
 
 
 def new_figure(size: tuple[float, float] | None = None) -> Figure:
-    """An empty figure.
-
-    :param size: Width and height in inches.
-    :raises ImportError: If there is no matplotlib.
-    """
+    """An empty figure, of a width and height in inches."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -71,6 +71,11 @@ def globe(
     shown = _field("values", values, shape)[rows]
     coast = None if coastline is None else _field("coastline", coastline, shape)[rows]
     latitude = latitude[rows]
+    if 360 - (longitude[-1] - longitude[0]) < 1.5 * np.max(np.diff(longitude)):
+        # Once around: the first column is the neighbour of the last.
+        longitude = np.append(longitude, longitude[0] + 360)
+        shown = np.append(shown, shown[:, :1], axis=1)
+        coast = None if coast is None else np.append(coast, coast[:, :1], axis=1)
 
     figure = new_figure((9.0, 4.0)) if figure is None else figure
     spec = figure.add_gridspec(2, 2, width_ratios=[2.8, 1])
@@ -79,11 +84,11 @@ def globe(
     limits = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
     scale = {"vmin": limits[0], "vmax": limits[1], "rasterized": True, **colours}
 
-    def draw(ax: Axes, edges: Any, places: Any, rows: Any, columns: Any) -> Any:
+    def draw(ax: Axes, edges: Any, places: Any, rows: Any = slice(None)) -> Any:
         """The cells between some edges, and the coast through some places."""
         mesh = ax.pcolormesh(*edges, shown[rows], **scale)
         if coast is not None:
-            line = *places, coast[rows][:, columns], [coastline_level]
+            line = *places, coast[rows], [coastline_level]
             ax.contour(*line, colors="black", linewidths=0.5)
         return mesh
 
@@ -113,23 +118,14 @@ def _edges(places: Array) -> Array:
     return np.concatenate([[first], middle, [last]])
 
 
-def _goes_around(longitude: Array) -> bool:
-    """Whether the first column is the neighbour of the last."""
-    gap = 360 - (longitude[-1] - longitude[0])
-    return bool(gap < 1.5 * np.max(np.diff(longitude)))
-
-
 def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
     """What is beyond the date line is drawn once around."""
     north = np.radians(np.clip(_edges(latitude), -90, 90))
-    around = np.arange(len(longitude) + _goes_around(longitude))
-    columns = around % len(longitude)
-    closed = longitude[columns] + 360 * (around // len(longitude))
-    first, last = np.floor((180 - closed[[-1, 0]]) / 360)
+    first, last = np.floor((180 - longitude[[-1, 0]]) / 360)
     for turn in np.arange(first, last + 1):
-        east = np.radians(np.clip(_edges(longitude) + 360 * turn, -180, 180))
-        places = np.radians(closed + 360 * turn), np.radians(latitude)
-        mesh = draw(ax, (east, north), places, slice(None), columns)
+        around = longitude + 360 * turn
+        east = np.radians(np.clip(_edges(around), -180, 180))
+        mesh = draw(ax, (east, north), (np.radians(around), np.radians(latitude)))
     ax.grid(color="grey", linewidth=0.3)
     ax.set_xticks(np.radians(np.arange(-120, 121, 60)))
     ax.set_yticks(np.radians(np.arange(-60, 61, 30)))
@@ -146,10 +142,9 @@ def _draw_disc(ax: Any, pole: int, latitude: Array, longitude: Array, draw: Draw
     beyond = np.flatnonzero(pole * latitude > LOWEST_LATITUDE - 5)
     if len(beyond) > 1:
         rows = slice(beyond[0], beyond[-1] + 1)
-        columns = np.arange(len(longitude) + _goes_around(longitude)) % len(longitude)
         ends = radius(np.clip(_edges(latitude[rows]), -90, 90))
         edges = np.radians(_edges(longitude)), ends
-        draw(ax, edges, (np.radians(longitude[columns]), radius(latitude[rows])), rows, columns)
+        draw(ax, edges, (np.radians(longitude), radius(latitude[rows])), rows)
     ax.set_theta_zero_location("S" if pole > 0 else "N")
     ax.set_theta_direction(pole)
     ax.set_rlim(0, radius(pole * LOWEST_LATITUDE))
