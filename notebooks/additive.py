@@ -114,7 +114,9 @@ report = idm.tables.effects(model, X, scale=scale)
 print(report)
 
 # %%
-report.plot_shares()
+shares, axis = report.shares, plt.figure(figsize=(7, 5)).subplots()
+axis.barh(report.names, shares, xerr=2 * report.share_deviations)
+axis.set(xlabel="share of the variance of f (two standard deviations)")
 plt.show()
 
 # %% tags=["thumbnail"]

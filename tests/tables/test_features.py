@@ -154,7 +154,10 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
             key = (effect, *row)
             variances[key] = variances.get(key, 0.0) + variance / (2 ** len(numeric) * levels)
     taken = {
-        (effect, *row) for effect, rows in features.frequencies.items() for row in rows.tolist()
+        (effect, *(row[slot] for slot, column in enumerate(effect) if column != 1))
+        for effect, functions in features.by_effect()
+        for row in ((functions + 1) // 2).tolist()
+        if effect
     }
     # Levels are taken whole, with the mean of their variances.
     for effect, *orders in variances.keys() - taken:
@@ -165,17 +168,12 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
 
 
 def test_errors() -> None:
-    kernel, features = effects()
+    kernel, _ = effects()
     new = AdditiveFeatures
     assert_refused(
         [
             (lambda: new(kernel, {**FREQUENCIES, (1, 2): 3}), r"one entry for each effect .*\(1"),
             (lambda: new(kernel, {**FREQUENCIES, (0,): [[0]]}), "frequencies must be 1 or more"),
-            (
-                lambda: new(kernel, {**FREQUENCIES, (0, 2): [[1], [2]]}),
-                r"frequencies must be a matrix \[J, 2\]",
-            ),
             (lambda: new.for_kernel(kernel, 15), "num_inducing must be 18 or more"),
-            (lambda: Kuf(features, Additive(COLUMNS), inputs(3)), "must have the columns and eff"),
         ]
     )

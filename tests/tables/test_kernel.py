@@ -177,15 +177,6 @@ def test_quantiles_where_rows_are_spread_unevenly() -> None:
     assert np.all(np.diff(column.knots) > 0) and np.all(np.diff(column.positions) > 0)
 
 
-def test_from_data_in_any_units() -> None:
-    """The kernel of a table is that of the same table in other units."""
-    rng = np.random.default_rng(1)
-    X = rng.uniform(size=[50, 2])
-    first = Additive.from_data(X, ["main", "pairs"])
-    other = Additive.from_data(1e3 * X + 5.0, ["main", "pairs"])
-    np.testing.assert_allclose(first(X[:9]), other(1e3 * X[:9] + 5.0), rtol=1e-10)
-
-
 def test_errors() -> None:
     kernel, X = table()
     rows = np.random.default_rng(2).uniform(size=[20, 3])
@@ -202,6 +193,7 @@ def test_errors() -> None:
             (from_data(missing), "in column 'height'"),
             (from_data(categorical=["height"]), levels),
             (from_data(effects=[(0, 3)]), "effects must name columns .*found 3"),
+            (from_data(effects=["main", (1,)]), "effects must be .* different .*found 'height'"),
             (lambda: NumericColumn([1.0, 1.0]), "knots must be two or more increasing"),
             (lambda: CategoricalColumn([1.0, 1.0, 2.0]), "levels must be from 2"),
             (lambda: kernel(X[:, :2]), "X must have 3 columns, those of the table, found 2"),

@@ -6,8 +6,7 @@ on; 0 is the constant. Products of them over several columns are the features of
 
 from __future__ import annotations
 
-import abc
-from typing import Any
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
@@ -21,8 +20,8 @@ _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""
 
 
-class Column(abc.ABC):
-    """A column of a table, as :class:`interdomain.tables.Additive` sees it.
+class _Column:
+    """What both kinds of columns have.
 
     :ivar label: What it is called in reports and messages.
     :ivar num_levels: The number of functions of a column of categories, all of which are always
@@ -53,30 +52,6 @@ class Column(abc.ABC):
     def __hash__(self) -> int:
         return hash(self._parts)
 
-    @abc.abstractmethod
-    def grid(self, count: int) -> Array:
-        """Increasing values at which to evaluate functions of the column: ``count`` of them over
-        its range, ``[count]``, or the levels of a column of categories."""
-
-    @abc.abstractmethod
-    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """The coordinates of values of the column, in their shape: what :meth:`functions` and
-        :meth:`covariances` take."""
-
-    @abc.abstractmethod
-    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """The functions 1, ..., ``highest`` at coordinates ``[N]``, ``[highest, N]``."""
-
-    @abc.abstractmethod
-    def covariances(
-        self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
-    ) -> tf.Tensor:
-        """The kernel of variance one at pairs of coordinates of equal shape.
-
-        :param order: The order nu of the Matern kernel of numeric columns.
-        :param ratio: The lengthscale in periods, for a column that has one.
-        """
-
 
 def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
     """What values are called in messages, and the values, sorted.
@@ -90,7 +65,7 @@ def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
     return what, ordered
 
 
-class NumericColumn(Column):
+class NumericColumn(_Column):
     """A column of numbers. Functions of it are smooth.
 
     Its values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
@@ -128,11 +103,8 @@ class NumericColumn(Column):
         if positions is None:
             positions = (self.knots - self.knots[0]) / (self.knots[-1] - self.knots[0])
         self.positions = finite_array("positions", positions, (1,), form)
-        if (
-            self.positions.shape != self.knots.shape
-            or np.any(np.diff(self.positions) <= 0)
-            or (self.positions[0], self.positions[-1]) != (0.0, 1.0)
-        ):
+        steps = np.diff(self.positions, prepend=0.0, append=1.0)
+        if len(steps) != len(self.knots) + 1 or np.any(steps[1:-1] <= 0) or np.any(steps[[0, -1]]):
             raise ValueError(
                 f"positions must increase from 0 to 1, one for each of the {len(self.knots)} "
                 f"knots, found {short(self.positions)}; leave them out for a linear map."
@@ -171,6 +143,7 @@ class NumericColumn(Column):
         return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
 
     def grid(self, count: int) -> Array:
+        """Increasing values of the column over its range, ``[count]``, to evaluate functions at."""
         return np.interp(np.linspace(0, 1, count), self.positions, self.knots)
 
     def positions_of(self, x: TensorType) -> tf.Tensor:
@@ -189,16 +162,22 @@ class NumericColumn(Column):
         return tf.clip_by_value(place, -reach, 1 + reach)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """Places in the box, as fractions of its period."""
+        """Places in the box, as fractions of its period: what functions and covariances take."""
         return (self.positions_of(x) + self.margin / 2) / self.period
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """Cosine and sine of one period, of two periods, ..."""
+        """Cosine and sine of one period, of two periods, ...: the functions 1, ..., ``highest`` at
+        coordinates ``[N]``, ``[highest, N]``."""
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
+        """The kernel of variance one at pairs of coordinates of equal shape.
+
+        :param order: The order nu of the Matern kernel.
+        :param ratio: The lengthscale in periods.
+        """
         assert ratio is not None
         return zero_mean_covariances(order, ratio, first - second)
 
@@ -221,7 +200,7 @@ def _quantile_knots(values: Array) -> tuple[Array, Array]:
     return knots, positions
 
 
-class CategoricalColumn(Column):
+class CategoricalColumn(_Column):
     """A column of categories, such as station numbers. All levels are equally far from each other.
 
     Functions of it sum to zero over the levels. Any other value counts as one more level, which has
@@ -271,6 +250,7 @@ class CategoricalColumn(Column):
         return cls(levels, label=label)
 
     def grid(self, count: int) -> Array:
+        """The levels, whatever the count."""
         return self.levels
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
@@ -289,11 +269,16 @@ class CategoricalColumn(Column):
         return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        """The functions 1, ..., ``highest`` at indices of levels ``[N]``, ``[highest, N]``."""
         values = tf.constant(self._functions[:highest], gpflow.default_float())
         return tf.gather(values, coordinates, axis=1)
 
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
+        """The kernel of variance one at pairs of indices; it has no order and no ratio."""
         entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
         return tf.gather(entries, first * (len(self.levels) + 1) + second)
+
+
+Column: TypeAlias = NumericColumn | CategoricalColumn

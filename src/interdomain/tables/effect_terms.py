@@ -25,6 +25,7 @@ from scipy.sparse import coo_matrix
 
 from .._arguments import Array, IntArray
 from .columns import Column
+from .features import AdditiveFeatures
 from .kernel import Additive, Effect
 
 _ROUNDING = 1e-12
@@ -35,14 +36,15 @@ class Weights(NamedTuple):
     """The weights of the features of a sum of effects, and what is known of them.
 
     :ivar table: The sum.
-    :ivar blocks: Of the constant and each effect its columns, of which function of each column
-        every feature is the product ``[m, k]``, and what the features leave of the prior variance.
-    :ivar mean: ``[M]``, those of the blocks one behind the other.
+    :ivar features: Its features.
+    :ivar left_over: What they leave of the prior variance of the constant and of each effect.
+    :ivar mean: ``[M]``.
     :ivar root: A root of their covariance, ``[M, R]``.
     """
 
     table: Additive
-    blocks: list[tuple[Effect, IntArray, float]]
+    features: AdditiveFeatures
+    left_over: Array
     mean: Array
     root: Array
 
@@ -59,26 +61,16 @@ class ColumnFunctions(NamedTuple):
     means: Array
     covariances: Array
 
-    @classmethod
-    def under(cls, column: Column, highest: int, values: Array) -> ColumnFunctions:
-        """The moments of the first functions of a column, over values ``[N]`` of it."""
-        functions = _functions(column, highest, values)
-        count = functions.shape[1]
-        values = np.concatenate([np.ones([1, count]), np.asarray(functions, float)])
-        means = np.mean(values, axis=1)
-        means[np.abs(means) < _ROUNDING] = 0.0
-        centred = values - means[:, None]
-        return cls(column, means, centred @ centred.T / count)
-
     def centred(self, values: Array) -> Array:
         """The functions without their means at values ``[N]``, ``[1 + h, N]``."""
-        functions = np.asarray(_functions(self.column, len(self.means) - 1, values), float)
-        return np.concatenate([np.zeros([1, len(values)]), functions - self.means[1:, None]])
+        return _functions(self.column, len(self.means) - 1, values) - self.means[:, None]
 
 
-def _functions(column: Column, highest: int, values: Array) -> tf.Tensor:
+def _functions(column: Column, highest: int, values: Array) -> Array:
+    """The constant, and the first functions of a column, at values ``[N]``, ``[1 + h, N]``."""
     x = tf.constant(values, gpflow.default_float())
-    return column.functions(column.coordinates(x), highest)
+    functions = np.asarray(column.functions(column.coordinates(x), highest), float)
+    return np.concatenate([np.ones([1, len(values)]), functions])
 
 
 class EffectTerm(NamedTuple):
@@ -121,12 +113,14 @@ class EffectTerm(NamedTuple):
 
 def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
     """Of each column of the table, over rows ``[N, D]``, as many functions as the features have."""
-    highest = [0] * weights.table.num_columns
-    for effect, functions, _ in weights.blocks:
-        for column, numbers in zip(effect, functions.T, strict=True):
-            highest[column] = max(highest[column], int(np.max(numbers)))
-    columns = zip(weights.table.columns, highest, rows.T, strict=True)
-    return list(itertools.starmap(ColumnFunctions.under, columns))
+    highest, found = weights.features.highest_functions(), []
+    for k, (column, values) in enumerate(zip(weights.table.columns, rows.T, strict=True)):
+        functions = _functions(column, highest.get(k, 0), values)
+        means = np.mean(functions, axis=1)
+        means[np.abs(means) < _ROUNDING] = 0.0
+        centred = functions - means[:, None]
+        found.append(ColumnFunctions(column, means, centred @ centred.T / len(values)))
+    return found
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
@@ -135,7 +129,7 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
     # the means of the others.
     entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
     start = 0
-    for effect, functions, _ in weights.blocks:
+    for effect, functions in weights.features.by_effect():
         features = np.arange(start, start + len(functions))
         start += len(features)
         places = range(len(effect))
@@ -149,7 +143,7 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
             if len(used):
                 entry = functions[used][:, list(kept)], features[used], factors[used]
                 entries.setdefault(tuple(effect[k] for k in kept), []).append(entry)
-    left_over = {effect: variance for effect, _, variance in weights.blocks}
+    left_over = dict(zip([(), *weights.table.effects], weights.left_over, strict=True))
     terms = {}
     for effect in sorted(entries, key=lambda effect: (len(effect), effect)):
         functions, features, factors = (

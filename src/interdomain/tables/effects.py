@@ -8,10 +8,9 @@ from typing import Any
 import gpflow
 import numpy as np
 from gpflow.base import TensorType
-from gpflow.kernels import MultioutputKernel
 from scipy.linalg import block_diag
 
-from .._arguments import Array, filled_matrix, integer, number
+from .._arguments import Array, filled_matrix, number
 from ..inducing_variables import SumInducingVariables
 from ..models import OrthogonalSVGP, StructuredSGPR
 from .effect_terms import Weights, column_functions, effect_terms, rows_of_table
@@ -39,11 +38,9 @@ def effects(
     of these distributions. Every effect is centred exactly under this measure: what is not centred
     in it is moved into effects of fewer columns. So a main effect, plus the constant, is the mean
     of f over all other columns, and the effects are orthogonal. Their variances add up to that of
-    f, and their shares of it are Sobol indices (Sobol 2001, *Global sensitivity indices for
-    nonlinear mathematical models and their Monte Carlo estimates*), in closed form as in Durrande
-    et al. 2013 (*ANOVA kernels and RKHS of zero mean functions for model-based sensitivity
-    analysis*) and Lu et al. 2022 (*Additive Gaussian processes revisited*). Draws from the
-    posterior give their error bars.
+    f, and their shares of it are Sobol indices (Sobol 2001), in closed form as in Durrande et al.
+    2013 and Lu et al. 2022 (*Additive Gaussian processes revisited*). Draws from the posterior give
+    their error bars.
 
     Two caveats. Columns may be dependent in the data, but under this measure they are independent:
     shares say what f does where the columns take their values independently. And error bars are
@@ -80,9 +77,7 @@ def effects(
     :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
         output, X does not fit, or numbers are not positive.
     """
-    num_draws = integer("num_draws", num_draws, at_least=2)
-    seed = integer("seed", seed, at_least=0)
-    weights = effect_weights(model, output, number("scale", scale, above=0))
+    weights = _weights(model, output, number("scale", scale, above=0))
     table, rows = weights.table, filled_matrix("X", X, "a matrix [N, D]")
     measure = f"the values of each column in {len(rows):,} rows"
     if len(rows) > _MOST_ROWS:
@@ -110,7 +105,7 @@ def effects(
     )
 
 
-def effect_weights(model: Any, output: int, scale: float) -> Weights:
+def _weights(model: Any, output: int, scale: float) -> Weights:
     """The weights of f, times ``scale``.
 
     :raises ValueError: If the model is of another kind, or has not one sum of effects with
@@ -125,14 +120,7 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
             f"{type(model).__name__}; pass an interdomain.models.StructuredSGPR or AdditiveSVGP, "
             "or a gpflow.models.SVGP, with inducing_variables.AdditiveFeatures."
         )
-    kernel, inducing_variable = model.kernel, model.inducing_variable
-    if isinstance(kernel, MultioutputKernel):
-        raise ValueError(
-            f"model must have a kernel of one output, found {type(kernel).__name__}; pass a "
-            "model of one output, or one with num_latent_gps and an Additive kernel for all."
-        )
-    output = integer("output", output, at_least=0)
-    if output >= model.num_latent_gps:
+    if not 0 <= output < model.num_latent_gps:
         raise ValueError(
             f"output must be from 0 to {model.num_latent_gps - 1}, found {output}; pass the number "
             "of a column of Y."
@@ -141,17 +129,17 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
     if len(sums) != 1:
         raise ValueError(
             "model must have one Additive kernel with AdditiveFeatures, found "
-            f"{len(sums) or 'none'} in {type(kernel).__name__} with "
-            f"{type(inducing_variable).__name__}; pass a model of tables.Additive.from_data(X), "
-            "alone or as a summand, with AdditiveFeatures.for_kernel(kernel, num_inducing)."
+            f"{len(sums) or 'none'} in {type(model.kernel).__name__} with "
+            f"{type(model.inducing_variable).__name__}; pass a model of one output, or with "
+            "num_latent_gps, of tables.Additive.from_data(X), alone or as a summand, with "
+            "AdditiveFeatures.for_kernel(kernel, num_inducing)."
         )
     ((first, features, table, prior),) = sums
     left_over = np.maximum(prior - features.explained_variances(table).numpy(), 0)
-    parts = zip([(), *table.effects], features.functions, scale**2 * left_over, strict=True)
     mean, root = (each[first : first + features.num_inducing] for each in _q(model, output))
     variances = np.asarray(features.prior_variances(table), float)
     factors = scale * (np.sqrt(variances) if model.whiten else variances)
-    return Weights(table, list(parts), factors * mean, factors[:, None] * root)
+    return Weights(table, features, scale**2 * left_over, factors * mean, factors[:, None] * root)
 
 
 def _sums_of_effects(

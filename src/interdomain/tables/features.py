@@ -16,7 +16,6 @@ from .._arguments import (
     IntArray,
     check_num_inducing,
     different_rows,
-    instance,
     integer,
 )
 from ..inducing_variables import InterDomainInducingVariables
@@ -59,9 +58,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
     :ivar effects: The columns of each effect except the constant, in the order of the features.
     :ivar functions: For the constant and each effect, of which function of each column every
         feature is the product, ``[m, k]``.
-    :raises ValueError: If the kernel is not an ``Additive`` one, an effect is missing from
-        ``frequencies`` or unknown, a frequency is not an integer of 1 or more, or there are too
-        many features.
+    :raises ValueError: If an effect is missing from ``frequencies`` or unknown, a frequency is not
+        an integer of 1 or more, or there are too many features.
     """
 
     kernels = (Additive,)
@@ -74,9 +72,6 @@ class AdditiveFeatures(InterDomainInducingVariables):
         *,
         name: str | None = None,
     ) -> None:
-        remedy = "pass interdomain.tables.Additive.from_data(X)"
-        instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        instance("frequencies", frequencies, Mapping, "a dict with an entry for each effect")
         wrong = set(frequencies).symmetric_difference(kernel.effects)
         if wrong:
             raise ValueError(
@@ -86,11 +81,12 @@ class AdditiveFeatures(InterDomainInducingVariables):
             )
         super().__init__(name=name)
         self.columns, self.effects = kernel.columns, kernel.effects
-        self._frequencies = tuple(self._checked(e, frequencies[e]) for e in self.effects)
-        pairs = list(zip(self.effects, self._frequencies, strict=True))
-        count = 1 + sum(len(own) * atom_size(kernel, effect) for effect, own in pairs)
+        checked = {effect: self._checked(effect, frequencies[effect]) for effect in self.effects}
+        count = 1 + sum(len(own) * atom_size(kernel, effect) for effect, own in checked.items())
         check_num_inducing("frequencies", count, "features")
-        products = [_products([self.columns[k] for k in effect], own) for effect, own in pairs]
+        products = [
+            _products([self.columns[k] for k in effect], checked[effect]) for effect in checked
+        ]
         self.functions = (np.zeros([1, 0], np.int64), *products)
 
     @classmethod
@@ -107,12 +103,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
 
         :param kernel: As for the constructor.
         :param num_inducing: The number M of features, at most, the constant included.
-        :raises ValueError: If the kernel is not an ``Additive`` one, there are too many features,
-            or too few for every effect to have some.
+        :raises ValueError: If there are too many features, or too few for the effects.
         """
-        remedy = "pass interdomain.tables.Additive.from_data(X)"
-        instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        num_inducing = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", num_inducing, "features")
         return cls(kernel, largest_orders(kernel, num_inducing), name=name)
 
@@ -120,12 +112,6 @@ class AdditiveFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number of features."""
         return sum(map(len, self.functions))
-
-    @property
-    def frequencies(self) -> dict[Effect, IntArray]:
-        """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
-        pairs = zip(self.effects, self._frequencies, strict=True)
-        return {effect: np.array(own) for effect, own in pairs}
 
     def is_subset_of(self, others: AdditiveFeatures) -> bool:
         """Whether they are of the same columns and effects, and some of the products of each."""
@@ -142,14 +128,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
         X = kernel.seen(X)
         rows = tf.reshape(X, [-1, kernel.num_columns])
         of_columns, first, start = [tf.ones_like(rows[:, 0])[None]], {}, 1
-        for number, highest in self._highest_functions().items():
+        for number, highest in self.highest_functions().items():
             column = kernel.columns[number]
             of_columns.append(column.functions(column.coordinates(rows[:, number]), highest))
             first[number] = start - 1  # where its function 0 would be
             start += highest
         functions = tf.concat(of_columns, axis=0)
         products = []
-        for order, of_order in itertools.groupby(self._parts(), key=lambda part: len(part[0])):
+        for order, of_order in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
             places = np.concatenate([own + [first[k] for k in effect] for effect, own in of_order])
             # Of the constant, the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)
@@ -172,7 +158,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
         factors = kernel.effect_variances
         # One, the variances of effects, those of waves for each lengthscale, those of levels.
         values = [tf.ones([1], factors.dtype), factors]
-        start, numbers = 1 + factors.shape[0], self._highest_functions()
+        start, numbers = 1 + factors.shape[0], self.highest_functions()
         numeric = [k for k, column in enumerate(kernel.columns) if column.num_levels is None]
         highest = max(((numbers.get(k, 0) + 1) // 2 for k in numeric), default=0)
         if highest:
@@ -186,7 +172,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
                 levels += column.num_levels
         width = 1 + max(map(len, self.effects))
         rows = []
-        for place_of_effect, (effect, functions) in enumerate(self._parts(), start=1):
+        for place_of_effect, (effect, functions) in enumerate(self.by_effect(), start=1):
             places = np.zeros([len(functions), width], np.int64)
             places[:, 0] = place_of_effect
             for slot, k in enumerate(effect):
@@ -204,17 +190,13 @@ class AdditiveFeatures(InterDomainInducingVariables):
         """What the features explain of the variance of the constant and of each effect, the same
         everywhere, ``[1 + E]``."""
         # Of a column of categories, that of known levels; it is the same of the one beyond them.
-        known = np.concatenate(
-            [
-                np.all([f != self.columns[k].num_levels for k, f in zip(e, own.T, strict=True)], 0)
-                if e
-                else [True]
-                for e, own in self._parts()
-            ]
-        )
-        numbers = np.repeat(np.arange(len(self.functions)), list(map(len, self.functions)))
-        variances = tf.boolean_mask(self.prior_variances(kernel), known)
-        return tf.math.segment_sum(variances, numbers[known])
+        known = [
+            np.all(own != [self.columns[k].num_levels or 0 for k in effect], axis=1)
+            for effect, own in self.by_effect()
+        ]
+        numbers = np.repeat(np.arange(len(known)), list(map(np.count_nonzero, known)))
+        variances = tf.boolean_mask(self.prior_variances(kernel), np.concatenate(known))
+        return tf.math.segment_sum(variances, numbers)
 
     def explained_terms(self, kernel: Additive) -> list[Any]:
         """The variance of the features, the same everywhere."""
@@ -230,14 +212,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
                 "with AdditiveFeatures.for_kernel(kernel, num_inducing)."
             )
 
-    def _parts(self) -> list[tuple[Effect, IntArray]]:
+    def by_effect(self) -> list[tuple[Effect, IntArray]]:
         """The constant, which has no columns, and each effect, with its functions."""
         return list(zip([(), *self.effects], self.functions, strict=True))
 
-    def _highest_functions(self) -> dict[int, int]:
+    def highest_functions(self) -> dict[int, int]:
         """The number of functions of each column that occurs."""
         highest: dict[int, int] = {}
-        for effect, functions in self._parts():
+        for effect, functions in self.by_effect():
             for column, own in zip(effect, functions.T, strict=True):
                 highest[column] = max(highest.get(column, 0), int(np.max(own)))
         return dict(sorted(highest.items()))

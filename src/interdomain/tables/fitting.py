@@ -12,15 +12,15 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
-from .._arguments import instance, integer, items
+from .._arguments import integer, items
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
 from ..training import FitResult, fit
 from .features import AdditiveFeatures
 from .frames import effect_name
-from .kernel import Additive
+from .kernel import Additive, Effect
 from .orders import atom_size, largest_orders
-from .pairs import RankedPair, choose_pairs, features_of, same_columns, with_pairs
+from .pairs import RankedPair, choose_pairs, features_of, with_pairs
 
 _CHOSEN = "chosen"
 
@@ -48,7 +48,6 @@ class AdditiveFit:
     :ivar kernel: its :class:`~interdomain.tables.Additive` kernel.
     :ivar pairs: by the name of each interaction that was chosen, such as ``age x cement``, best
         first, how many nats of log marginal likelihood it gained, given those before it.
-    :ivar ranking: the same for all pairs that there was room for, each alone, in the first turn.
     :ivar result: the final fit of all parameters, on the statistics of all rows.
     :ivar subset_seconds: the seconds for everything before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
@@ -58,7 +57,6 @@ class AdditiveFit:
     model: StructuredSGPR
     kernel: Additive
     pairs: dict[str, float]
-    ranking: dict[str, float]
     result: FitResult
     subset_seconds: float
     pass_seconds: float
@@ -82,7 +80,6 @@ def fit_additive(
     effects: Sequence[Any] | str = ("main", _CHOSEN),
     names: Sequence[str] | None = None,
     categorical: Sequence[int | str] = (),
-    kernel: Additive | None = None,
     subset_size: int = 20_000,
     steps: int = 300,
     seed: int = 0,
@@ -119,60 +116,43 @@ def fit_additive(
     ('age', 'load', 'heat', 'load x heat')
     >>> mean, variance = fitted.model.predict_f(X[:5])
 
-    This function runs in one process and keeps no checkpoints. To skip invalid rows or
-    to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
-    ``fitted.kernel`` and call :func:`interdomain.fit`.
+    It keeps no checkpoints: to resume a run, or for rows that are not arrays, call
+    :func:`interdomain.fit` with a :class:`~interdomain.models.StructuredSGPR` of an ``Additive``
+    kernel.
 
-    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. If ``kernel`` is
-        given, anything from which :class:`~interdomain.models.StructuredSGPR` can draw rows.
-        All columns of Y share the parameters and the effects.
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. All columns of Y
+        share the parameters and the effects.
     :param num_inducing: the largest number M of features, including the constant.
     :param effects: the effects, as :class:`~interdomain.tables.Additive` takes them. Include
         ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
         Without it, the model has exactly these effects, and no pairs are ranked.
     :param names: the names of the D columns; by default those of a data frame.
     :param categorical: as in :meth:`Additive.from_data <interdomain.tables.Additive.from_data>`.
-    :param kernel: a kernel that replaces ``names`` and ``categorical``. Its columns, kernel class,
-        ``active_dims`` and kind of lengthscales are used; its effects and parameter values are not.
-        ``Additive.from_data(some_rows, separate_lengthscales=True, ...)`` makes one for data that
-        are not arrays, or with other margins, quantiles or another class.
     :param subset_size: the number of rows to draw, without replacement; all rows, if there are
         fewer.
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
-    :raises ValueError: for wrong arguments; for data that are not arrays, if ``kernel`` is not
-        given; for columns that are constant, have missing values or nearly as many levels as rows
-        (the message names them); if Y does not vary; or if the requested effects need more
-        features.
+    :raises ValueError: for wrong arguments; for columns that are constant, have missing values or
+        nearly as many levels as rows (the message names them); if Y does not vary or is not finite;
+        or if the requested effects need more features.
     """
     started = time.perf_counter()
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
-    integer("subset_size", subset_size, at_least=1)
-    integer("steps", steps, at_least=1)
     asked_for, choosing = _given(effects)
-    if kernel is None:
-        kernel = Additive.from_data(
-            _arrays(data)[0],
-            asked_for,
-            names=names,
-            categorical=categorical,
-            separate_lengthscales=True,
-        )
-    else:
-        remedy = "pass interdomain.tables.Additive.from_data(some_rows), or None"
-        instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        separate = kernel.separate_lengthscales
-        kernel = same_columns(kernel, asked_for, separate_lengthscales=separate)
+    X, Y = data
+    if not np.all(np.isfinite(np.asarray(Y, float))):
+        raise ValueError("data: Y must be finite, found rows that are not; remove them.")
+    kernel = Additive.from_data(
+        X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
+    )
     size = _first_size(kernel, num_inducing) if choosing else num_inducing
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
     fit(subset, steps=_SUBSET_STEPS, progress=progress)
     chosen: list[RankedPair] = []
-    ranking: list[RankedPair] = []
     room = num_inducing - int(subset.inducing_variable.num_inducing)
-    for turn in range(_TURNS if choosing else 0):
-        pairs, alone = choose_pairs(subset, kernel, room=room, unit=unit, progress=progress)
-        ranking = ranking if turn else alone
+    for _ in range(_TURNS if choosing else 0):
+        pairs, _ = choose_pairs(subset, kernel, room=room, unit=unit, progress=progress)
         noise = float(subset.likelihood.variance.numpy())
         if not pairs:
             break
@@ -194,17 +174,12 @@ def fit_additive(
     return AdditiveFit(
         model=model,
         kernel=kernel,
-        pairs=_by_name(kernel, chosen),
-        ranking=_by_name(kernel, ranking),
+        pairs={effect_name(pair.effect, kernel.names): pair.gain for pair in chosen},
         result=result,
         subset_seconds=subset_done - started,
         pass_seconds=pass_done - subset_done,
         seconds=time.perf_counter() - started,
     )
-
-
-def _by_name(kernel: Additive, pairs: Sequence[RankedPair]) -> dict[str, float]:
-    return {effect_name(pair.effect, kernel.names): pair.gain for pair in pairs}
 
 
 def _given(effects: Any) -> tuple[list[Any], bool]:
@@ -218,23 +193,6 @@ def _given(effects: Any) -> tuple[list[Any], bool]:
             "by what others leave."
         )
     return asked_for, len(asked_for) < len(listed)
-
-
-def _arrays(data: Any) -> tuple[Any, Any]:
-    """:raises ValueError: If they are not arrays, or Y is not finite."""
-    pair = isinstance(data, (tuple, list)) and len(data) == 2
-    if not (pair and all(hasattr(array, "shape") for array in data)):
-        raise ValueError(
-            f"data must be a pair of arrays (X, Y), found {type(data).__name__}; pass "
-            "kernel=interdomain.tables.Additive.from_data(some_rows) for other data."
-        )
-    X, Y = data
-    wrong = np.count_nonzero(~np.isfinite(np.asarray(Y, float)))
-    if wrong:
-        raise ValueError(
-            f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them."
-        )
-    return X, Y
 
 
 def _first_size(kernel: Additive, num_inducing: int) -> int:
@@ -262,14 +220,11 @@ def begin(
             f"data: Y must vary, found {Y.flat[0] if Y.size else 'no rows'} in all rows; pass the "
             "target of the regression."
         )
-    # In units of Y: an optimiser does not see what these are.
     count, square = len(kernel.effects), float(np.mean(np.square(Y)))
     kernel.variances = _in_units(np.full(count, unit / count), unit)
     kernel.constant_variance = _in_units(square, square)
     model.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
-    dims = kernel.active_dims
-    columns = X[:, dims] if isinstance(dims, slice) else X[:, np.asarray(dims)]
-    highest = [max(len(np.unique(column)) // 2, 1) for column in columns.T]
+    highest = [max(len(np.unique(column)) // 2, 1) for column in X.T]
     features = _features_for(kernel, size, highest)
     prior = FiniteRank(kernel, features)
     subset = model.model_of((X, Y), inducing_variable=features, kernel=prior)
@@ -277,22 +232,19 @@ def begin(
 
 
 def _features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -> AdditiveFeatures:
-    """The features of largest prior variance, always including the first waves of main effects.
-
-    An effect that was trained with few waves may seem weaker than it is.
+    """The features of largest prior variance, always including the first waves of main effects: an
+    effect that was trained with few waves may seem weaker than it is.
 
     :param highest: The largest number of periods of each column.
     """
-    main = [effect for effect in kernel.effects if len(effect) == 1]
+    main: list[Effect] = [effect for effect in kernel.effects if len(effect) == 1]
     room = num_inducing // (1 if len(main) == len(kernel.effects) else 2)
-    each = min(room // max(2 * len(main), 1), _FREQUENCIES)
-    orders = largest_orders(
-        kernel, num_inducing, at_least=dict.fromkeys(main, each), highest=highest
-    )
-    return AdditiveFeatures(kernel, orders)
+    at_least = dict.fromkeys(main, min(room // max(2 * len(main), 1), _FREQUENCIES))
+    return AdditiveFeatures(kernel, largest_orders(kernel, num_inducing, at_least, highest))
 
 
 def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:
+    """A positive parameter, in units that an optimiser does not see."""
     scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
     transform = tfp.bijectors.Chain([scale, positive(lower)])
     return gpflow.Parameter(value, transform=transform)

@@ -44,10 +44,8 @@ def columns_of_table(
         names = of_frame if of_frame and all(isinstance(name, str) for name in of_frame) else None
     count = values.shape[1]
     labels = [None] * count if names is None else items("names", names, "text for each column")
-    if names and not (len(labels) == count and all(isinstance(name, str) for name in labels)):
-        raise ValueError(
-            f"names must be text, one for each of the {count} columns of X, found {short(labels)}."
-        )
+    if len(labels) != count:
+        raise ValueError(f"names must be {count}, one for each column, found {short(labels)}.")
     shown = checked_names(labels)
     for column, name in enumerate(shown):
         wrong = np.count_nonzero(~np.isfinite(values[:, column]))
@@ -67,7 +65,7 @@ def columns_of_table(
         else NumericColumn.from_data(
             values[:, k], quantiles=quantiles, margin=margin, label=shown[k]
         )
-        for k in range(values.shape[1])
+        for k in range(count)
     ]
 
 
@@ -76,33 +74,27 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
 
     :param effects: As of :class:`interdomain.tables.Additive`.
     :param names: Of the columns.
-    :raises ValueError: If they are something else, or one is there twice.
+    :raises ValueError: If there are none, one is given twice, or has no column or one twice.
     """
-    if effects is None:
-        effects = ["main"]
+    effects = "main" if effects is None else effects
     listed = [effects] if isinstance(effects, str) else items("effects", effects, _RULE)
     checked: list[tuple[int, ...]] = []
     for effect in listed:
         if isinstance(effect, str) and effect in ("main", "pairs"):
-            order = 1 if effect == "main" else 2
-            checked += itertools.combinations(range(len(names)), order)
+            checked += itertools.combinations(range(len(names)), 1 if effect == "main" else 2)
         else:
             single = isinstance(effect, str) or as_integer(effect) is not None
             entries = [effect] if single else items("effects", effect, _RULE)
             checked.append(
                 tuple(sorted(column_number("effects", entry, names) for entry in entries))
             )
-    for effect in checked:
-        if not effect or len(set(effect)) < len(effect):
-            raise ValueError(
-                f"effects must be of different columns, found {_named(effect, names)}; the "
-                "constant is always there, and no column is in an effect twice."
-            )
-    if not checked:
-        raise ValueError(f"effects must be {_RULE}, found none.")
-    twice = [effect for effect in checked if checked.count(effect) > 1]
-    if twice:
-        raise ValueError(f"effects must be different, found {_named(twice[0], names)} twice.")
+    wrong = [e for e in checked if not 0 < len(e) == len(set(e)) or checked.count(e) > 1]
+    if wrong or not checked:
+        found = repr(effect_name(wrong[0], names)) if wrong else "none"
+        raise ValueError(
+            f"effects must be {_RULE}, different and of different columns, found {found}; the "
+            "constant is always there."
+        )
     return tuple(sorted(checked, key=lambda effect: (len(effect), effect)))
 
 
@@ -125,7 +117,3 @@ def column_number(argument: str, column: Any, names: Sequence[str]) -> int:
 def effect_name(effect: Sequence[int], names: Sequence[str]) -> str:
     """Such as ``age x cement``."""
     return " x ".join(names[column] for column in effect)
-
-
-def _named(effect: Sequence[int], names: Sequence[str]) -> str:
-    return repr(effect_name(effect, names)) if effect else "an effect of none"

@@ -40,9 +40,7 @@ class Additive(gpflow.kernels.Kernel):
     functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of zero mean
     functions for model-based sensitivity analysis*, with a kernel in closed form.)
 
-    :class:`interdomain.tables.AdditiveFeatures` are products of sines and cosines of
-    the columns: their covariances with f depend on no parameter, and Kuu is diagonal. One pass
-    over the rows serves all variances, lengthscales and the noise.
+    Its features are :class:`interdomain.tables.AdditiveFeatures`;
     :func:`interdomain.tables.effects` splits a fitted model into its effects, and
     :func:`interdomain.tables.fit_additive` does all of this in one call, including the choice of
     interactions.
@@ -85,9 +83,9 @@ class Additive(gpflow.kernels.Kernel):
     :ivar num_columns: The number D of columns, after ``active_dims``.
     :ivar lengthscale_columns: The effect (None if all effects share it) and the column of each of
         the ``lengthscales``.
-    :raises ValueError: If ``columns`` holds anything else or two columns have the same name; there
-        is no effect, one is given twice, has a column twice or has a column that does not exist;
-        ``kernel_class`` is another class; or parameters are not positive or have another shape.
+    :raises ValueError: If two columns have the same name; there is no effect, one is given twice,
+        has a column twice or one that does not exist; ``kernel_class`` is another class; or
+        parameters are not positive or have another shape.
     """
 
     def __init__(
@@ -106,8 +104,6 @@ class Additive(gpflow.kernels.Kernel):
         super().__init__(active_dims=active_dims, name=name)
         rule = "a list of NumericColumn and CategoricalColumn"
         self.columns = tuple(items("columns", columns, rule))
-        if not self.columns:
-            raise ValueError(f"columns must be {rule}, found none.")
         for column in self.columns:
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
         self.num_columns = self.input_dim = len(self.columns)
@@ -156,9 +152,8 @@ class Additive(gpflow.kernels.Kernel):
         :param margin: As for :class:`~interdomain.tables.NumericColumn`.
         :param options: ``kernel_class``, ``lengthscales``, ``separate_lengthscales``,
             ``active_dims`` and ``name``, as for the constructor.
-        :raises ValueError: If X is not finite, a column does not vary, a column of categories has
-            more than half as many levels as rows, two columns have the same name, or a column does
-            not exist. The message names the column. Also as for the constructor.
+        :raises ValueError: As for the constructor; and, naming the column, if one is not finite,
+            does not vary, or has categories and more than half as many levels as rows.
         """
         columns = columns_of_table(
             X, names=names, categorical=categorical, quantiles=quantiles, margin=margin

@@ -17,7 +17,6 @@ _MAX_CANDIDATES = 2**18
 def largest_orders(
     kernel: Additive,
     num_features: int,
-    *,
     at_least: Mapping[Effect, int] | None = None,
     highest: Sequence[int] | None = None,
 ) -> dict[Effect, IntArray]:
@@ -28,37 +27,28 @@ def largest_orders(
     :param highest: The most periods in each column of the table.
     :raises ValueError: If not every effect can have a wave.
     """
-    candidates: dict[Effect, IntArray] = {}
-    shares: dict[Effect, Array] = {}
-    sizes: dict[Effect, int] = {}
-    of_effects = kernel.variances.numpy()
-    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
-    for effect, variance in zip(kernel.effects, of_effects, strict=True):
-        sizes[effect] = atom_size(kernel, effect)
-        candidates[effect], shares[effect] = _candidates(
-            kernel, effect, max(num_features // sizes[effect], 1), highest, variance, of_waves
-        )
-    needed = 1 + sum(sizes.values())
-    if needed > num_features:
+    sizes = {effect: atom_size(kernel, effect) for effect in kernel.effects}
+    left = num_features - 1 - sum(sizes.values())
+    if left < 0:
         raise ValueError(
-            f"num_inducing must be {needed} or more, with which every effect has a feature for "
-            f"each of its first waves and its levels, found {num_features}; pass more, or a "
-            "kernel with fewer effects."
+            f"num_inducing must be {num_features - left} or more, with which every effect has a "
+            f"feature for each of its first waves and its levels, found {num_features}; pass more, "
+            "or a kernel with fewer effects."
         )
-    left = num_features - needed
-    taken = dict.fromkeys(kernel.effects, 1)
-    # What comes next in each effect: first what it has at least, then by the variance of a feature.
-    wanted = at_least or {}
-    order = sorted(
-        (
-            (number >= wanted.get(effect, 1), -share, effect)
-            for effect, of in shares.items()
-            for number, share in enumerate(of)
+    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
+    candidates: dict[Effect, IntArray] = {}
+    order: list[tuple[bool, float, Effect]] = []
+    for effect, variance in zip(kernel.effects, kernel.variances.numpy(), strict=True):
+        count, wanted = max(num_features // sizes[effect], 1), (at_least or {}).get(effect, 1)
+        candidates[effect], shares = _candidates(kernel, effect, count, highest, of_waves)
+        order += [
+            (number >= wanted, -share * variance, effect)
+            for number, share in enumerate(shares)
             if number
-        ),
-        key=operator.itemgetter(0, 1),
-    )
-    for _, _, effect in order:
+        ]
+    # What comes next in each effect: first what it has at least, then by the variance of a feature.
+    taken = dict.fromkeys(kernel.effects, 1)
+    for _, _, effect in sorted(order, key=operator.itemgetter(0, 1)):
         if sizes[effect] <= left:
             taken[effect] += 1
             left -= sizes[effect]
@@ -75,30 +65,23 @@ def _candidates(
     effect: Effect,
     count: int,
     most: Sequence[int] | None,
-    variance: float,
     of_waves: Array,
 ) -> tuple[IntArray, Array]:
-    """In decreasing order of the variance that a feature has, and that variance.
+    """Waves in decreasing order of the variance that a feature of them has in an effect of variance
+    one, and that variance.
 
     :param count: Of waves, at most.
     :param most: The most periods in each column of the table.
-    :param variance: Of the effect.
     :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
     """
-    places = [kernel.lengthscale_place(effect, column) for column in effect]
-    numeric = [place for place in places if place is not None]
-    levels = math.prod(kernel.columns[column].num_levels or 1 for column in effect)
+    numeric = [k for k in effect if kernel.columns[k].num_levels is None]
+    product = np.array(1 / math.prod(kernel.columns[k].num_levels or 1 for k in effect))
     if not numeric:
-        return np.zeros([1, 0], np.int64), np.array([variance / levels])
+        return np.zeros([1, 0], np.int64), product[None]
     highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
-    product = np.array(variance / levels, float)
-    columns = [k for k in effect if kernel.columns[k].num_levels is None]
-    for place, column in zip(numeric, columns, strict=True):
-        product = np.multiply.outer(
-            product, of_waves[place, : min(highest, most[column] if most else highest)]
-        )
-    shape = product.shape
-    product = product.reshape(-1)
-    best = np.argsort(-product, kind="stable")[:count]
-    orders = np.stack(np.unravel_index(best, shape), axis=-1) + 1
-    return orders.astype(np.int64), product[best]
+    for k in numeric:
+        waves = of_waves[kernel.lengthscale_place(effect, k)]
+        product = np.multiply.outer(product, waves[: min(highest, most[k] if most else highest)])
+    best = np.argsort(-product, axis=None, kind="stable")[:count]
+    orders = np.stack(np.unravel_index(best, product.shape), axis=-1) + 1
+    return orders.astype(np.int64), product.ravel()[best]

@@ -9,9 +9,10 @@ variance one. An interaction of prior variance v then raises the log marginal li
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gpflow
 import numpy as np
@@ -41,13 +42,8 @@ _VARIANCES = 10 ** np.linspace(-5, 1, 49)
 
 
 class RankedPair(NamedTuple):
-    """An interaction of two columns, and how much it would explain.
-
-    :ivar effect: The numbers of the two columns.
-    :ivar gain: By how many nats it raises the log marginal likelihood of the rows that it was
-        ranked on.
-    :ivar variance: The prior variance of the interaction at which the gain is largest.
-    """
+    """The numbers of two columns, by how many nats their interaction raises the log marginal
+    likelihood, and its prior variance at which this gain is largest."""
 
     effect: Effect
     gain: float
@@ -63,10 +59,7 @@ class _Sums(NamedTuple):
     places: dict[Effect, IntArray]
 
     def best(self, pair: Effect, unit: float) -> tuple[float, float]:
-        """The gain of a pair, and its variance.
-
-        :param unit: The unit of variances.
-        """
+        """The gain of a pair, and its variance; ``unit`` is the unit of variances."""
         rows = self.places[pair]
         eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(rows, rows)])
         squares = np.sum(np.square(vectors.T @ self.products[rows]), axis=1)
@@ -100,15 +93,15 @@ def choose_pairs(
     :param room: The number of features for all chosen pairs together.
     :param unit: The unit of variances: the variance of Y.
     """
-    count = kernel.num_columns
-    pairs: list[Effect] = [(i, j) for i in range(count) for j in range(i + 1, count)]
     possible = [
-        pair for pair in pairs if pair not in kernel.effects and features_of(kernel, pair) <= room
+        pair
+        for pair in itertools.combinations(range(kernel.num_columns), 2)
+        if pair not in kernel.effects and features_of(kernel, pair) <= room
     ]
     residuals = model.residuals()
 
     def compared(some: Sequence[Effect]) -> _Sums:
-        unit_kernel = same_columns(kernel, some, lengthscales=_LENGTHSCALE)
+        unit_kernel = Additive(kernel.columns, some, lengthscales=_LENGTHSCALE)
         highest = {pair: _highest(kernel, pair) for pair in unit_kernel.effects}
         features = AdditiveFeatures(unit_kernel, highest)
         sums = residuals.compare((features, unit_kernel))
@@ -148,30 +141,20 @@ def features_of(kernel: Additive, pair: Effect) -> int:
     return max(_size(kernel, pair, 1), SHARE)
 
 
-def same_columns(kernel: Additive, effects: Sequence[Any], **options: Any) -> Additive:
-    """A kernel of the same columns with other effects."""
-    dims = kernel.active_dims
-    return Additive(
-        kernel.columns, effects, kernel_class=kernel.kernel_class, active_dims=dims, **options
-    )
-
-
 def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
     """The kernel with more effects; its parameters keep their values."""
     effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
-    more = same_columns(kernel, effects, separate_lengthscales=kernel.separate_lengthscales)
+    more = Additive(kernel.columns, effects, separate_lengthscales=kernel.separate_lengthscales)
     scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
     scales |= {pair.effect: pair.variance for pair in pairs}
     more.variances = gpflow.Parameter(
         [scales[effect] for effect in more.effects], transform=kernel.variances.transform
     )
     more.constant_variance = kernel.constant_variance
-    lengthscales = more.lengthscales.numpy()
-    known = kernel.lengthscales.numpy()
+    lengthscales, known = more.lengthscales.numpy(), kernel.lengthscales.numpy()
     for place, (effect, column) in enumerate(more.lengthscale_columns):
         before = kernel.lengthscale_place(effect or (), column)
-        if before is not None:
-            lengthscales[place] = known[before]
+        lengthscales[place] = lengthscales[place] if before is None else known[before]
     more.lengthscales.assign(lengthscales)
     return more
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, Array, filled_matrix, finite_array, integer, items, short
+from .._arguments import ROWS_OF_A_BATCH, Array, filled_matrix, finite_array, items, short
 from .._progress import aligned
-from ..plotting.axes import new_axes, new_figure
+from ..plotting.axes import draw_image, new_axes, new_figure
 from .columns import Column
 from .effect_terms import ColumnFunctions, EffectTerm, rows_of_table
 from .frames import column_number
 from .kernel import Additive, Effect
-from .pictures import draw_curve, draw_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _BAND = 2.0
 """Bands and error bars extend this many standard deviations to either side."""
-
-_ONE, _SEVERAL = "C0", "C1"
-"""Colours of the effects of one column and of interactions."""
 
 _POINTS = 200, 60
 """The number of values of a column on a line, and on either axis of a map."""
@@ -162,18 +159,14 @@ class Effects:
         return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
 
     def __str__(self) -> str:
+        totals = self.total_shares, self.total_share_deviations
         lines = [
             f"{len(self.effects)} effects over {self.measure}",
             f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
         ]
         for head, names, means, deviations in (
             (("effect", "share", "+-"), self.names, self.shares, self.share_deviations),
-            (
-                ("column", "in all", "+-"),
-                self.column_names,
-                self.total_shares,
-                self.total_share_deviations,
-            ),
+            (("column", "in all", "+-"), self.column_names, *totals),
         ):
             order = np.argsort(-means, kind="stable")
             rows = [(names[k], f"{means[k]:.1%}", f"{deviations[k]:.1%}") for k in order]
@@ -188,9 +181,7 @@ class Effects:
         :param num: The largest number of effects of one or two columns to draw.
         :param columns: The number of panels in a row.
         :param label: A label for f with its units.
-        :raises ValueError: If the numbers are not positive.
         """
-        num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
         chosen = [k for k in self.order if len(self.effects[k]) <= 2][:num]
         columns = min(columns, len(chosen))
         rows = -(-len(chosen) // columns)
@@ -232,47 +223,49 @@ class Effects:
         grid = np.stack(np.meshgrid(*values), axis=-1)
         mean, variance = self.of(places, grid.reshape([-1, len(places)]))
         if len(places) == 2:
-            draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label, names)
+            _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), (label, names))
         else:
-            draw_curve(ax, columns[0], values[0], mean, _BAND * np.sqrt(variance))
+            _draw_curve(ax, columns[0], values[0], mean, _BAND * np.sqrt(variance))
             ax.set(xlabel=names[0], ylabel=label)
         share, deviation = self.shares[number], self.share_deviations[number]
         title = f"{self.names[number]}: {share:.1%} ± {deviation:.1%}"
         ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
         return ax
 
-    def plot_shares(self, ax: Axes | None = None, *, num: int = 15) -> Axes:
-        """Draw the share of each effect as a bar with its error bar, the largest first.
 
-        Effects of single columns are blue, interactions orange.
+def _draw_curve(ax: Axes, column: Column, values: Array, mean: Array, spread: Array) -> None:
+    """A line with a band, or a bar with an error bar for each level."""
+    ax.axhline(0, color="0.6", lw=0.8, zorder=0)
+    if column.num_levels is None:
+        ax.fill_between(values, mean - spread, mean + spread, alpha=0.3, lw=0)
+        ax.plot(values, mean)
+        ax.margins(x=0)
+        return
+    place = np.arange(len(values))
+    ax.bar(place, mean, yerr=spread, alpha=0.7, error_kw={"capsize": 3, "ecolor": "0.2"})
+    _level_ticks(ax.xaxis, values)
 
-        :param ax: Where to draw; a new figure by default.
-        :param num: The largest number of effects; the others are summed in one bar.
-        :raises ValueError: If ``num`` is not positive.
-        """
-        num = integer("num", num, at_least=1)
-        order = list(self.order)
-        draws = [self.share_draws[:, k] for k in order[:num]]
-        names = [self.names[k] for k in order[:num]]
-        colours = [_ONE if len(self.effects[k]) == 1 else _SEVERAL for k in order[:num]]
-        if len(order) > num:
-            draws.append(np.sum(self.share_draws[:, order[num:]], axis=1))
-            names.append(f"{len(order) - num} others")
-            colours.append("0.7")
-        ax = new_axes() if ax is None else ax
-        place = np.arange(len(names))
-        means, spread = np.mean(draws, axis=1), _BAND * np.std(draws, axis=1)
-        # Shares are not negative, and so are no error bars.
-        errors = np.stack([np.minimum(spread, means), spread])
-        ax.barh(place, means, xerr=errors, color=colours, error_kw={"capsize": 3, "ecolor": "0.2"})
-        ax.set_yticks(place, names)
-        ax.invert_yaxis()
-        ax.set_xlim(left=0)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
-        ax.set_xlabel("share of the variance of f (± 2 standard deviations)")
-        if {_ONE, _SEVERAL} <= set(colours):
-            from matplotlib.patches import Patch
 
-            bars = [Patch(color=_ONE), Patch(color=_SEVERAL)]
-            ax.legend(bars, ["one column", "interaction"], loc="lower right")
-        return ax
+def _draw_map(
+    ax: Axes,
+    columns: Sequence[Column],
+    values: Sequence[Array],
+    mean: Array,
+    texts: tuple[Any, ...],
+) -> None:
+    """The mean ``[up, across]``, zero in white."""
+    is_numeric = [column.num_levels is None for column in columns]
+    across, up = (
+        v if numeric else np.arange(float(len(v)))
+        for numeric, v in zip(is_numeric, values, strict=True)
+    )
+    draw_image(ax, across, up, mean, *texts)
+    for axis, numeric, levels in zip((ax.xaxis, ax.yaxis), is_numeric, values, strict=True):
+        if not numeric:
+            _level_ticks(axis, levels)
+
+
+def _level_ticks(axis: Any, levels: Array) -> None:
+    """The levels, or some of them if there are many."""
+    step = -(-len(levels) // 12)
+    axis.set_ticks(np.arange(len(levels))[::step], [f"{level:g}" for level in levels[::step]])
