@@ -172,7 +172,6 @@ def raced(task: Task, entrant: Any) -> Result:
             dict(zip(("seconds", "log_density", "rmse"), point, strict=True))
             for point in entry.trace
         ],
-        "startup_seconds": entry.startup_seconds,
         "error": entry.error,
     }
 

@@ -13,9 +13,7 @@ from gpflow.likelihoods import Gaussian, StudentT
 import interdomain as idm
 from interdomain.recommending.candidates import candidates, candidates_for
 from interdomain.recommending.prepared import prepare
-from interdomain.recommending.recommend import _reasons
-from interdomain.recommending.results import Race, RaceEntry
-from tests.svgp.small import WithoutMissing, by_source, svgp
+from tests.svgp.small import WithoutMissing, by_source
 
 ROWS = 60
 RNG = np.random.default_rng(0)
@@ -88,10 +86,8 @@ def test_columns_with_two_values_are_categories() -> None:
         (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be a column of real n"),
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
-        (TABLE, np.ones(ROWS), {}, "Y: a column does not vary"),
         (TABLE[:19], TARGETS[:19], {}, "X must have 20 rows or more, found 19"),
         (CONSTANT, TARGETS, {}, r"X: columns \[0\] do not vary"),
-        (TABLE, TARGETS, {"image_shape": (2, 2)}, "image_shape must have 3 pixels"),
     ],
 )
 def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str) -> None:
@@ -138,11 +134,3 @@ def test_a_gaussian_that_says_no_more_is_none() -> None:
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
         found = candidates(POINTS, np.sin(3 * POINTS), likelihood)
         assert "exact" in found and "likelihood = gpflow" in found["points"].code
-
-
-def test_reasons_name_noise_only_of_standardised_targets() -> None:
-    models = {"points": svgp(rising_noise()), "waves": svgp(Gaussian(0.25))}
-    for name, standardised in ("points", False), ("waves", False), ("waves", True):
-        race = Race({name: RaceEntry(models[name], (), 0.1, None)}, (1.0,), "cpu", 9, 2)
-        said = " ".join(_reasons(name, {name: -0.5}, race, standardised=standardised))
-        assert ("Noise: 25% of the variance of Y" in said) == standardised

@@ -128,56 +128,39 @@ def candidates_for(
     :param num_inducing: The largest number of points, harmonics or features of effects.
     :param steps: The argument ``steps`` of minibatches; nothing, to leave it to a race.
     """
-    gaussian, (num_rows, columns), num_targets = likelihood is None, data.X.shape, data.Y.shape[1]
+    gaussian, (num_rows, columns), outputs = likelihood is None, data.X.shape, data.Y.shape[1]
     size = min(num_inducing, max(num_rows // 4, 2))
     two = np.all((data.X == data.X.min(axis=0)) | (data.X == data.X.max(axis=0)), axis=0)
     common = {
-        "likelihood": "gpflow.likelihoods.Gaussian(0.1)" if likelihood is None else None,
-        "num_latent": num_targets
-        if likelihood is None
-        else number_of_latents(likelihood, num_targets),
+        "likelihood": "gpflow.likelihoods.Gaussian(0.1)" if gaussian else None,
+        "num_latent": number_of_latents(likelihood, outputs) if likelihood else outputs,
         "num_inducing": size,
         "categorical": np.flatnonzero(two).tolist(),  # two values count as categories
         "image_shape": data.image_shape,
     }
+    is_table = data.image_shape is None
+    boxed, zonal = (is_table and columns <= most for most in (_MOST_WAVE_COLUMNS, _MOST_COLUMNS))
+    several, both = is_table and columns > 1, zonal and columns > 1 and gaussian
     passes = recipes.IN_ONE_PASS if gaussian else recipes.IN_A_FEW_PASSES
-    batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
-    is_table, several = data.image_shape is None, columns > 1
-    zonal, minibatches = is_table and columns <= _MOST_COLUMNS, recipes.BY_MINIBATCHES
-    twice, patches = min(2 * size, num_rows // 2), min(size, _MOST_PATCHES)
     effects = recipes.EFFECTS if gaussian else recipes.ALL_PAIRS + passes
-    diagonal = {**batches, "optimizer": (None, _RATE)}
+    patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
+    waves, chosen = {"num_inducing": min(2 * size, num_rows // 2)}, {"num_inducing": size}
+    batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
+    diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
+    minibatches, exact = recipes.BY_MINIBATCHES, gaussian and num_rows <= _MOST_ROWS_EXACT
     # The name, whether it suits, the script, the arguments of `fit`, and what is other than common.
     listed: list[tuple[str, bool, str, Mapping[str, Any] | None, dict[str, Any]]] = [
-        ("exact", gaussian and num_rows <= _MOST_ROWS_EXACT, recipes.EXACT, {}, {}),
-        ("patches", not is_table, recipes.PATCHES, batches, {"num_inducing": patches}),
-        (
-            "waves",
-            is_table and columns <= _MOST_WAVE_COLUMNS,
-            recipes.WAVES + passes,
-            {},
-            {"num_inducing": twice},
-        ),
-        ("harmonics", zonal, recipes.HARMONICS + passes, {"num_inducing": size}, {}),
-        ("effects", is_table and several, effects, None if gaussian else {}, {}),
+        ("exact", exact, recipes.EXACT, {}, {}),
+        ("patches", not is_table, recipes.PATCHES, batches, patches),
+        ("waves", boxed, recipes.WAVES + passes, {}, waves),
+        ("harmonics", zonal, recipes.HARMONICS + passes, chosen, {}),
+        ("effects", several, effects, None if gaussian else {}, {}),
         ("points", True, recipes.POINTS, batches, {}),
         ("orthogonal points", True, recipes.ORTHOGONAL_POINTS, batches, {}),
         ("blocks", is_table, recipes.BLOCKS, batches, {}),
-        (
-            "effects and harmonics",
-            zonal and several and gaussian,
-            recipes.EFFECTS_AND_HARMONICS,
-            {},
-            {"num_inducing": 2 * size},
-        ),
+        ("effects and harmonics", both, recipes.EFFECTS_AND_HARMONICS, {}, twice),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
-        (
-            "harmonics with full q",
-            zonal,
-            minibatches,
-            {**batches, "optimizer": _RATE},
-            {"q_diag": False},
-        ),
+        ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
     return {
         name: Candidate(name, training, _with_names(script, common | own), data.code, likelihood)

@@ -12,7 +12,7 @@ from gpflow import Parameter
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 
-from .._arguments import Array, as_integers, filled_matrix, finite_array, instance, real_array
+from .._arguments import Array, as_image_shape, filled_matrix, finite_array, instance, real_array
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from .race import check_enough
 
@@ -42,11 +42,7 @@ def prepare(
 ) -> PreparedData:
     """Bring X, and Y under Gaussian noise, to scales that suit the models.
 
-    :param likelihood: Whose targets Y must be; None for Gaussian noise.
-    :param image_shape: The shape of the images, if rows are images.
-    :raises ValueError: For X or Y that are not finite numbers (a frame may have categories), do not
-        fit each other or do not vary in a column, Y that is unknown to the likelihood, fewer than
-        20 rows, or a likelihood of which a part is a function of other X than the models have.
+    :raises ValueError: As :func:`recommend`, whose arguments these are.
     """
     scope = {"X": X, "Y": Y, "np": np}
     lines = _code_for_frame(X)
@@ -73,10 +69,14 @@ def prepare(
         raise ValueError(
             f"X: columns {constant.tolist()} do not vary; pass the others, which tell rows apart."
         )
-    shape = None if image_shape is None else _checked_image_shape(image_shape, rows)
-    scales = [
-        f"X = {_STANDARDISED}" if shape is None else "X = (X - X.min()) / (X.max() - X.min())"
-    ]
+    scales, shape = [f"X = {_STANDARDISED}"], None
+    if image_shape is not None:
+        shape, scales = as_image_shape(image_shape), ["X = (X - X.min()) / (X.max() - X.min())"]
+        if math.prod(shape) != rows.shape[1]:
+            raise ValueError(
+                f"image_shape must have {rows.shape[1]} pixels, the columns of X, found {shape}; "
+                "pass (height, width) or (height, width, channels)."
+            )
     if likelihood is None:
         scales.append(f"Y = {_STANDARDISED}".replace("X", "Y"))
     exec("\n".join(scales), scope)
@@ -92,10 +92,7 @@ def prepare(
 
 def _code_for_frame(X: Any) -> list[str]:
     """The code that makes numbers of a frame: a column of zeros and ones for each level of a
-    category but the first. None for a matrix.
-
-    :raises ValueError: Naming a column of a frame that is neither numbers nor categories.
-    """
+    category but the first. None for a matrix."""
     names = getattr(X, "columns", None)
     if names is None:
         return []
@@ -116,18 +113,6 @@ def _code_for_frame(X: Any) -> list[str]:
             )
         lines.append(f"    {text},")
     return ["X = np.column_stack([", *lines, "])"]
-
-
-def _checked_image_shape(image_shape: Any, X: Array) -> tuple[int, ...]:
-    shape = as_integers("image_shape", image_shape, "pass (height, width) or with channels")
-    if len(shape) not in (2, 3) or math.prod(shape) != X.shape[1]:
-        raise ValueError(
-            f"image_shape must have {X.shape[1]} pixels, the columns of X, found {shape}; pass "
-            "(height, width) or (height, width, channels)."
-        )
-    if X.min() == X.max():
-        raise ValueError("X: all pixels are the same; pass images that differ.")
-    return shape
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

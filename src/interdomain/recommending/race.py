@@ -72,8 +72,8 @@ def race(
     ['points', 'waves']
 
     :func:`interdomain.fit` trains the models. A StructuredSGPR or a DualSVGP ends by itself,
-    whatever the time, and is evaluated then. A model that holds its data is trained by L-BFGS, and
-    any other by minibatches of 1,000 rows.
+    whatever the time. A model that holds its data is trained by L-BFGS, and any other by
+    minibatches of 1,000 rows.
 
     :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
         ``[N, P]``); or pairs of such a function and the arguments of ``fit``, such as ``(points,
@@ -81,7 +81,7 @@ def race(
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out
         (``allow_nan = True``), and other models fail.
     :param seconds: How long each model is trained; it is evaluated after an eighth, a quarter and a
-        half of this time as well. Or the times of the evaluations, increasing. A model whose first
+        half of this time as well. Or the times of the evaluations. A model whose first
         step ends later is evaluated then.
     :param validation_data: Rows (X, Y) to compare predictions on; by default a tenth of the rows of
         ``data``, drawn at random, is held out, up to 10,000.
@@ -90,10 +90,10 @@ def race(
     :param seed: The seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
         before each model.
     :param progress: Show a progress bar over the models.
-    :return: A table, when printed, with a method ``plot``. ``entries`` has, by name, the ``model``,
-        its ``trace``, a list of seconds, log density and root mean squared error, the
-        ``startup_seconds`` and, if it failed, the ``error``; ``ranking`` the names, best first.
-    :raises ValueError: for wrong arguments, fewer than 20 rows, or rows that are not finite.
+    :return: A table, when printed. ``entries`` has, by name, the ``model``, its ``trace``, a list
+        of seconds, log density and root mean squared error, and, if it failed, the ``error``;
+        ``ranking`` the names, best first.
+    :raises ValueError: for fewer than 20 rows, or rows that are not finite.
     """
     entrants = _checked_models(models)
     times = _checked_times(seconds)
@@ -117,7 +117,6 @@ class _Runner:
     ) -> None:
         self._now, self._times, self._held_out = now, times, held_out
         self._apart, self._started = 0.0, now()
-        self._startup: float | None = None
         self._over = False
         self._trace: list[Point] = []
 
@@ -130,13 +129,11 @@ class _Runner:
             if arguments is not None:
                 self._train(model, train, seed, arguments)
             if not self._over:
-                self._startup = self._passed() if arguments is None else self._startup
                 self._look(model)
         except Exception as exception:  # whatever it is, the others go on
             text = str(exception).strip().splitlines()
             error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
-        startup = self._passed() if self._startup is None else self._startup
-        return RaceEntry(model, self._trace, startup, error)
+        return RaceEntry(model, self._trace, error)
 
     def _passed(self) -> float:
         return self._now() - self._started - self._apart
@@ -147,9 +144,7 @@ class _Runner:
         options = {"seed": seed, **arguments.get("options", {})}
         how: dict[str, Any] = {"progress": False}
         data: RegressionData | None = None
-        if isinstance(model, (StructuredSGPR, DualSVGP)):  # they end by themselves
-            self._startup = self._passed()
-        else:
+        if not isinstance(model, (StructuredSGPR, DualSVGP)):  # these end by themselves
             how |= {"steps": _STEPS, "callbacks": [self._step]}
             options = {"every": 1, **options}
             if not isinstance(model, InternalDataTrainingLossMixin):
@@ -159,8 +154,6 @@ class _Runner:
     def _step(self, step: int, model: Any) -> None:
         """After each step: a look, if it is time for one."""
         passed = self._passed()
-        if self._startup is None:
-            self._startup = passed
         due = [seconds for seconds in self._times if passed >= seconds]
         if due and (not self._trace or self._trace[-1][0] < due[-1]):
             self._look(model)
@@ -183,12 +176,7 @@ class _Runner:
         self._apart += self._now() - before
 
 
-def _checked_models(models: Any) -> dict[str, Entrant]:
-    if not isinstance(models, Mapping) or not models:
-        raise ValueError(
-            f"models must be functions by name, found {type(models).__name__}; pass a dict such as "
-            "{'points': build}, whose functions take (X, Y) and return a model."
-        )
+def _checked_models(models: Mapping[str, Any]) -> dict[str, Entrant]:
     pairs = {str(n): m if isinstance(m, tuple) else (m, {}) for n, m in models.items()}
     for name, (build, _) in pairs.items():
         remedy = "pass one that takes (X, Y) and returns a new model"
@@ -196,14 +184,11 @@ def _checked_models(models: Any) -> dict[str, Entrant]:
     return pairs
 
 
-def _checked_times(seconds: Any) -> tuple[float, ...]:
-    if not isinstance(seconds, (list, tuple)):
-        seconds = number("seconds", seconds, above=0)
-        return tuple(share * seconds for share in _SHARES)
-    times = tuple(number("seconds", time, above=0) for time in seconds)
-    if not times or np.any(np.diff(times) <= 0):
-        raise ValueError(f"seconds must rise, found {list(times)}; pass times such as [5, 10, 20].")
-    return times
+def _checked_times(seconds: float | Sequence[float]) -> tuple[float, ...]:
+    if isinstance(seconds, (list, tuple)):
+        return tuple(sorted(number("seconds", time, above=0) for time in seconds))
+    seconds = number("seconds", seconds, above=0)
+    return tuple(share * seconds for share in _SHARES)
 
 
 def check_enough(name: str, count: int) -> None:
@@ -217,9 +202,8 @@ def check_enough(name: str, count: int) -> None:
 
 def _checked_rows(name: str, data: Any) -> RegressionData:
     """NaN in Y may stand for a value that is missing, which is for the models to say."""
-    X, Y = data
-    X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
-    Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)
+    X = filled_matrix(f"{name}: X", data[0], "a matrix [N, D]")
+    Y = finite_array(f"{name}: Y", data[1], (2,), "a matrix [N, P]", missing=True)
     if len(X) != len(Y):
         raise ValueError(f"{name}: found {len(X)} rows of X and {len(Y)} of Y; pass as many.")
     return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())

@@ -30,9 +30,6 @@ _HELD_OUT, _MOST_HELD_OUT = 5, 5_000
 
 _FEW_ROWS = 200
 
-_AS_GOOD = 0.01
-"""In nats a row: a candidate that is less than this behind the best is called as good."""
-
 _TIE = 0.002
 """In nats a row: among candidates that are this close, the one that is named first is taken. A
 candidate that is slightly better at small size is ahead by more at full size
@@ -44,7 +41,7 @@ class Recommendation:
     """The result of :func:`recommend`; ``str`` makes a report of it.
 
     :ivar name: The recommended candidate.
-    :ivar sentences: Why it is recommended, how the others compare, and what the data are like.
+    :ivar sentences: Why it is recommended, and what the data are like.
     :ivar race: How well the small versions predicted, of those that there was time for.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
@@ -126,13 +123,12 @@ def recommend(
     :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: Show a progress bar.
-    :return: A report, when printed. ``name`` is the recommended candidate, and ``code`` a script
-        that makes and trains it at full size, from X, Y and ``likelihood`` as they were passed;
-        ``race`` says how well the small versions predicted, and ``candidates`` has all candidates
-        at full size (see :func:`~interdomain.recommending.candidates`).
-    :raises ValueError: For wrong arguments, X or Y that are not finite or have a column that does
-        not vary, Y that is unknown to the likelihood, a likelihood with a function of X that is not
-        standardised, or fewer than 20 rows.
+    :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
+        makes and trains it at full size, ``race`` says how well the small versions predicted, and
+        ``candidates`` has :func:`~interdomain.recommending.candidates` at full size.
+    :raises ValueError: For X or Y that are not finite or have a column that does not vary, Y that
+        is unknown to the likelihood, a likelihood with a function of X that is not standardised, or
+        fewer than 20 rows.
     """
     choice("clock", clock, tuple(CLOCKS))
     now = CLOCKS[clock]
@@ -146,85 +142,79 @@ def recommend(
     order = np.random.default_rng(seed).permutation(len(data.X))
     apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
     rows = order[apart : apart + _ROWS]
-    columns = np.ptp(data.X[rows], axis=0) > 0  # in few rows a rare level may be missing
-    if data.image_shape is not None:
-        columns[:] = True
-    train = data.X[rows][:, columns], data.Y[rows]
-    held_out = data.X[order[:apart]][:, columns], data.Y[order[:apart]]
+    # In few rows a rare level may be missing; pixels may be the same anyway.
+    columns = (np.ptp(data.X[rows], axis=0) > 0) | (data.image_shape is not None)
+    train, held_out = ((data.X[part][:, columns], data.Y[part]) for part in (rows, order[:apart]))
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
 
-    def takes_any_time(name: str) -> bool:
-        return "batch_size" in (full[name].training or {})
-
     # First those that end by themselves, since the others share whatever time is left.
-    in_turn = sorted(full, key=takes_any_time)
+    endless = {name: "batch_size" in (one.training or {}) for name, one in full.items()}
+    in_turn = sorted(full, key=endless.__getitem__)
     entries: dict[str, RaceEntry] = {}
     bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
     for place, name in enumerate(bar):
         bar.set_postfix_str(name)
         left = seconds - (now() - started)
-        if takes_any_time(name):
+        if endless[name]:
             left /= len(in_turn) - place
         if name in small and left > 0:
             # What concerns small versions only is not the user's: their warnings, bars within.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
-                how: dict[str, Any] = {"validation_data": held_out, "clock": clock, "seed": seed}
-                alone = race({name: small[name].entrant}, train, [left], **how, progress=False)
-                entries |= alone.entries
+                entries |= race(
+                    {name: small[name].entrant},
+                    train,
+                    [left],
+                    validation_data=held_out,
+                    clock=clock,
+                    seed=seed,
+                    progress=False,
+                ).entries
     outcome = Race(entries, (seconds,), clock, len(rows), apart)
-    densities = {name: entry.trace[-1][1] for name, entry in entries.items() if entry.trace}
-    densities = {name: density for name, density in densities.items() if math.isfinite(density)}
+    densities = {
+        name: entry.trace[-1][1]
+        for name, entry in entries.items()
+        if entry.trace and math.isfinite(entry.trace[-1][1])
+    }
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
-    sentences = _reasons(winner, densities, outcome, standardised=likelihood is None)
-    sentences += _described(data, likelihood)
+    sentences = _reasons(winner, densities, outcome, data, likelihood)
     if not_tried := [name for name in in_turn if name not in entries]:
         sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
     return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
 
 
-def _described(data: PreparedData, likelihood: Likelihood | None) -> list[str]:
-    rows, columns = data.X.shape
-    kind = "targets under Gaussian noise" if likelihood is None else type(likelihood).__name__
-    sentences = [f"{rows:,} rows, {columns} columns; {kind}."]
-    if likelihood is None and len(np.unique(data.Y)) == 2:
+def _reasons(
+    winner: str,
+    densities: Mapping[str, float],
+    race: Race,
+    data: PreparedData,
+    likelihood: Likelihood | None,
+) -> list[str]:
+    """Why the winner is recommended, and what the data are like."""
+    (rows, columns), gaussian = data.X.shape, likelihood is None
+    if winner not in densities:
+        sentences = [
+            f"No model was ready within {race.times[-1]:g} s: this is the one that suits such data "
+            "most often. Pass more seconds."
+        ]
+    else:
+        sentences = [
+            f"{winner}: mean log density {densities[winner]:.3f} of {race.num_held_out:,} rows "
+            f"held out, trained with {race.num_rows:,}."
+        ]
+        noise = getattr(getattr(race.entries[winner].model, "likelihood", None), "variance", None)
+        if gaussian and noise is not None:
+            sentences.append(f"Noise: {np.mean(noise.numpy()):.2%} of the variance of Y.")
+    kind = "targets under Gaussian noise" if gaussian else type(likelihood).__name__
+    sentences.append(f"{rows:,} rows, {columns} columns; {kind}.")
+    if gaussian and len(np.unique(data.Y)) == 2:
         sentences.append(
             "Y has two values: if these are classes, pass 0 and 1 and "
             "likelihood=gpflow.likelihoods.Bernoulli()."
         )
     if rows < _FEW_ROWS:
         sentences.append("So few rows tell models hardly apart: take the ranking for a hint.")
-    return sentences
-
-
-def _reasons(
-    winner: str, densities: Mapping[str, float], race: Race, *, standardised: bool
-) -> list[str]:
-    if not densities:
-        return [
-            f"No model was ready within {race.times[-1]:g} s: this is the one that suits such data "
-            "most often. Pass more seconds."
-        ]
-    sentences = [
-        f"{winner}: mean log density {densities[winner]:.3f} of {race.num_held_out:,} rows held "
-        f"out, trained with {race.num_rows:,}."
-    ]
-    behind = {name: densities[winner] - density for name, density in densities.items()}
-    for name in sorted(behind, key=lambda name: behind[name]):
-        if name == winner:
-            continue
-        verdict = f"{behind[name]:.3f} behind" if behind[name] > _AS_GOOD else "as good"
-        sentences.append(f"{name}: {verdict}.")
-    model = race.entries[winner].model
-    variance = getattr(getattr(model, "likelihood", None), "variance", None)
-    if standardised and variance is not None:
-        share = 100 * float(np.mean(variance.numpy()))
-        sentences.append(f"Noise: {share:.2g}% of the variance of Y.")
-    if winner != "effects" and behind.get("effects", math.inf) < 3 * _AS_GOOD:
-        sentences.append(
-            "A sum of effects is hardly worse, and says what each column does (tables.effects)."
-        )
     return sentences

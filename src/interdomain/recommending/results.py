@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
-
-from ..plotting.axes import new_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
@@ -25,15 +20,11 @@ class RaceEntry(NamedTuple):
 
     :ivar model: The model at the end of the race; None if it could not be built.
     :ivar trace: How well it predicted, in order of time.
-    :ivar startup_seconds: The seconds for building, tracing and the first step, which are part of
-        the times in the trace; for a model that is evaluated only after its training, the seconds
-        for building it.
     :ivar error: Why it failed; None if it did not.
     """
 
     model: Any
     trace: Sequence[Point]
-    startup_seconds: float
     error: str | None
 
 
@@ -64,32 +55,12 @@ class Race:
     def ranking(self) -> tuple[str, ...]:
         """The names of the models by log density at the last time, best first; then those that
         were ready too late. Models that were never evaluated are left out."""
-
-        def key(name: str) -> tuple[bool, float]:
-            trace = self.entries[name].trace
-            point = _at(trace, self.times[-1])
-            return point is None, -(point or trace[-1])[1]
-
-        return tuple(sorted((n for n, entry in self.entries.items() if entry.trace), key=key))
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the log density of held-out rows against seconds, a line or a point for each model.
-
-        The best model is first in the legend. A model that failed before it was evaluated is not
-        drawn. Needs matplotlib (the extra ``plot``).
-
-        :param ax: where to draw; a new figure by default.
-        """
-        ax = new_axes() if ax is None else ax
-        for name in self.ranking:
-            points = [point[:2] for point in self.entries[name].trace]
-            ax.plot(*zip(*points, strict=True), "o-", ms=4, lw=1.2, label=name)
-        clock = "wall time" if self.clock == "wall" else "time of the processors"
-        ax.set(xlabel=f"seconds ({clock}, start-up included)", xscale="log")
-        ax.set_ylabel("log density of rows held out")
-        if self.ranking:
-            ax.legend(fontsize="small")
-        return ax
+        keys = {}
+        for name, entry in self.entries.items():
+            if entry.trace:
+                point = _at(entry.trace, self.times[-1])
+                keys[name] = point is None, -(point or entry.trace[-1])[1]
+        return tuple(sorted(keys, key=keys.__getitem__))
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.entries))
@@ -98,7 +69,7 @@ class Race:
         lines = [
             f"{self.num_rows:,} rows, {self.num_held_out:,} held out: their mean log density after "
             f"seconds of {clock}",
-            f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}{'start-up':>10}",
+            f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}",
         ]
         failed = [name for name, entry in self.entries.items() if not entry.trace]
         for name in (*self.ranking, *failed):
@@ -109,6 +80,6 @@ class Race:
                 line += "".join(f"{f'{p[1]:.4f}' if p else '-':>11}" for p in points)
                 passed, density, rmse = entry.trace[-1]
                 end = f"{density:.4f} ({passed:.1f} s)"
-                line += f"{end:>24}{rmse:>9.4f}{entry.startup_seconds:>8.1f} s"
+                line += f"{end:>24}{rmse:>9.4f}"
             lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
         return "\n".join(lines)
