@@ -46,6 +46,7 @@ mark("imported")
 assert settings() == before
 assert functions.items() <= registered().items()
 assert drawing or "matplotlib" not in sys.modules
+assert "gpflux" not in sys.modules
 """
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import gpflow
 import numpy as np
 from gpflow.inducing_variables import InducingPoints
-from gpflow.kernels import Matern32, SharedIndependent, SquaredExponential
+from gpflow.kernels import Matern32, SquaredExponential
 
 from interdomain import deep
 from interdomain.inducing_variables import (
     ActivationFeatures,
     HarmonicInducingPoints,
-    SharedIndependentInducingVariables,
     SphericalHarmonics,
 )
 from interdomain.kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern32
@@ -49,12 +48,6 @@ def finite_rank(outputs: int) -> tuple[Any, ...]:
     return FiniteRank(SphericalMatern32(weight_variances=[1.0, 0.5]), features), features
 
 
-def several_outputs(outputs: int) -> tuple[Any, ...]:
-    """A kernel of several outputs, and this library's wrapper."""
-    features = SharedIndependentInducingVariables(SphericalHarmonics(3, [0, 1, 2]))
-    return SharedIndependent(SphericalMatern32(), output_dim=outputs), features
-
-
 def rotated(outputs: int) -> tuple[Any, ...]:
     kernel = HarmonicKernel(Matern32(), Rotation(3))
     return kernel, HarmonicInducingPoints.for_kernel(kernel, make_data()[0][:4])
@@ -65,7 +58,6 @@ def base_and_points(outputs: int) -> tuple[Any, ...]:
 
 
 harmonics = layer(JointQ, finite_rank)
-wrapped = layer(JointQ, several_outputs)
 points = layer(JointQ, lambda _: (SquaredExponential(), InducingPoints(make_data()[0][:6])))
 activation = layer(JointQ, lambda _: (ArcCosine(), ActivationFeatures.random(2, 5, "relu", 4)))
 blocks = layer(QPerBlock, rotated)
@@ -84,17 +76,6 @@ def convolutional(outputs: int, mean: Any = None) -> deep.ConvolutionalLayer:
         image_shape=(2, 1),
         patch_shape=(1, 1),
     )
-
-
-LAYERS: dict[str, Make] = {
-    "harmonics": harmonics,
-    "wrapped": wrapped,
-    "points": points,
-    "activation": activation,
-    "blocks": blocks,
-    "orthogonal": orthogonal,
-}
-"""With a mean function of their own. (A convolution has the identity.)"""
 
 
 def randomise(model: Any, seed: int = 0, scale: float = 0.3) -> None:

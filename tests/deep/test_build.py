@@ -74,17 +74,10 @@ def test_own_parts() -> None:
         q_diag=True,
     )
     (layer,) = model.f_layers
-    assert isinstance(layer.kernel, gpflow.kernels.Matern12)
-    assert layer.q_sqrt.shape == (5, 1) and isinstance(
-        model.likelihood, gpflow.likelihoods.Bernoulli
-    )
+    assert isinstance(layer.kernel, gpflow.kernels.Matern12) and layer.q_sqrt.shape == (5, 1)
+    assert isinstance(model.likelihood, gpflow.likelihoods.Bernoulli)
 
 
 def test_wrong_arguments() -> None:
-    for given, message in [
-        ({"widths": [2, 0]}, "widths must be positive integers, found"),
-        ({"features": "waves"}, "features must be .*harmonics.*found 'waves'"),
-    ]:
-        arguments = {"X": X, "widths": [1], "num_inducing": 4, **given}
-        with pytest.raises(ValueError, match=message):
-            deep.build(arguments.pop("X"), **arguments)
+    with pytest.raises(ValueError, match=r"features must be .*harmonics.*found 'waves'"):
+        deep.build(X, widths=[1], features="waves", num_inducing=4)

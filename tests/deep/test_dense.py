@@ -23,8 +23,10 @@ from tests.conformance.dense_twin import DenseTwin
 from tests.posteriors.graph_ops import count_ops
 
 from .cases import (
-    LAYERS,
     NUM_DATA,
+    Make,
+    activation,
+    blocks,
     convolutional,
     harmonics,
     make_data,
@@ -77,13 +79,12 @@ def bounds(model: deep.DeepGP) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "whiten"), [("harmonics", True), ("activation", False), ("blocks", True)]
+    ("make", "whiten"),
+    [(harmonics, True), (activation, False), (blocks, True)],
+    ids=["harmonics", "activation", "blocks"],
 )
-def test_bound_of_dense_layers(name: str, whiten: bool) -> None:
-    layers = [
-        LAYERS[name](2, gpflow.mean_functions.Identity(), whiten=whiten),
-        LAYERS[name](1, whiten=whiten),
-    ]
+def test_bound_of_dense_layers(make: Make, whiten: bool) -> None:
+    layers = [make(2, gpflow.mean_functions.Identity(), whiten=whiten), make(1, whiten=whiten)]
     model = deep.DeepGP(layers, gpflow.likelihoods.Gaussian(0.1), seed=3)
     model.set_step(5)
     randomise(model)

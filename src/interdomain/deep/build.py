@@ -75,16 +75,13 @@ def build(
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
     :param options: ``num_samples`` and ``num_prediction_samples`` of :class:`DeepGP`.
-    :raises ValueError: If X is not a finite matrix, ``widths`` are not positive integers,
-        ``features`` is unknown, or X has fewer rows than there are points or units.
+    :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
+        unknown, or X has fewer rows than there are points or units.
     """
     rows = filled_matrix("X", X, "[N, D]")
     count = len(rows)
     rows = rows[:: -(-count // _ROWS)].astype(gpflow.default_float())
-    remedy = "pass the number of outputs of each layer, such as [5, 1]"
-    sizes = as_integers("widths", widths, remedy)
-    if not sizes or min(sizes) < 1:
-        raise ValueError(f"widths must be positive integers, found {widths!r}; {remedy}.")
+    sizes = as_integers("widths", widths, "pass the number of outputs of each layer, as [5, 1]")
     choice("features", features, ("harmonics", "activation", "points"))
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     layers: list[Layer] = []
@@ -128,9 +125,8 @@ def _identity_or_principal(rows: Array, width: int) -> MeanFunction:
     columns = rows.shape[1]
     if width == columns:
         return Identity()
-    if width > columns:
-        matrix, offset = np.eye(columns, width), np.zeros(width)
-    else:
+    matrix, offset = np.eye(columns, width), np.zeros(width)
+    if width < columns:
         centre = rows.mean(axis=0)
         _, _, directions = np.linalg.svd(rows - centre, full_matrices=True)
         matrix = directions[:width].T

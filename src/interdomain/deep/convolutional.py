@@ -96,10 +96,7 @@ class ConvolutionalLayer(Layer):
         :raises NotImplementedError: For covariances.
         """
         if full_cov or full_output_cov:
-            raise NotImplementedError(
-                "full_cov, full_output_cov must be False for a ConvolutionalLayer; predict patches "
-                "by Layer(layer.kernel, layer.q, ...)."
-            )
+            raise NotImplementedError("full_cov and full_output_cov must be False for images.")
         mean, variance = super().predict(self._patches(inputs))
         return self._as_images(mean, inputs), self._as_images(variance, inputs)
 

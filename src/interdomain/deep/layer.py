@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -35,14 +37,10 @@ class Layer(GPLayer):
     the base leaves out of the kernel (Tiao et al. 2023, eqs. 8-12).
 
     Of activation features, the posterior mean is what a neural network with one hidden layer
-    computes (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias
-    and r the radius by which it is divided to lift it to the sphere,
-
-        mean(x) = r^p W^T sigma(Z x~ / r),    W = Kuu^{-1} E[u],
-
-    with hidden units of directions Z, output weights W, and sigma the activation, truncated at the
-    features' degree. A kernel of finite rank (:class:`~interdomain.kernels.FiniteRank`) makes a
-    Bayesian output layer of them, which passes on no variance that they do not explain.
+    computes (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): ``r^p W^T sigma(Z x~ / r)``,
+    with x~ the input with its bias, r the radius by which it is divided to lift it to the sphere,
+    directions Z, weights ``W = Kuu^{-1} E[u]``, and sigma the activation, truncated at the
+    features' degree.
 
     A call returns a distribution, which becomes a sample where a tensor is needed (a GPLayer's
     attributes ``num_samples``, ``full_cov`` and ``full_output_cov`` say which). In training, a call
@@ -98,11 +96,9 @@ class Layer(GPLayer):
         self.num_samples, self.full_cov, self.full_output_cov = None, False, False
         self.num_latent_gps = q.num_latent_gps
         self.output_dim = self._num_outputs = num_outputs(kernel, q)
-        try:
-            if self.input_dim is not None:
+        if self.input_dim is not None:
+            with named(self.name):
                 self.check_input_dim(self.input_dim)
-        except ValueError as error:
-            raise ValueError(f"{self.name}: {error}") from error
 
     inducing_variable = property(attrgetter("q.inducing_variable"), doc="That of q.")
     q_mu = property(attrgetter("q.q_mu"), doc="The mean of q; a list of those of several q's.")
@@ -147,8 +143,6 @@ class Layer(GPLayer):
         It is drawn by :func:`interdomain.sample_functions`, with random numbers that depend on
         ``tf.random.set_seed``. ``gpflux.models.deep_gp.sample_dgp`` combines such functions into
         functions of a deep GP.
-
-        :raises ValueError: For kernels and inducing variables of which none can be drawn.
         """
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
@@ -181,13 +175,19 @@ class Layer(GPLayer):
         self.check_input_dim(num_columns)
 
 
+@contextlib.contextmanager
+def named(name: str) -> Iterator[None]:
+    """:raises ValueError: As what is done within, with the name of the layer in front."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
 def num_outputs(kernel: Kernel, q: JointQ | QPerBlock) -> int:
     """The number of outputs for a row of inputs."""
-    return (
-        int(kernel.W.shape[0])
-        if isinstance(kernel, LinearCoregionalization)
-        else int(q.num_latent_gps)
-    )
+    mixes = isinstance(kernel, LinearCoregionalization)
+    return int(kernel.W.shape[0] if mixes else q.num_latent_gps)
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:

@@ -18,7 +18,7 @@ from scipy.stats import qmc
 from .._arguments import Array, instance, integer, items
 from .._tracing import unconverted
 from .convolutional import ConvolutionalLayer
-from .layer import Layer, deviations
+from .layer import Layer, deviations, named
 
 _MOST_SOBOL = 21_201
 """Dimensions of the Sobol sequence that SciPy has."""
@@ -27,9 +27,8 @@ _MOST_SOBOL = 21_201
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
     """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
-    It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model: it can be
-    trained by :func:`interdomain.fit`, with natural gradients for the last layer, and by GPflow's
-    SciPy optimizer. The bound is
+    It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model, trained by
+    :func:`interdomain.fit`, with natural gradients for the last layer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),
 
@@ -83,7 +82,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         for index, layer in enumerate(layers):
             instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
             if index > 0:
-                _check(index, layer, layer.check_hidden_inputs, layers[index - 1].output_dim)
+                with named(f"f_layers[{index}] ({layer.name})"):
+                    layer.check_hidden_inputs(layers[index - 1].output_dim)
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         super().__init__(layers, likelihood, input_dim=layers[0].input_dim)
         self.num_samples = integer("num_samples", num_samples, at_least=1)
@@ -116,13 +116,14 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         return list(self.f_layers[-1].variational_parameters)
 
     def set_step(self, step: int) -> None:
-        """Choose the draws of the bound by the number of the step. It is called by
-        :func:`interdomain.fit`."""
+        """Choose the draws of the bound: :func:`interdomain.fit` says which step it is."""
         self._step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the first layer takes inputs with so many columns."""
-        _check(0, self.f_layers[0], self.f_layers[0].check_input_dim, num_columns)
+        first: Layer = self.f_layers[0]
+        with named(f"f_layers[0] ({first.name})"):
+            first.check_input_dim(num_columns)
 
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound, scaled to ``num_data`` rows, with the draws of this step.
@@ -235,14 +236,6 @@ def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Arr
         values = np.random.default_rng(seed).standard_normal([num_samples, total])
     parts = np.split(values.astype(gpflow.default_float()), np.cumsum(widths)[:-1], axis=1)
     return [part[:, None] for part in parts]
-
-
-def _check(index: int, layer: Layer, check: Callable[[int], None], num_columns: int) -> None:
-    """:raises ValueError: As the check, with the name of the layer."""
-    try:
-        check(num_columns)
-    except ValueError as error:
-        raise ValueError(f"f_layers[{index}] ({layer.name}): {error}") from error
 
 
 def _as_inputs(X: InputData) -> tf.Tensor:
