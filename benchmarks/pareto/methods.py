@@ -85,11 +85,15 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
     """
 
     def train(task: Task) -> Result:
-        from interdomain.recommending.candidates import candidates
+        from interdomain.recommending.candidates import STEPS, candidates_for
+        from interdomain.recommending.prepared import checked_likelihood, prepare
 
         started = time.process_time()
         size = task.num_inducing or num_inducing
-        found = candidates(*task.train, num_inducing=size, **task.described()).get(kind)
+        described = task.described()
+        likelihood = checked_likelihood(described.get("likelihood"))
+        data = prepare(*task.train, likelihood, described.get("image_shape"))
+        found = candidates_for(data, likelihood, size, {"steps": STEPS}).get(kind)
         if found is None:
             return {"trace": [], "error": "does not fit"}
         build, arguments = found.entrant

@@ -11,8 +11,8 @@ import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
 import interdomain as idm
-from interdomain.recommending.candidates import candidates, candidates_for
-from interdomain.recommending.prepared import prepare
+from interdomain.recommending.candidates import candidates_for
+from interdomain.recommending.prepared import checked_likelihood, prepare
 from tests.svgp.small import WithoutMissing, by_source
 
 ROWS = 60
@@ -117,7 +117,8 @@ def noise_with_prior() -> Gaussian:
 @pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
 def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
     data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), make()
-    found = candidates(*data, likelihood)
+    assert checked_likelihood(likelihood) is likelihood
+    found = candidates_for(prepare(*data, likelihood), likelihood, 50, {})
     assert {"exact", "effects and harmonics"}.isdisjoint(found)
     expected = np.asarray(likelihood.conditional_variance(*data))
     for name in ("waves", "points"):
@@ -132,5 +133,4 @@ def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
-        found = candidates(POINTS, np.sin(3 * POINTS), likelihood)
-        assert "exact" in found and "likelihood = gpflow" in found["points"].code
+        assert checked_likelihood(likelihood) is None

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.recommending import candidates, recipes, recommend
+from interdomain.recommending import recipes, recommend
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.results import Race, RaceEntry
@@ -59,7 +59,9 @@ def test_which_fit(case: str) -> None:
 
 def test_wide_tables_and_large_ones() -> None:
     wide = np.random.default_rng(1).normal(size=(2_500, 55))
-    assert {"harmonics", "exact", "waves"}.isdisjoint(candidates(wide, wide[:, :1]))
+    assert {"harmonics", "exact", "waves"}.isdisjoint(
+        candidates_for(prepare(wide, wide[:, :1]), None, 50, {})
+    )
 
 
 def ran(case: str, name: str) -> None:
@@ -190,4 +192,4 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="seconds must be positive, found 0"):
         recommend(X, Y, seconds=0)
     with pytest.raises(ValueError, match="likelihood must be a GPflow likelihood"):
-        candidates(X, Y, likelihood="Bernoulli")
+        recommend(X, Y, likelihood="Bernoulli")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gpflow.base import TensorType
@@ -29,23 +28,6 @@ def new_figure(size: tuple[float, float] | None = None) -> Figure:
             "interdomain.plotting needs matplotlib: pip install 'interdomain[plot]'."
         ) from error
     return pyplot.figure(figsize=size, layout="constrained")
-
-
-def draw_image(
-    ax: Axes | None, across: Array, up: Array, values: Array, label: str, names: Sequence[str]
-) -> Axes:
-    """Draw values ``[up, across]``, zero in white.
-
-    :param label: What the colours are.
-    :param names: What is across and what is up.
-    """
-    ax = new_axes() if ax is None else ax
-    limit = np.max(np.abs(values)) or 1.0
-    colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    mesh = ax.pcolormesh(across, up, values, shading="nearest", rasterized=True, **colours)
-    ax.figure.colorbar(mesh, ax=ax, label=label)
-    ax.set(xlabel=names[0], ylabel=names[1])
-    return ax
 
 
 def column(name: str, values: TensorType) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,9 @@ from gpflow.base import RegressionData
 from gpflow.likelihoods import Likelihood
 from gpflow.utilities import deepcopy
 
-from .._arguments import integer
 from .._targets import number_of_latents
 from . import recipes
-from .prepared import PreparedData, checked_likelihood, prepare
+from .prepared import PreparedData
 from .race import Entrant
 
 _MOST_ROWS_EXACT = 2_000
@@ -77,46 +76,6 @@ class Candidate:
             texts = [f"{name}={value!r}" for name, value in self.training.items()]
             lines.append(f"idm.fit({', '.join(['model', *data, *texts])})")
         return "\n".join([*lines, ""])
-
-
-def candidates(
-    X: Any,
-    Y: Any,
-    likelihood: Likelihood | None = None,
-    *,
-    image_shape: Sequence[int] | None = None,
-    num_inducing: int = 500,
-) -> dict[str, Candidate]:
-    """The models of this library, and GPflow's own, that are suitable for a table, by name.
-
-    >>> import numpy as np
-    >>> from interdomain.recommending.candidates import candidates
-    >>> X = np.random.default_rng(0).uniform(size=[300, 2])
-    >>> Y = np.sin(5 * X[:, 0] * X[:, 1])
-    >>> found = candidates(X, Y, num_inducing=50)
-    >>> list(found)[:4]
-    ['exact', 'waves', 'harmonics', 'effects']
-    >>> print(found["waves"].code.splitlines()[-1])
-    idm.fit(model)
-
-    Each has a ``name``, says ``why`` it is worth trying, and has its ``code``, a script that makes
-    and trains it. ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares
-    them at this size; its X and Y must be standardised already. :func:`interdomain.recommend`
-    compares small versions, and prepares the rows itself.
-
-    :param X: ``[N, D]``, or a data frame; see :func:`interdomain.recommend`.
-    :param Y: ``[N, P]`` or ``[N]``.
-    :param likelihood: None for Gaussian noise; see :func:`interdomain.recommend`.
-    :param image_shape: As for :func:`interdomain.recommend`.
-    :param num_inducing: The number of points, harmonics, or features of effects, but at most a
-        quarter of the rows. There are twice as many waves, or effects together with harmonics, and
-        at most 100 patches.
-    :raises ValueError: As :func:`interdomain.recommend`.
-    """
-    likelihood = checked_likelihood(likelihood)
-    num_inducing = integer("num_inducing", num_inducing, at_least=2)
-    data = prepare(X, Y, likelihood, image_shape)
-    return candidates_for(data, likelihood, num_inducing, {"steps": STEPS})
 
 
 def candidates_for(

@@ -125,7 +125,7 @@ def recommend(
     :param progress: Show a progress bar.
     :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
         makes and trains it at full size, ``race`` says how well the small versions predicted, and
-        ``candidates`` has :func:`~interdomain.recommending.candidates` at full size.
+        ``candidates`` has all candidates at full size.
     :raises ValueError: For X or Y that are not finite or have a column that does not vary, Y that
         is unknown to the likelihood, a likelihood with a function of X that is not standardised, or
         fewer than 20 rows.

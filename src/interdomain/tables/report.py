@@ -12,7 +12,7 @@ from gpflow.base import TensorType
 
 from .._arguments import ROWS_OF_A_BATCH, Array, filled_matrix, finite_array, items, short
 from .._progress import aligned
-from ..plotting.axes import draw_image, new_axes, new_figure
+from ..plotting.axes import new_axes, new_figure
 from .columns import Column
 from .effect_terms import ColumnFunctions, EffectTerm, rows_of_table
 from .frames import column_number
@@ -223,7 +223,7 @@ class Effects:
         grid = np.stack(np.meshgrid(*values), axis=-1)
         mean, variance = self.of(places, grid.reshape([-1, len(places)]))
         if len(places) == 2:
-            _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), (label, names))
+            _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label, names)
         else:
             _draw_curve(ax, columns[0], values[0], mean, _BAND * np.sqrt(variance))
             ax.set(xlabel=names[0], ylabel=label)
@@ -251,7 +251,8 @@ def _draw_map(
     columns: Sequence[Column],
     values: Sequence[Array],
     mean: Array,
-    texts: tuple[Any, ...],
+    label: str,
+    names: Sequence[str],
 ) -> None:
     """The mean ``[up, across]``, zero in white."""
     is_numeric = [column.num_levels is None for column in columns]
@@ -259,7 +260,11 @@ def _draw_map(
         v if numeric else np.arange(float(len(v)))
         for numeric, v in zip(is_numeric, values, strict=True)
     )
-    draw_image(ax, across, up, mean, *texts)
+    limit = np.max(np.abs(mean)) or 1.0
+    colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    mesh = ax.pcolormesh(across, up, mean, shading="nearest", rasterized=True, **colours)
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax.set(xlabel=names[0], ylabel=names[1])
     for axis, numeric, levels in zip((ax.xaxis, ax.yaxis), is_numeric, values, strict=True):
         if not numeric:
             _level_ticks(axis, levels)
