@@ -13,7 +13,7 @@ import pytest
 
 import interdomain as idm
 from interdomain.recommending import race
-from interdomain.recommending.results import Race, RaceEntry
+from interdomain.recommending.race import Race, RaceEntry
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(80, 1))

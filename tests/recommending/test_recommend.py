@@ -16,7 +16,7 @@ import interdomain as idm
 from interdomain.recommending import recipes, recommend
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
-from interdomain.recommending.results import Race, RaceEntry
+from interdomain.recommending.race import Race, RaceEntry
 
 ROWS = 120
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import Array, real_array
-from .axes import column, new_figure
+from .._arguments import Array, finite_array, real_array
+from .axes import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def globe(
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
         not increasing or go around more than once, or values are not ``[H, W]``.
     """
-    latitude, longitude = column("latitude", latitude), column("longitude", longitude)
+    latitude, longitude = _column("latitude", latitude), _column("longitude", longitude)
     if np.max(np.abs(latitude)) > 90:
         raise ValueError(
             f"latitude must be from -90 to 90 degrees, found {latitude.min():.6g} to "
@@ -99,6 +99,21 @@ def globe(
     bar = figure.colorbar(mesh, ax=[oval, *discs], orientation="horizontal", shrink=0.5, aspect=40)
     bar.set_label(label)
     return oval, discs[0], discs[1]
+
+
+def _column(name: str, values: TensorType) -> Array:
+    """Places on an axis, in order, as a vector.
+
+    :raises ValueError: If they are not ``[N]`` or ``[N, 1]``, two or more, each once and in order.
+    """
+    array = finite_array(name, values, (1, 2), "[N] or [N, 1]")
+    steps = np.diff(array.reshape(-1))
+    if array.size != len(array) or not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
+        raise ValueError(
+            f"{name} must be [N] or [N, 1], two values or more in order, found shape "
+            f"{array.shape}; pass the places of one axis, each once."
+        )
+    return array.reshape(-1)
 
 
 def _field(name: str, values: TensorType, shape: tuple[int, int]) -> Array:

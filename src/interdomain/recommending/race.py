@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import gpflow
 import numpy as np
@@ -18,7 +19,14 @@ from .._arguments import choice, filled_matrix, finite_array, instance, integer,
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
 from ..training import StopFit
-from .results import Clock, Point, Race, RaceEntry
+
+Clock: TypeAlias = Literal["wall", "cpu"]
+
+Point: TypeAlias = tuple[float, float, float]
+"""The seconds since the race of a model started, by its clock and without predictions; the mean log
+density of the held-out rows; and the root mean squared error of the predicted means of Y, which is
+NaN if these are probabilities of several classes, or a column of Y says something about the others.
+"""
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """By what an argument ``clock`` says."""
@@ -37,6 +45,76 @@ _LEAST_ROWS = 20
 _BATCH_SIZE = 1_000
 
 _STEPS = 10**9
+
+
+class RaceEntry(NamedTuple):
+    """One model in a :func:`~interdomain.race`.
+
+    :ivar model: The model at the end of the race; None if it could not be built.
+    :ivar trace: How well it predicted, in order of time.
+    :ivar error: Why it failed; None if it did not.
+    """
+
+    model: Any
+    trace: Sequence[Point]
+    error: str | None
+
+
+def _at(trace: Sequence[Point], seconds: float) -> Point | None:
+    """The last point of a trace up to this time (plus 5%); None if there is none."""
+    points = [point for point in trace if point[0] <= 1.05 * seconds]
+    return points[-1] if points else None
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """The result of :func:`~interdomain.race`; ``str`` makes a table of it.
+
+    :ivar entries: The results of all models, by name, in the order of the race.
+    :ivar times: The times at which models are evaluated, in seconds of the clock.
+    :ivar clock: "wall" or "cpu".
+    :ivar num_rows: The number of training rows.
+    :ivar num_held_out: The number of held-out rows, for log densities and errors.
+    """
+
+    entries: Mapping[str, RaceEntry]
+    times: tuple[float, ...]
+    clock: Clock
+    num_rows: int
+    num_held_out: int
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The names of the models by log density at the last time, best first; then those that
+        were ready too late. Models that were never evaluated are left out."""
+        keys = {}
+        for name, entry in self.entries.items():
+            if entry.trace:
+                point = _at(entry.trace, self.times[-1])
+                keys[name] = point is None, -(point or entry.trace[-1])[1]
+        return tuple(sorted(keys, key=keys.__getitem__))
+
+    def __str__(self) -> str:
+        width = max(len("model"), *map(len, self.entries))
+        clock = "wall time" if self.clock == "wall" else "the processors"
+        times = "".join(f"{f'{seconds:g} s':>11}" for seconds in self.times)
+        lines = [
+            f"{self.num_rows:,} rows, {self.num_held_out:,} held out: their mean log density after "
+            f"seconds of {clock}",
+            f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}",
+        ]
+        failed = [name for name, entry in self.entries.items() if not entry.trace]
+        for name in (*self.ranking, *failed):
+            entry = self.entries[name]
+            line = f"{name:<{width}}"
+            if entry.trace:
+                points = [_at(entry.trace, seconds) for seconds in self.times]
+                line += "".join(f"{f'{p[1]:.4f}' if p else '-':>11}" for p in points)
+                passed, density, rmse = entry.trace[-1]
+                end = f"{density:.4f} ({passed:.1f} s)"
+                line += f"{end:>24}{rmse:>9.4f}"
+            lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
+        return "\n".join(lines)
 
 
 def race(
@@ -95,7 +173,10 @@ def race(
         ``ranking`` the names, best first.
     :raises ValueError: for fewer than 20 rows, or rows that are not finite.
     """
-    entrants = _checked_models(models)
+    entrants = {name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()}
+    for name, (build, _) in entrants.items():
+        remedy = "pass one that takes (X, Y) and returns a new model"
+        instance(f"models[{name!r}]", build, Callable, "a function", remedy)
     times = _checked_times(seconds)
     choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
@@ -174,14 +255,6 @@ class _Runner:
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
         self._trace.append((passed, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
-
-
-def _checked_models(models: Mapping[str, Any]) -> dict[str, Entrant]:
-    pairs = {str(n): m if isinstance(m, tuple) else (m, {}) for n, m in models.items()}
-    for name, (build, _) in pairs.items():
-        remedy = "pass one that takes (X, Y) and returns a new model"
-        instance(f"models[{name!r}]", build, Callable, "a function", remedy)
-    return pairs
 
 
 def _checked_times(seconds: float | Sequence[float]) -> tuple[float, ...]:

@@ -17,8 +17,7 @@ from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from .candidates import STEPS, Candidate, candidates_for
 from .prepared import PreparedData, checked_likelihood, prepare
-from .race import CLOCKS, race
-from .results import Clock, Race, RaceEntry
+from .race import CLOCKS, Clock, Race, RaceEntry, race
 
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
