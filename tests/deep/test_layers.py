@@ -16,7 +16,6 @@ import tensorflow_probability as tfp
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import LinearCoregionalization, Matern12, Matern32, SquaredExponential
 
-import interdomain as idm
 from interdomain import deep, serving
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -26,7 +25,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import Periodized, SphericalMatern32
 from interdomain.models import JointQ, QPerBlock
-from interdomain.tables import Additive, AdditiveFeatures
 from tests.conformance.helpers import assert_refused
 
 from .cases import (
@@ -159,11 +157,6 @@ def test_the_loss_of_a_layer() -> None:
 X, _ = make_data()
 
 
-def effects() -> tuple[Any, ...]:
-    kernel = Additive.from_data(X)
-    return kernel, AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
-
-
 def waves() -> tuple[Any, ...]:
     kernel = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
     return kernel, BoxFourierFeatures.for_kernel(kernel, 9)
@@ -184,7 +177,6 @@ def test_hidden_outputs_that_cannot_be_seen() -> None:
     for form, parts, message in (
         (JointQ, waves, "the box .* of BoxFourierFeatures, which they leave"),
         (QPerBlock, intervals, "interval .* of VariationalFourierFeatures, which they "),
-        (JointQ, effects, "ranges of the columns of AdditiveFeatures, which they le"),
         (JointQ, globe, "unit|length"),
     ):
         kernel, features = parts()
@@ -195,27 +187,18 @@ def test_hidden_outputs_that_cannot_be_seen() -> None:
 
 
 def test_what_does_not_fit() -> None:
-    identity, likelihood = gpflow.mean_functions.Identity(), gpflow.likelihoods.Gaussian()
-
-    def make(kernel: Any, features: Any, name: str) -> deep.Layer:
-        return deep.Layer(kernel, JointQ(kernel, features), NUM_DATA, name=name)
-
-    wide = SquaredExponential(lengthscales=np.ones(3))
-    model = deep.DeepGP([harmonics(2, identity), harmonics(1)], likelihood)
+    likelihood, wide = gpflow.likelihoods.Gaussian(), SquaredExponential(lengthscales=np.ones(3))
+    q = JointQ(wide, InducingPoints(X[:4]))
     assert_refused(
         [
-            (lambda: make(wide, InducingPoints(X[:4]), "first"), "^first: .*2 columns"),
+            (lambda: deep.Layer(wide, q, NUM_DATA, name="first"), "^first: .*2 columns"),
             (
-                lambda: harmonics(3, identity, name="first"),
+                lambda: harmonics(3, gpflow.mean_functions.Identity(), name="first"),
                 "^first: mean_function must return 3 columns, .* found 2",
             ),
             (
                 lambda: deep.DeepGP([harmonics(1), points(1, name="last")], likelihood),
                 r"f_layers\[1\] \(last\): .*X has 1 columns, which do not fit InducingPoints",
-            ),
-            (
-                lambda: idm.fit(model, (np.ones([40, 3]), np.ones([40, 1])), progress=False),
-                r"f_layers\[0\] .*2 columns.* found 3",
             ),
         ]
     )

@@ -126,7 +126,7 @@ def test_predictions_do_not_depend_on_the_rows_beside() -> None:
 
 
 def test_a_single_layer_is_an_svgp() -> None:
-    layer = harmonics(1)
+    layer, data = harmonics(1), make_data()
     randomise(layer)
     model = deep.DeepGP([layer], gpflow.likelihoods.Gaussian(0.1))
     twin = gpflow.models.SVGP(
@@ -137,16 +137,13 @@ def test_a_single_layer_is_an_svgp() -> None:
         q_sqrt=layer.q_sqrt,
         num_data=NUM_DATA,
     )
-    data = make_data()
-    np.testing.assert_allclose(model.elbo(data), twin.elbo(data), rtol=1e-10)
-    for method in ("predict_f", "predict_y"):
-        for own, other in zip(
-            getattr(model, method)(data[0]), getattr(twin, method)(data[0]), strict=True
-        ):
-            np.testing.assert_allclose(own, other, rtol=1e-10)
-    np.testing.assert_allclose(
-        model.predict_log_density(data), twin.predict_log_density(data), rtol=1e-10
-    )
+
+    def all_of(model: Any) -> list[Any]:
+        moments = *model.predict_f(data[0]), *model.predict_y(data[0])
+        return [model.elbo(data), *moments, model.predict_log_density(data)]
+
+    for own, other in zip(all_of(model), all_of(twin), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-10)
 
 
 def test_a_resumed_fit_draws_what_it_would_have_drawn(tmp_path: Path) -> None:
