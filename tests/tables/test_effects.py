@@ -209,7 +209,8 @@ def test_columns_that_the_kernel_does_not_see() -> None:
 
 def test_report(report: Effects) -> None:
     assert report.names == ("a", "b", "site", "a x b", "a x site", "b x site")
-    totals = report.share_draws[:, [0, 3, 4]].sum(axis=1)
+    draws = report.variance_draws
+    totals = (draws / np.sum(draws, axis=1, keepdims=True))[:, [0, 3, 4]].sum(axis=1)
     np.testing.assert_allclose(report.total_shares[0], np.mean(totals))
     np.testing.assert_allclose(report.total_share_deviations[0], np.std(totals))
     lines, largest = str(report).splitlines(), report.order[0]

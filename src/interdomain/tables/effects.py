@@ -89,6 +89,10 @@ def effects(
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal([weights.root.shape[1], num_draws])
     of_draws = [term.variances(term.mean[:, None] + term.root @ noise) for term in terms.values()]
+    draws = np.stack(of_draws, axis=1)
+    total = np.sum(draws, axis=1, keepdims=True)
+    shares = draws / np.where(total > 0, total, 1.0)
+    totals = shares @ [[float(k in effect) for k in range(table.num_columns)] for effect in terms]
     of_mean = [float(term.variances(term.mean[:, None])[0]) for term in terms.values()]
     return Effects(
         effects=tuple(terms),
@@ -97,7 +101,11 @@ def effects(
         columns=table.columns,
         measure=measure,
         constant=(float(constant.mean[0]), float(np.linalg.norm(constant.root[0]))),
-        variance_draws=np.stack(of_draws, axis=1),
+        shares=np.mean(shares, axis=0),
+        share_deviations=np.std(shares, axis=0),
+        total_shares=np.mean(totals, axis=0),
+        total_share_deviations=np.std(totals, axis=0),
+        variance_draws=draws,
         variances_of_mean=np.array(of_mean),
         _terms=tuple(terms.values()),
         _functions=tuple(functions),

@@ -158,8 +158,9 @@ class Additive(gpflow.kernels.Kernel):
         columns = columns_of_table(
             X, names=names, categorical=categorical, quantiles=quantiles, margin=margin
         )
-        count = len(checked_effects(effects, checked_names([column.label for column in columns])))
-        return cls(columns, effects, variances=1.0 / max(count, 1), **options)
+        kernel = cls(columns, effects, **options)
+        kernel.variances.assign(kernel.variances / len(kernel.effects))
+        return kernel
 
     @property
     def effect_variances(self) -> tf.Tensor:
@@ -189,34 +190,31 @@ class Additive(gpflow.kernels.Kernel):
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X, X2 = self.seen(X), None if X2 is None else self.seen(X2)
-        rows = tf.shape(X)[:-1]
-        shape = tf.concat([rows, rows[-1:] if X2 is None else tf.shape(X2)[:-1]], axis=0)
         known: dict[tuple[int | None, int], tf.Tensor] = {}
-        total = self.constant_variance * tf.ones(shape, X.dtype)
+        total = self.constant_variance
         for effect, variance in zip(self.effects, tf.unstack(self.variances), strict=True):
             for column in effect:
                 place = self.lengthscale_place(effect, column)
                 if (place, column) not in known:
-                    known[place, column] = self._of_column(column, place, X, X2, shape)
+                    known[place, column] = self._of_column(column, place, X, X2)
                 variance = variance * known[place, column]
-            total += variance
+            total = total + variance
         return total
 
     def _of_column(
-        self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None, shape: tf.Tensor
+        self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None
     ) -> tf.Tensor:
         """The kernel of one column with the lengthscale at a place, of all pairs of rows."""
         part = self.columns[column]
         first = part.coordinates(X[..., column])
         if X2 is None:
-            second, first = first[..., None, :], first[..., :, None]
+            first, second = first[..., :, None], first[..., None, :]
         else:
             second = part.coordinates(X2[..., column])
             ones = tf.ones([tf.rank(second)], tf.int32)
             first = tf.reshape(first, tf.concat([tf.shape(first), ones], axis=0))
-        pairs = tf.broadcast_to(first, shape), tf.broadcast_to(second, shape)
         ratio = None if place is None else self.ratios[place]
-        return part.covariances(*pairs, _ORDERS[self.kernel_class], ratio)
+        return part.covariances(first, second, _ORDERS[self.kernel_class], ratio)
 
     @inherit_check_shapes
     @unconverted

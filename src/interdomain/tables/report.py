@@ -45,6 +45,12 @@ class Effects:
     :ivar measure: The distribution of the columns that variances refer to, in words.
     :ivar constant: The constant effect, which is the mean of f under the measure: its posterior
         mean and standard deviation.
+    :ivar shares: The Sobol index of each effect, ``[E]``: its share of the variance of f under the
+        measure, averaged over the posterior.
+    :ivar share_deviations: Their standard deviations under the posterior, ``[E]``.
+    :ivar total_shares: The total Sobol index of each column, ``[D]``: the sum of the shares of all
+        effects that involve it.
+    :ivar total_share_deviations: Their standard deviations, ``[D]``.
     :ivar variance_draws: The variance of each effect under the measure, for draws of f from the
         posterior, ``[num_draws, E]``.
     :ivar variances_of_mean: The variance of each effect under the measure, for the posterior mean
@@ -57,6 +63,10 @@ class Effects:
     columns: tuple[Column, ...]
     measure: str
     constant: tuple[float, float]
+    shares: Array = field(repr=False)
+    share_deviations: Array = field(repr=False)
+    total_shares: Array = field(repr=False)
+    total_share_deviations: Array = field(repr=False)
     variance_draws: Array = field(repr=False)
     variances_of_mean: Array = field(repr=False)
     _terms: tuple[EffectTerm, ...] = field(repr=False)
@@ -64,44 +74,9 @@ class Effects:
     _table: Additive = field(repr=False)
 
     @property
-    def share_draws(self) -> Array:
-        """The Sobol indices of draws of f, ``[num_draws, E]``."""
-        variances = self.variance_draws
-        total = np.sum(variances, axis=-1, keepdims=True)
-        return np.asarray(variances / np.where(total > 0, total, 1.0))
-
-    @property
-    def shares(self) -> Array:
-        """The Sobol index of each effect, ``[E]``: its share of the variance of f under the
-        measure, averaged over the posterior."""
-        return np.asarray(np.mean(self.share_draws, axis=0))
-
-    @property
-    def share_deviations(self) -> Array:
-        """The standard deviations of :attr:`shares` under the posterior, ``[E]``."""
-        return np.asarray(np.std(self.share_draws, axis=0))
-
-    @property
-    def total_shares(self) -> Array:
-        """The total Sobol index of each column, ``[D]``: the sum of the shares of all effects that
-        involve it."""
-        return np.asarray(np.mean(self.share_draws @ self._membership, axis=0))
-
-    @property
-    def total_share_deviations(self) -> Array:
-        """The standard deviations of :attr:`total_shares` under the posterior, ``[D]``."""
-        return np.asarray(np.std(self.share_draws @ self._membership, axis=0))
-
-    @property
     def order(self) -> tuple[int, ...]:
         """The numbers of the effects, sorted by decreasing share."""
         return tuple(np.argsort(-self.shares, kind="stable").tolist())
-
-    @property
-    def _membership(self) -> Array:
-        """Which column is in which effect, ``[E, D]``."""
-        columns = range(len(self.columns))
-        return np.array([[float(k in effect) for k in columns] for effect in self.effects])
 
     def _columns_of(self, effect: Any) -> Effect:
         """The columns of an effect, in the order in which it lists them.
