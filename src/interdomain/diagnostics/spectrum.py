@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, instance, integer
-from ..families.sphere.kernel import ZonalKernel
+from .._arguments import Array, integer
+from ..families.sphere.kernel import ZonalKernel, check_zonal
 from ..families.sphere.mathematics.activations import Activation, resolve_activation
 from ..families.sphere.mathematics.dimensions import num_harmonics, validate_dimension
 from ..plotting.axes import new_axes
@@ -114,8 +114,7 @@ def spectrum(
         unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
     """
     activation = resolve_activation(activation)
-    remedy = "pass one of interdomain.kernels.ArcCosine, SphericalMatern52, ..."
-    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+    check_zonal(kernel)
     validate_dimension(dimension)
     columns = kernel.lift.num_columns(dimension)
     needed = kernel.lift.dimension(columns, "dimension")
