@@ -34,7 +34,10 @@ def fitted(*arguments: Any, **options: Any) -> AdditiveFit:
 
 @pytest.fixture(scope="module")
 def friedman() -> AdditiveFit:
-    return fitted((X, Y), 98, effects=["main", "chosen", ("c", "d", "e")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("interdomain.tables.fitting._SUBSET_STEPS", 40)
+        patch.setattr("interdomain.tables.fitting._TURNS", 2)
+        return fitted((X, Y), 98, effects=["main", "chosen", ("c", "d", "e")])
 
 
 def test_the_interaction_of_friedmans_function(friedman: AdditiveFit) -> None:
@@ -51,19 +54,16 @@ def test_the_interaction_of_friedmans_function(friedman: AdditiveFit) -> None:
     assert "a x b" in str(friedman)
 
 
-def test_units_and_seeds() -> None:
+def test_units() -> None:
     """Of the model that the fits begin with: an optimiser does not see what the units are."""
-    units = np.array([1e3, 1e-3, 1.0, 7.0, 1.0])
-    models = []
-    for rows, targets in ((X, Y), (X * units + 3.0, Y / 1e9), (X, Y)):
+    units, models = np.array([1e3, 1e-3, 1.0, 7.0, 1.0]), []
+    for rows, targets in ((X, Y), (X * units + 3.0, Y / 1e9)):
         kernel = Additive.from_data(rows, separate_lengthscales=True)
         models.append(begin((rows, targets), kernel, 40, 150, 3)[0])
-    first, scaled, again = models
-    assert again.elbo() == first.elbo()
+    first, scaled = models
     np.testing.assert_allclose(scaled.elbo() - 150 * np.log(1e9), first.elbo(), rtol=1e-9)
     for one, other in zip(first.trainable_variables, scaled.trainable_variables, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-    assert begin((X, Y), kernel, 40, 150, 4)[0].elbo() != first.elbo()
 
 
 def test_gains_are_those_of_models_with_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
