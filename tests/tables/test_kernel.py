@@ -166,7 +166,7 @@ def test_quantiles_where_rows_are_spread_unevenly() -> None:
     assert len(NumericColumn.from_data(rng.normal(size=1000)).knots) > 20
     # Of a value that half of the rows have, the quantiles have one knot.
     half = np.where(np.arange(1000) % 2, 0.0, rng.uniform(size=1000))
-    column = NumericColumn.from_data(half, quantiles=True)
+    column = NumericColumn.from_data(half)
     assert np.all(np.diff(column.knots) > 0) and np.all(np.diff(column.positions) > 0)
 
 

@@ -114,33 +114,23 @@ class NumericColumn(_Column):
         super().__init__(label, self.knots, self.positions, self.margin)
 
     @classmethod
-    def from_data(
-        cls,
-        values: TensorType,
-        *,
-        quantiles: bool | None = None,
-        margin: float = 0.5,
-        label: str | None = None,
-    ) -> NumericColumn:
+    def from_data(cls, values: TensorType, *, label: str | None = None) -> NumericColumn:
         """Make the column from its values in the data.
 
+        If they are not spread evenly over their range (with heavy tails, in clusters, or in the
+        shape of a bell), the knots are quantiles: functions can vary most where most rows are.
+
         :param values: ``[N]``.
-        :param quantiles: Whether values are mapped to quantiles, so that functions can vary most
-            where most rows are. None, the default, does so if the rows are not spread evenly over
-            the range: with heavy tails, in clusters, or in the shape of a bell.
-        :param margin: As for the constructor; ``label`` likewise.
+        :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
         """
         _, sorted_values = _varying(values, label)
         ends = sorted_values[[0, -1]]
-        if quantiles is None:
-            places = (sorted_values - ends[0]) / (ends[1] - ends[0])
-            shares = np.linspace(0, 1, len(places))
-            spread = np.max(np.abs(places - shares))
-            quantiles = bool(spread > _UNEVEN + 1 / np.sqrt(len(places)))
-        if not quantiles:
-            return cls(ends, margin=margin, label=label)
-        return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
+        places = (sorted_values - ends[0]) / (ends[1] - ends[0])
+        spread = np.max(np.abs(places - np.linspace(0, 1, len(places))))
+        if spread <= _UNEVEN + 1 / np.sqrt(len(places)):
+            return cls(ends, label=label)
+        return cls(*_quantile_knots(sorted_values), label=label)
 
     def grid(self, count: int) -> Array:
         """Increasing values of the column over its range, ``[count]``, to evaluate functions at."""

@@ -28,12 +28,7 @@ def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def columns_of_table(
-    X: TensorType,
-    *,
-    names: Sequence[str] | None,
-    categorical: Sequence[int | str],
-    quantiles: bool | None,
-    margin: float,
+    X: TensorType, names: Sequence[str] | None, categorical: Sequence[int | str]
 ) -> list[Column]:
     """See :meth:`interdomain.tables.Additive.from_data`."""
     values = real_array("X", X, "a matrix [N, D]")
@@ -59,14 +54,9 @@ def columns_of_table(
         column_number("categorical", entry, shown)
         for entry in items("categorical", chosen, "numbers or names of columns")
     }
-    return [
-        CategoricalColumn.from_data(values[:, k], label=shown[k])
-        if k in levels
-        else NumericColumn.from_data(
-            values[:, k], quantiles=quantiles, margin=margin, label=shown[k]
-        )
-        for k in range(count)
-    ]
+    kinds = (CategoricalColumn if k in levels else NumericColumn for k in range(count))
+    triples = zip(kinds, values.T, shown, strict=True)
+    return [kind.from_data(column, label=name) for kind, column, name in triples]
 
 
 def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -134,11 +134,10 @@ class Additive(gpflow.kernels.Kernel):
         *,
         names: Sequence[str] | None = None,
         categorical: Sequence[int | str] = (),
-        quantiles: bool | None = None,
-        margin: float = 0.5,
         **options: Any,
     ) -> Additive:
-        """Make the kernel for a table. Its effects together have a prior variance of one.
+        """Make the kernel for a table, with the ``from_data`` of its columns. Its effects together
+        have a prior variance of one.
 
         :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
             to be standardised.
@@ -146,19 +145,12 @@ class Additive(gpflow.kernels.Kernel):
         :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
             function for every level.
-        :param quantiles: Whether numeric columns are mapped to quantiles instead of values, so that
-            functions can vary most where most rows are. None, the default, does so for the columns
-            whose rows are not spread evenly over their range (:meth:`NumericColumn.from_data`).
-        :param margin: As for :class:`~interdomain.tables.NumericColumn`.
         :param options: ``kernel_class``, ``lengthscales``, ``separate_lengthscales``,
             ``active_dims`` and ``name``, as for the constructor.
         :raises ValueError: As for the constructor; and, naming the column, if one is not finite,
             does not vary, or has categories and more than half as many levels as rows.
         """
-        columns = columns_of_table(
-            X, names=names, categorical=categorical, quantiles=quantiles, margin=margin
-        )
-        kernel = cls(columns, effects, **options)
+        kernel = cls(columns_of_table(X, names, categorical), effects, **options)
         kernel.variances.assign(kernel.variances / len(kernel.effects))
         return kernel
 
