@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gpflow
@@ -42,8 +42,6 @@ def build(
     features: str = "harmonics",
     likelihood: Likelihood | None = None,
     num_inducing: int = 100,
-    kernel: Callable[[int], Kernel] | None = None,
-    num_data: int | None = None,
     q_diag: bool = False,
     seed: int = 0,
     **options: Any,
@@ -55,7 +53,8 @@ def build(
     zeros if there are more (Salimbeni & Deisenroth 2017, section 4). Their q starts with a small
     covariance. The features of each layer are chosen for the rows of X as these mean functions pass
     them on; harmonics and activation features cover hidden outputs wherever training moves them.
-    The last layer has a zero mean function, and its q starts at the prior.
+    The last layer has a zero mean function, and its q starts at the prior. Kernels have one weight
+    or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
 
     :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
@@ -68,10 +67,6 @@ def build(
         variance of 0.1 by default.
     :param num_inducing: The number of inducing variables of each layer; fewer if there are not so
         many features.
-    :param kernel: A function that takes the number of input columns of a layer and returns its
-        kernel, which must suit the features. By default the kernel has one weight or lengthscale
-        for each column.
-    :param num_data: The number of training rows; the number of rows of X by default.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
     :param options: ``num_samples`` and ``num_prediction_samples`` of :class:`DeepGP`.
@@ -87,10 +82,9 @@ def build(
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         mean = None if index == len(sizes) - 1 else _identity_or_principal(rows, width)
-        layer_kernel = None if kernel is None else kernel(rows.shape[1])
-        prior, inducing_variable = _chosen(features, layer_kernel, rows, num_inducing, seed)
+        prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
-        layers.append(Layer(prior, q, num_data or count, mean, name=f"layer_{index}"))
+        layers.append(Layer(prior, q, count, mean, name=f"layer_{index}"))
         if mean is not None:
             q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))
@@ -98,18 +92,19 @@ def build(
 
 
 def _chosen(
-    features: str, kernel: Any, X: Array, num_inducing: int, seed: int
+    features: str, X: Array, num_inducing: int, seed: int
 ) -> tuple[Kernel, InducingVariables]:
     """A prior for rows X, and features for it."""
     columns = X.shape[1]
+    kernel: Any
     if features == "harmonics":
-        kernel = kernel or SphericalMatern52(weight_variances=np.ones(columns))
+        kernel = SphericalMatern52(weight_variances=np.ones(columns))
         harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
         return FiniteRank(kernel, harmonics), harmonics
     if features == "points":
-        kernel = kernel or SquaredExponential(lengthscales=np.full(columns, np.sqrt(columns)))
+        kernel = SquaredExponential(lengthscales=np.full(columns, np.sqrt(columns)))
         return kernel, InducingPoints(k_means(X, num_inducing, seed=seed))
-    kernel = kernel or ArcCosine(weight_variances=np.ones(columns))
+    kernel = ArcCosine(weight_variances=np.ones(columns))
     degree, count = 0, 0
     while degree < _DEGREES or count < _UNITS * num_inducing:
         degree += 1
