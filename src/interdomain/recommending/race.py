@@ -145,7 +145,7 @@ def race(
     ...     kernel = idm.kernels.Periodized.from_data(base, data[0])
     ...     features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 20)
     ...     return idm.models.StructuredSGPR(data, kernel, features)
-    >>> found = idm.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
+    >>> found = idm.race({"points": points, "waves": waves}, (X, Y), 0.5, progress=False)
     >>> sorted(found.ranking)
     ['points', 'waves']
 

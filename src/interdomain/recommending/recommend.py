@@ -82,7 +82,7 @@ def recommend(
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
     >>> Y = np.sin(9 * X[:, 0]) * X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=500)
-    >>> found = idm.recommend(X, Y, seconds=8, progress=False)
+    >>> found = idm.recommend(X, Y, seconds=3, progress=False)
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
