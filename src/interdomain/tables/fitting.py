@@ -211,9 +211,9 @@ def begin(
         its values can resolve.
     :raises ValueError: If Y does not vary.
     """
-    features = AdditiveFeatures.for_kernel(kernel, size)
-    model = StructuredSGPR(data, FiniteRank(kernel, features), features, progress=False)
-    X, Y = model.draw(subset_size, seed=seed)
+    X, Y = (np.asarray(array) for array in data)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:subset_size])
+    X, Y = X[rows], Y[rows]
     unit = float(np.mean(np.var(Y, axis=0)))
     if not unit > 0:
         raise ValueError(
@@ -223,11 +223,10 @@ def begin(
     count, square = len(kernel.effects), float(np.mean(np.square(Y)))
     kernel.variances = _in_units(np.full(count, unit / count), unit)
     kernel.constant_variance = _in_units(square, square)
-    model.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
     highest = [max(len(np.unique(column)) // 2, 1) for column in X.T]
     features = _features_for(kernel, size, highest)
-    prior = FiniteRank(kernel, features)
-    subset = model.model_of((X, Y), inducing_variable=features, kernel=prior)
+    subset = StructuredSGPR((X, Y), FiniteRank(kernel, features), features, progress=False)
+    subset.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
     return subset, unit, highest
 
 
