@@ -157,33 +157,27 @@ def test_the_loss_of_a_layer() -> None:
 X, _ = make_data()
 
 
-def waves() -> tuple[Any, ...]:
-    kernel = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
-    return kernel, BoxFourierFeatures.for_kernel(kernel, 9)
-
-
-def intervals() -> tuple[Any, ...]:
-    kernel = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
-    return kernel, SumInducingVariables([VariationalFourierFeatures(-3, 3, 2)] * 2)
-
-
-def globe() -> tuple[Any, ...]:
-    return SphericalMatern32(inputs="unit_vectors"), SphericalHarmonics(2, [0, 1])
-
-
 def test_hidden_outputs_that_cannot_be_seen() -> None:
     """As the first layer they see the data; as the second they would see anything."""
-    hidden = harmonics(2, gpflow.mean_functions.Identity())
-    for form, parts, message in (
-        (JointQ, waves, "the box .* of BoxFourierFeatures, which they leave"),
-        (QPerBlock, intervals, "interval .* of VariationalFourierFeatures, which they "),
-        (JointQ, globe, "unit|length"),
+    hidden, likelihood = (
+        harmonics(2, gpflow.mean_functions.Identity()),
+        gpflow.likelihoods.Gaussian(),
+    )
+    box, globe = (
+        Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0]),
+        SphericalMatern32(inputs="unit_vectors"),
+    )
+    lines = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
+    intervals = SumInducingVariables([VariationalFourierFeatures(-3, 3, 2)] * 2)
+    for form, kernel, features, message in (
+        (JointQ, box, BoxFourierFeatures.for_kernel(box, 9), "the box .* of BoxFourierFeatures"),
+        (QPerBlock, lines, intervals, "interval .* of VariationalFourierFeatures, which they "),
+        (JointQ, globe, SphericalHarmonics(2, [0, 1]), "unit|length"),
     ):
-        kernel, features = parts()
         layer = deep.Layer(kernel, form(kernel, features), NUM_DATA, name="last")
-        deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
+        deep.DeepGP([layer], likelihood)
         with pytest.raises(ValueError, match=rf"f_layers\[1\] \(last\): .*({message})"):
-            deep.DeepGP([hidden, layer], gpflow.likelihoods.Gaussian())
+            deep.DeepGP([hidden, layer], likelihood)
 
 
 def test_what_does_not_fit() -> None:

@@ -98,13 +98,10 @@ def test_each_kind_of_model_arrives(found: Race) -> None:
 
 @pytest.mark.slow
 def test_points_are_looked_at_along_the_way(found: Race) -> None:
-    """At the first step after each time; predictions take no time."""
-    trace = found.entries["points"].trace
-    assert len(trace) == 3
-    for point, seconds in zip(trace, found.times, strict=True):
+    """At the first step after each time; predictions take no time. Others: when all was done."""
+    for point, seconds in zip(found.entries["points"].trace, found.times, strict=True):
         assert seconds <= point[0] <= seconds + 3
-    assert len(found.entries["waves"].trace) == 1  # when all was done
-    assert len(found.entries["exact"].trace) < 3  # its steps were done before
+    assert len(found.entries["waves"].trace) == 1 and len(found.entries["exact"].trace) < 3
 
 
 @pytest.mark.slow
