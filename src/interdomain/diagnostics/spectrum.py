@@ -60,10 +60,8 @@ class Spectrum:
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw both spectra (Tiao et al. 2023, Figure 2; ``max_degree`` is 35 there).
-
-        The square roots of the kernel's eigenvalues and the absolute coefficients of the activation
-        at each level, on a logarithmic scale; missing levels are marked.
+        """Draw the square roots of the kernel's eigenvalues and the absolute coefficients of the
+        activation at each level (Tiao et al. 2023, Figure 2, to level 35); missing ones are marked.
 
         :param ax: Where to draw; a new figure by default.
         """

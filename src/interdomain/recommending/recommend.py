@@ -86,21 +86,16 @@ def recommend(
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
-    The candidates for a table are
+    The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows); GPflow's
+    SVGP with inducing points, orthogonal points, and a sum of blocks along negations of principal
+    components; waves of a box (up to three columns); harmonics that the targets choose, or with a
+    full or a diagonal q trained on minibatches (up to 50 columns); effects of single columns and of
+    pairs; and, for Gaussian noise, these together with harmonics. For images they are a model on
+    patches, the exact GP, inducing points and orthogonal points.
 
-    * an exact GP, for Gaussian noise and up to 2,000 rows;
-    * GPflow's SVGP with inducing points, orthogonal points, and a sum of blocks along negations of
-      the first two principal components;
-    * waves of a box, for up to three columns;
-    * harmonics that the targets choose, and harmonics with a full or a diagonal q trained on
-      minibatches, for up to 50 columns;
-    * effects of single columns and of pairs, for two or more columns; and, for Gaussian noise and
-      up to 50 columns, these together with harmonics.
-
-    If ``image_shape`` is given, the candidates are a model on patches, the exact GP, inducing
-    points and orthogonal points. Small versions have up to 3,000 rows and 150 points or features.
-    Candidates whose training ends by itself are tried first; the others, which are trained on
-    minibatches, share the time that is left.
+    Small versions have up to 3,000 rows and 150 points or features. Candidates whose training ends
+    by itself are tried first; the others, which are trained on minibatches, share the time that is
+    left.
 
     Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
     categories where effects of columns are summed.

@@ -87,20 +87,18 @@ def fit_additive(
 ) -> AdditiveFit:
     """Build and train an additive model of a table's columns, with one pass over all rows.
 
-    1. Make a kernel with a main effect for each column, and any other effects that are asked for.
-       Its initial scales come from the columns.
-    2. Train its parameters by L-BFGS on a random subset of the rows.
-    3. Rank all pairs of columns by how much their interaction would raise the log marginal
+    1. Make a kernel with a main effect for each column, and any other effects that are asked for,
+       and train it by L-BFGS on a random subset of the rows.
+    2. Rank all pairs of columns by how much their interaction would raise the log marginal
        likelihood of the subset. Nothing is trained for this: each pair is given the prior variance
        that suits it best. The best pairs are added one by one, each judged given those before it,
        as long as features are left for them.
-    4. Train all parameters on the subset with these interactions. What looked like noise before may
+    3. Train all parameters on the subset with these interactions. What looked like noise before may
        now be explained, so the remaining pairs are ranked again, as long as each turn reduces the
        noise variance.
-    5. Choose the features that carry most of the prior variance. Main effects always get their
-       first waves.
-    6. Make one pass over all rows, and train all parameters by L-BFGS on its sums. This is exact
-       for all rows and costs O(M^3) a step.
+    4. Choose the features that carry most of the prior variance, make one pass over all rows, and
+       train all parameters by L-BFGS on its sums. This is exact for all rows and costs O(M^3) a
+       step.
 
     Nothing has to be standardised: parameters are in units of Y, and of the columns.
 
