@@ -11,7 +11,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
-from gpflow.mean_functions import Identity, Linear, MeanFunction
+from gpflux.helpers import construct_mean_function
 
 from .._arguments import Array, as_integers, choice, filled_matrix
 from ..core.clustering import k_means
@@ -81,7 +81,8 @@ def build(
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
-        mean = None if index == len(sizes) - 1 else _identity_or_principal(rows, width)
+        last = index == len(sizes) - 1
+        mean = None if last else construct_mean_function(rows, rows.shape[1], width)
         prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
         layers.append(Layer(prior, q, count, mean, name=f"layer_{index}"))
@@ -112,20 +113,3 @@ def _chosen(
             count += num_harmonics(columns + 1, degree)
     units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
     return FiniteRank(kernel, units), units
-
-
-def _identity_or_principal(rows: Array, width: int) -> MeanFunction:
-    """The mean function of a hidden layer, not trainable: of rows ``[N, D]`` to ``width``
-    columns."""
-    columns = rows.shape[1]
-    if width == columns:
-        return Identity()
-    matrix, offset = np.eye(columns, width), np.zeros(width)
-    if width < columns:
-        centre = rows.mean(axis=0)
-        _, _, directions = np.linalg.svd(rows - centre, full_matrices=True)
-        matrix = directions[:width].T
-        offset = -centre @ matrix
-    mean = Linear(matrix, offset)
-    gpflow.set_trainable(mean, False)
-    return mean
