@@ -120,9 +120,11 @@ class Pass:
             gpflow.set_trainable(kernel.bias_variance, False)
         self._rows = X, Y
         prior = idm.kernels.FiniteRank(kernel, variable)
-        self._model = idm.models.StructuredSGPR(self._rows, prior, variable, progress=False)
         self.num_inducing = int(variable.num_inducing)
-        self.batch_size = self._model.batch_size
+        self.batch_size = max(256, min(8192, 2**22 // self.num_inducing))  # as by default
+        self._model = idm.models.StructuredSGPR(
+            self._rows, prior, variable, batch_size=self.batch_size, progress=False
+        )
         self.seconds: list[float] = []
         self._features = tf.function(
             lambda X: Kuf_in_domain(variable, prior, X), autograph=False, reduce_retracing=True
