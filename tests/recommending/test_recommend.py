@@ -121,10 +121,7 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.name == "waves" and found.seconds == 99
     text = str(found)
     assert text.startswith("Take waves: Fourier features of a box") and found.code in text
-    assert "120 rows, 2 columns" in text and "So few rows" in text
     assert "Not tried, for want of time: " in text and str(found.race) in text
-    noise = float(found.race.entries["waves"].model.likelihood.variance.numpy())
-    assert f"Noise: {noise:.2%} of the variance of Y" in text
     assert "failed: RuntimeError: a kernel broke" in text
 
 
@@ -150,9 +147,6 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
     densities = {"waves": 0.5, "harmonics": 0.501, "effects": 0.48, "points": 0.495}
     found, asked = raced(densities)
     assert found.name == "waves"
-    assert found.sentences[0].startswith(
-        "waves: mean log density 0.500 of 24 rows held out, trained"
-    )
     # Those that end by themselves come first.
     names = [one["name"] for one in asked]
     ending = ["exact", "waves", "harmonics", "effects", "effects and harmonics"]

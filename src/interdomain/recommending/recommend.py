@@ -16,7 +16,7 @@ from gpflow.likelihoods import Likelihood
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from .candidates import STEPS, Candidate, candidates_for
-from .prepared import PreparedData, checked_likelihood, prepare
+from .prepared import checked_likelihood, prepare
 from .race import CLOCKS, Clock, Race, RaceEntry, race
 
 _ROWS, _SIZE = 3_000, 150
@@ -26,8 +26,6 @@ _FULL_SIZE = 500
 
 _HELD_OUT, _MOST_HELD_OUT = 5, 5_000
 """One row in this many is held out; and the largest number of held-out rows."""
-
-_FEW_ROWS = 200
 
 _TIE = 0.002
 """In nats a row: among candidates that are this close, the one that is named first is taken. A
@@ -40,7 +38,7 @@ class Recommendation:
     """The result of :func:`recommend`; ``str`` makes a report of it.
 
     :ivar name: The recommended candidate.
-    :ivar sentences: Why it is recommended, and what the data are like.
+    :ivar sentences: What is to be said beside the race.
     :ivar race: How well the small versions predicted, of those that there was time for.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
@@ -59,10 +57,9 @@ class Recommendation:
         return self.candidates[self.name].code
 
     def __str__(self) -> str:
-        lines = [f"Take {self.name}: {self.candidates[self.name].why}", ""]
-        lines += [f"- {sentence}" for sentence in self.sentences]
-        lines += ["", str(self.race)] if self.race.entries else []
-        return "\n".join([*lines, "", self.code])
+        head = f"Take {self.name}: {self.candidates[self.name].why}"
+        parts = [head, *self.sentences, *([str(self.race)] if self.race.entries else [])]
+        return "\n\n".join([*parts, self.code])
 
 
 def recommend(
@@ -174,41 +171,17 @@ def recommend(
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
-    sentences = _reasons(winner, densities, outcome, data, likelihood)
-    if not_tried := [name for name in in_turn if name not in entries]:
-        sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
-    return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
-
-
-def _reasons(
-    winner: str,
-    densities: Mapping[str, float],
-    race: Race,
-    data: PreparedData,
-    likelihood: Likelihood | None,
-) -> list[str]:
-    """Why the winner is recommended, and what the data are like."""
-    (rows, columns), gaussian = data.X.shape, likelihood is None
+    sentences = []
     if winner not in densities:
-        sentences = [
-            f"No model was ready within {race.times[-1]:g} s: this is the one that suits such data "
-            "most often. Pass more seconds."
-        ]
-    else:
-        sentences = [
-            f"{winner}: mean log density {densities[winner]:.3f} of {race.num_held_out:,} rows "
-            f"held out, trained with {race.num_rows:,}."
-        ]
-        noise = getattr(getattr(race.entries[winner].model, "likelihood", None), "variance", None)
-        if gaussian and noise is not None:
-            sentences.append(f"Noise: {np.mean(noise.numpy()):.2%} of the variance of Y.")
-    kind = "targets under Gaussian noise" if gaussian else type(likelihood).__name__
-    sentences.append(f"{rows:,} rows, {columns} columns; {kind}.")
-    if gaussian and len(np.unique(data.Y)) == 2:
+        sentences.append(
+            f"No model was ready within {seconds:g} s: this is the one that suits such data most "
+            "often. Pass more seconds."
+        )
+    if likelihood is None and len(np.unique(data.Y)) == 2:
         sentences.append(
             "Y has two values: if these are classes, pass 0 and 1 and "
             "likelihood=gpflow.likelihoods.Bernoulli()."
         )
-    if rows < _FEW_ROWS:
-        sentences.append("So few rows tell models hardly apart: take the ranking for a hint.")
-    return sentences
+    if not_tried := [name for name in in_turn if name not in entries]:
+        sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
+    return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
