@@ -132,7 +132,7 @@ def test_maps_of_pairs(of_table: Effects) -> None:
 
 def test_the_largest_effects(of_table: Effects) -> None:
     """Those of three columns cannot be drawn; the axes of effects are the same."""
-    figure = of_table.plot(5, columns=2)
+    figure = of_table.plot(5)
     panels = [ax for ax in figure.axes if ax.get_title()]
     drawable = [k for k in of_table.order if len(of_table.effects[k]) <= 2][:5]
     for ax, k in zip(panels, drawable, strict=True):

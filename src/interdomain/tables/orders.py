@@ -55,9 +55,9 @@ def largest_orders(
     return {effect: candidates[effect][: taken[effect]] for effect in kernel.effects}
 
 
-def atom_size(kernel: Additive, effect: Effect) -> int:
-    """The number of features of a wave of an effect."""
-    return math.prod(kernel.columns[k].num_levels or 2 for k in effect)
+def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
+    """The number of features of a wave of an effect, or of so many frequencies in each column."""
+    return math.prod(kernel.columns[k].num_levels or 2 * frequencies for k in effect)
 
 
 def _candidates(

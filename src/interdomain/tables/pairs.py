@@ -10,7 +10,6 @@ variance one. An interaction of prior variance v then raises the log marginal li
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from .._progress import progress_bar
 from ..models import StructuredSGPR
 from .features import AdditiveFeatures
 from .kernel import Additive, Effect
+from .orders import atom_size
 
 SHARE = 16
 """The number of features that are reserved for a pair; or its first waves, if these are more."""
@@ -138,7 +138,7 @@ def choose_pairs(
 
 def features_of(kernel: Additive, pair: Effect) -> int:
     """How many features are set apart for a pair: its share, or its first waves."""
-    return max(_size(kernel, pair, 1), SHARE)
+    return max(atom_size(kernel, pair), SHARE)
 
 
 def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
@@ -161,12 +161,7 @@ def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
 
 def _highest(kernel: Additive, pair: Effect) -> int:
     """How many frequencies a pair is ranked with: one, if its levels are many."""
-    return _FREQUENCIES if _size(kernel, pair, _FREQUENCIES) <= _GROUP else 1
-
-
-def _size(kernel: Additive, pair: Effect, frequencies: int) -> int:
-    """The number of features of a pair."""
-    return math.prod(kernel.columns[column].num_levels or 2 * frequencies for column in pair)
+    return _FREQUENCIES if atom_size(kernel, pair, _FREQUENCIES) <= _GROUP else 1
 
 
 def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
@@ -174,7 +169,7 @@ def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
     groups: list[list[Effect]] = []
     room = 0
     for pair in pairs:
-        size = _size(kernel, pair, _highest(kernel, pair))
+        size = atom_size(kernel, pair, _highest(kernel, pair))
         if size > room:
             groups.append([])
             room = _GROUP

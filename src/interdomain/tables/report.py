@@ -148,25 +148,22 @@ class Effects:
             lines += ["", *aligned([head, *rows])]
         return "\n".join(lines)
 
-    def plot(self, num: int = 6, *, columns: int = 3, label: str = "effect") -> Figure:
+    def plot(self, num: int = 6, *, label: str = "effect") -> Figure:
         """Draw the largest effects, each in a panel with its name and its share of the variance.
 
         See :meth:`plot_effect` for what a panel shows. All panels of single columns have one scale.
 
         :param num: The largest number of effects of one or two columns to draw.
-        :param columns: The number of panels in a row.
         :param label: A label for f with its units.
         """
         chosen = [k for k in self.order if len(self.effects[k]) <= 2][:num]
-        columns = min(columns, len(chosen))
+        columns = min(3, len(chosen))
         rows = -(-len(chosen) // columns)
         figure = new_figure((4.2 * columns, 3.2 * rows))
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for unused in panels[len(chosen) :]:
-            unused.remove()
-        for k, ax in zip(chosen, panels, strict=False):
+        panels = [figure.add_subplot(rows, columns, 1 + place) for place in range(len(chosen))]
+        for k, ax in zip(chosen, panels, strict=True):
             self.plot_effect(self.effects[k], ax, label=label)
-        of_one = [ax for k, ax in zip(chosen, panels, strict=False) if len(self.effects[k]) == 1]
+        of_one = [ax for k, ax in zip(chosen, panels, strict=True) if len(self.effects[k]) == 1]
         limits = [ax.get_ylim() for ax in of_one]
         for ax in of_one:
             ax.set_ylim(np.min(limits), np.max(limits))
