@@ -89,7 +89,7 @@ def test_the_code_makes_a_model_and_trains_it(case: str, monkeypatch: pytest.Mon
         monkeypatch.setattr(idm, "fit", trained[0])
         monkeypatch.setattr(idm.tables, "fit_additive", trained[1])
         ran(case, name)
-        assert trained[candidate.training is None].called
+        assert trained[candidate.entrant[1] is None].called
 
 
 @pytest.mark.slow

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gpflow.base import RegressionData
@@ -35,47 +35,18 @@ _RATE = 0.03
 """Adam's learning rate with harmonics (``benchmarks/any_likelihood``)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
+class Candidate(NamedTuple):
     """A model that is suitable for a data set, with its size and how to train it.
 
-    :ivar name: Its name in tables.
     :ivar why: What the model is, and when it is worth trying.
-    :ivar training: The arguments of :func:`interdomain.fit`; None if it is trained already.
     :ivar code: A script that makes and trains it, from X and Y as they were passed; and from
         ``likelihood``, if one was passed.
     :ivar entrant: It as an entrant of a :func:`~interdomain.race` on scaled rows.
     """
 
-    name: str
-    training: Mapping[str, Any] | None
-    _script: str = field(repr=False)
-    _preparation: str = field(repr=False)
-    _likelihood: Likelihood | None
-
-    @property
-    def why(self) -> str:
-        return next(line[2:] for line in self._script.splitlines() if line.startswith("# "))
-
-    @property
-    def entrant(self) -> Entrant:
-        def build(data: RegressionData) -> Any:
-            scope: dict[str, Any] = {"X": data[0], "Y": data[1]}
-            if self._likelihood is not None:
-                scope["likelihood"] = deepcopy(self._likelihood)  # each model has its own
-            exec(recipes.IMPORTS + self._script, scope)
-            return scope["model"]
-
-        return build, self.training
-
-    @property
-    def code(self) -> str:
-        lines = [recipes.IMPORTS, self._preparation, "", self._script]
-        if self.training is not None:
-            data = ["(X, Y)"] if "batch_size" in self.training else []
-            texts = [f"{name}={value!r}" for name, value in self.training.items()]
-            lines.append(f"idm.fit({', '.join(['model', *data, *texts])})")
-        return "\n".join([*lines, ""])
+    why: str
+    code: str
+    entrant: Entrant
 
 
 def candidates_for(
@@ -121,11 +92,33 @@ def candidates_for(
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
-    return {
-        name: Candidate(name, training, _with_names(script, common | own), data.code, likelihood)
-        for name, suits, script, training, own in listed
-        if suits
-    }
+    found = {}
+    for name, suits, recipe, training, own in listed:
+        if suits:
+            script = _with_names(recipe, common | own)
+            lines = [recipes.IMPORTS, data.code, "", script, *_call_of_fit(training), ""]
+            build = functools.partial(_built, script, likelihood)
+            why = recipe.splitlines()[0].removeprefix("# ")
+            found[name] = Candidate(why, "\n".join(lines), (build, training))
+    return found
+
+
+def _built(script: str, likelihood: Likelihood | None, data: RegressionData) -> Any:
+    """The model that a script makes of scaled rows."""
+    scope: dict[str, Any] = {"X": data[0], "Y": data[1]}
+    if likelihood is not None:
+        scope["likelihood"] = deepcopy(likelihood)  # each model has its own
+    exec(recipes.IMPORTS + script, scope)
+    return scope["model"]
+
+
+def _call_of_fit(training: Mapping[str, Any] | None) -> list[str]:
+    """The line that trains the model; none, if it is trained already."""
+    if training is None:
+        return []
+    data = ["(X, Y)"] if "batch_size" in training else []
+    texts = [f"{name}={value!r}" for name, value in training.items()]
+    return [f"idm.fit({', '.join(['model', *data, *texts])})"]
 
 
 def _with_names(script: str, values: Mapping[str, Any]) -> str:

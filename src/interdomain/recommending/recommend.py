@@ -140,7 +140,7 @@ def recommend(
     small = candidates_for(few, likelihood, _SIZE, {})
 
     # First those that end by themselves, since the others share whatever time is left.
-    endless = {name: "batch_size" in (one.training or {}) for name, one in full.items()}
+    endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
     in_turn = sorted(full, key=endless.__getitem__)
     entries: dict[str, RaceEntry] = {}
     bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
