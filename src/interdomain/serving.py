@@ -16,20 +16,19 @@ from gpflow.likelihoods import Likelihood
 from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from ._arguments import choice, integer, numeric, short, warn
+from ._arguments import choice, integer, short, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import Traced, compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .core.scaled_parts import validate_rows
-from .regression.rows import not_finite
+from .regression.rows import check_shapes_of_rows, not_finite
 
 __all__ = ["predict_in_batches", "save"]
 
 _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
-_RULE = "a matrix with one row per observation"
 _BATCH_SIZE = 1_024
 
 
@@ -70,8 +69,8 @@ def predict_in_batches(
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
     :raises ValueError: For rows with NaN or infinite numbers, of which those of a batch are listed;
-        for X with another number of columns than the model's, for rows that cannot be inputs of the
-        kernel, and for arguments that are wrong or do not go together.
+        for rows that cannot be inputs of the kernel, and for arguments that are wrong or do not go
+        together.
     """
     choice("method", method, _METHODS)
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
@@ -86,31 +85,22 @@ def predict_in_batches(
         raise ValueError(
             f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
         )
-    data = {name: _sliced(name, part) for name, part in (("X", X), ("Y", Y)) if part is not None}
-    num_rows, num_columns = map(int, data["X"].shape)
-    if _columns_of(model) not in (None, num_columns):
-        raise ValueError(
-            f"X must have {_columns_of(model)} columns, as many as the {type(model).__name__} was "
-            f"made for, found {num_columns}; pass the columns that it was trained on, in order."
-        )
+    data = [_in_slices(part) for part in (X, Y) if part is not None]
+    check_shapes_of_rows(data[0], data[-1])
     types = [tf.as_dtype(gpflow.default_float())]
     if Y is not None:
-        num_targets, width = map(int, data["Y"].shape)
-        if num_targets != num_rows:
-            raise ValueError(f"Y must have as many rows as X, {num_rows}, found {num_targets}.")
-        types.append(targets_type(likelihood, getattr(data["Y"], "dtype", None)))
+        types.append(targets_type(likelihood, getattr(data[1], "dtype", None)))
         if likelihood is not None:
-            check_number_of_targets(likelihood, None, width)
+            check_number_of_targets(likelihood, None, data[1].shape[1])
     function = functions[method]
     with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
-        widths = [part.shape[1] for part in data.values()]
-        function = _traced(function, *map(tf.TensorSpec, [[None, w] for w in widths], types))
+        shapes = [[None, part.shape[1]] for part in data]
+        function = _traced(function, *map(tf.TensorSpec, shapes, types))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
     results = []
-    with bar_of_rows(method, num_rows, progress=progress) as bar:
-        for start in range(0, max(num_rows, 1), batch_size):  # without rows, a batch without any
-            rows = slice(start, start + batch_size)
-            batch = [numeric(name, part[rows], _RULE) for name, part in data.items()]
+    with bar_of_rows(method, len(data[0]), progress=progress) as bar:
+        for start in range(0, len(data[0]), batch_size):
+            batch = [np.asarray(part[start : start + batch_size]) for part in data]
             _check_batch(batch, start, kernel, likelihood)
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
             returned = function(inputs[0] if Y is None else tuple(inputs))
@@ -120,16 +110,10 @@ def predict_in_batches(
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def _sliced(name: str, value: Any) -> Any:
-    """What can be sliced, of two axes."""
-    if hasattr(value, "iloc") or not hasattr(value, "shape"):  # a DataFrame, a list
-        value = numeric(name, value, _RULE)
-    if len(value.shape) != 2:
-        raise ValueError(
-            f"{name} must be {_RULE}, found shape {tuple(value.shape)}; for one column pass "
-            f"{name}[:, None]."
-        )
-    return value
+def _in_slices(rows: Any) -> Any:
+    """The rows as they are, if they can be sliced: those of a file are not read at once."""
+    is_array = hasattr(rows, "shape") and not hasattr(rows, "iloc")  # that of a data frame
+    return rows if is_array else np.asarray(rows)
 
 
 def _check_batch(
@@ -137,10 +121,8 @@ def _check_batch(
 ) -> None:
     """:raises ValueError: For rows that are not finite, or not what kernel or likelihood take."""
     X, *Y = batch
-    wrong = np.any(~np.isfinite(X), axis=1)
-    for targets in Y:
-        missing = np.isinf(targets) if takes_missing(likelihood) else ~np.isfinite(targets)
-        wrong = wrong | np.any(missing, axis=1)
+    parts = [np.where(np.isnan(y), 0, y) if takes_missing(likelihood) else y for y in Y]
+    wrong = np.any(~np.isfinite(np.hstack([X, *parts])), axis=1)
     if np.any(wrong):
         rows = first + np.flatnonzero(wrong)
         raise ValueError(f"X: {not_finite(rows)}; mend them, or leave them out.")
@@ -172,12 +154,12 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
         any number of rows, as with GPflow's Softmax: these are left out.
     """
-    functions, likelihood = _prediction_functions(model, keep=True)
-    columns = _columns_of(model) or num_columns
-    if columns is None or num_columns not in (None, columns):
+    functions, likelihood = _prediction_functions(model)
+    columns = num_columns or _columns_of(model)
+    if columns is None:
         raise ValueError(
-            f"num_columns must be {columns or 'the number of columns of X'}, found {num_columns}; "
-            f"pass X.shape[1] of the rows that the {type(model).__name__} was trained on."
+            "num_columns must be the number of columns of X, found None; pass X.shape[1] of the "
+            f"rows that the {type(model).__name__} was trained on."
         )
     X = tf.TensorSpec([None, columns], gpflow.default_float(), "Xnew")
     width = getattr(likelihood, "observation_dim", None)
@@ -223,53 +205,37 @@ def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Traced:
 
 
 def _prediction_functions(
-    model: Any, *, keep: bool = False
+    model: Any,
 ) -> tuple[dict[str, Callable[..., Any]], Likelihood | None]:
     """The functions of a model or posterior, by the names of its methods, and its likelihood. The
     cache of the posterior, which does not depend on the rows, is computed here.
 
-    :param keep: Whether the cache is kept in variables, which a SavedModel writes to files of any
-        size. Otherwise it is kept in tensors, which become a part of the graph.
     :raises ValueError: If it cannot predict.
     """
-    methods = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
-    if not methods:
-        raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
     likelihood = getattr(model, "likelihood", None)
-    likelihood = likelihood if isinstance(likelihood, Likelihood) else None
-    if isinstance(model, AbstractPosterior):
-        return {"predict_f": _predict_f(model, keep)}, None
     # A user's subclass, like GPflow's CGLB, may have predictions that are not those of its
     # posterior. A deep GP, and a loaded SavedModel, have no posterior.
     is_known = type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
     by_f = isinstance(model, GPModel) and type(model).predict_y is GPModel.predict_y
-    if likelihood is None or not (is_known and by_f):
-        return methods, likelihood
-    predict_f = methods["predict_f"]
-    if hasattr(model, "posterior"):
-        predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
-
-    # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
-    def predict_y(X: tf.Tensor) -> Any:
-        return likelihood.predict_mean_and_var(X, *predict_f(X))
-
-    def predict_log_density(data: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        X, Y = data
-        mean, variance = predict_f(X)
-        return likelihood.predict_log_density(X, mean, variance, Y)
-
-    functions = predict_f, predict_y, predict_log_density
-    return dict(zip(_METHODS, functions, strict=True)), likelihood
+    if isinstance(model, AbstractPosterior):
+        return {"predict_f": _predict_f(model)}, None
+    if is_known and by_f and hasattr(model, "posterior"):
+        posterior = model.posterior(PrecomputeCacheType.TENSOR)
+        model = copy.copy(model)
+        model.predict_f = _predict_f(posterior)  # which its other methods call
+    functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
+    if not functions:
+        raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
+    return functions, likelihood if isinstance(likelihood, Likelihood) else None
 
 
-def _predict_f(posterior: AbstractPosterior, keep: bool) -> Callable[..., Any]:
-    """The predictions of a copy of the posterior with its cache, which is kept if it is there."""
+def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:
+    """The predictions of a copy of the posterior with its cache, which is kept if it is there: in
+    variables, which a SavedModel writes to files of any size."""
     posterior = copy.copy(posterior)
     if posterior.cache is None:
         posterior.update_cache(PrecomputeCacheType.TENSOR)
-    if keep:
-        values = posterior.cache or ()
-        posterior.cache = tuple(tf.Variable(value, trainable=False) for value in values)
+    posterior.cache = tuple(tf.Variable(value, trainable=False) for value in posterior.cache or ())
     predict_f: Callable[..., Any] = posterior.predict_f
     return predict_f
 

@@ -110,7 +110,6 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     selecting = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features)
     for model, options, message in (
         (3, {}, "model must be a GPflow model or posterior, found 3"),
-        (points_svgp(), {"num_columns": 3}, "num_columns must be 2, found 3"),
         (selecting, {}, r"num_columns must be the number of .*, found None; pass X.shape\["),
     ):
         with pytest.raises(ValueError, match=message):
