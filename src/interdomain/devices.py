@@ -30,32 +30,20 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
         return None
     with tf.init_scope():  # a worker of a cluster sees the devices of the others as well
         process = tf.zeros([]).device.rsplit("/device:", 1)[0] + "/"
-    logical = tf.config.list_logical_devices()
-    available = [device for device in logical if device.name.startswith(process)] or logical
-    if isinstance(devices, str):  # text is a list of letters, too
-        if devices != "auto":
-            raise ValueError(
-                f'devices must be a list of names, "auto" or None, found {devices!r}; pass '
-                f"[{devices!r}] for a single device."
-            )
+    available = [d for d in tf.config.list_logical_devices() if d.name.startswith(process)]
+    if devices == "auto":
         gpus = [device.name for device in available if device.device_type == "GPU"]
         return tuple(gpus) if len(gpus) > 1 else None
-    names = []
-    for name in items("devices", devices, 'a list of names, "auto" or None'):
-        short = str(name).lower().rsplit("/", 1)[-1].removeprefix("device:")
-        ending = f":{short}" if ":" in short else f":{short}:0"
-        named = [device.name for device in available if device.name.lower().endswith(ending)]
-        if not named:
-            known = [device.name.rsplit("device:", 1)[-1] for device in available]
-            raise ValueError(
-                f"devices: there is no device {name!r}; there are {known}. Logical devices are "
-                "made with tf.config.set_logical_device_configuration, before TensorFlow is "
-                "first used."
-            )
-        names.append(named[0])
-    if not names:
-        raise ValueError('devices must not be empty; pass names, "auto", or None.')
-    return tuple(names)
+    known = {device.name.rsplit("device:", 1)[-1]: device.name for device in available}
+    listed = items("devices", devices, 'a list of names, "auto" or None')
+    names = [str(name).rsplit("device:", 1)[-1].strip("/") for name in listed]
+    if not names or not set(names) <= set(known):
+        raise ValueError(
+            f"devices must be a list of names, such as {list(known)}, found {listed}. Logical "
+            "devices are made with tf.config.set_logical_device_configuration, before TensorFlow "
+            "is first used."
+        )
+    return tuple(known[name] for name in names)
 
 
 def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Sequence[str]) -> None:

@@ -94,6 +94,8 @@ def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
 
 
 def test_names() -> None:
-    task = "/job:localhost/replica:0/task:0"
-    for name in ("CPU:0", "cpu:0", "/cpu:0", "/device:CPU:0", f"{task}/device:CPU:0"):
+    for name in ("CPU:0", "/CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"):
         assert [found[-13:] for found in resolve_devices([name]) or ()] == ["/device:CPU:0"]
+    for wrong in ("CPU:0", ["CPU:99"], []):
+        with pytest.raises(ValueError, match="devices must be a list of names"):
+            resolve_devices(wrong)
