@@ -34,7 +34,7 @@ WRONG = [
     ({"model": FROZEN}, "model: this GPR has no trainable variables"),
     ({"model": FROZEN, "optimizer": 0.1}, "model: this GPR has no trainable variables"),
     ({"options": {"ftol": 1}, "batch_size": 3}, "options: .*SVGP by minibatches has no ftol;"),
-    ({"options": {"maxiter": 3}}, "options: .*has no maxiter; leave these out, there are every"),
+    ({"options": {"maxiter": 3}}, "options: .*has no maxiter; leave these out"),
     ({"num_inducing": 5}, "num_inducing: the data choose .* found a SVGP"),
     ({"data": None}, r"data: a SVGP holds no data, found None; pass \(X, Y\)"),
     ({"data": X}, r"data: found a ndarray of shape \(6, 2\); pass a pair"),

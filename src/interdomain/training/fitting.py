@@ -24,9 +24,7 @@ from .run import Plan, Subset, train
 from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
 
-_OF_ALL = ("every", "max_seconds", "seed")
 _OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
-_OF_SUBSETS = ("subset_size", "subset_steps")
 
 
 def fit(
@@ -201,50 +199,47 @@ def fit(
         is rejected, and a nearer one is tried (``FitResult.message`` counts them): the error is
         raised only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
-    started, options = time.perf_counter(), dict(options or {})
-    default_steps, default_every = (20, 1) if isinstance(model, DualSVGP) else (1000, 100)
+    started, left = time.perf_counter(), dict(options or {})
+    is_dual = isinstance(model, DualSVGP)
+    in_passes = is_dual or (isinstance(model, StructuredSGPR) and optimizer is None)
+    if steps is None:
+        steps = 20 if is_dual else 1000
     plan = Plan(
         started,
-        default_steps if steps is None else integer("steps", steps, at_least=1),
+        integer("steps", steps, at_least=1),
         progress=progress,
         callbacks=tuple(callbacks),
-        every=integer("every", options.get("every", default_every), at_least=1),
-        max_seconds=options.get("max_seconds"),
+        every=integer("every", left.pop("every", 1 if is_dual else 100), at_least=1),
+        max_seconds=left.pop("max_seconds", None),
         checkpoint_dir=checkpoint_dir,
     )
     if plan.max_seconds is not None:
         number("max_seconds", plan.max_seconds, above=0)
-    seed = integer("seed", options.get("seed", 0), at_least=0)
+    seed = integer("seed", left.pop("seed", 0), at_least=0)
+    if in_passes:
+        check_internal(model, data, batch_size)
+        some = _subset(left, *((3_000, 25) if is_dual else (5_000, 50)), seed)
     if num_inducing is not None:
         integer("num_inducing", num_inducing, at_least=1)
-        if not isinstance(model, (StructuredSGPR, DualSVGP)):
+        if not in_passes:
             raise ValueError(
                 f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
                 f"found a {type(model).__name__}; leave num_inducing out."
             )
-    if isinstance(model, DualSVGP):
-        check_internal(model, data, batch_size)
+    if is_dual:
         if optimizer is not None:
             raise ValueError(
                 f"optimizer: a DualSVGP is trained in passes, found {optimizer!r}; leave optimizer "
                 "out, or pass model.to_svgp(), which minibatches go on with."
             )
-        _check_names(options, model, (*_OF_ALL, *_OF_SUBSETS, "tolerance"))
-        size = integer("subset_size", options.get("subset_size", 3_000), at_least=1)
-        number_of = integer("subset_steps", options.get("subset_steps", 25), at_least=1)
-        subset = Subset(size, number_of, seed)
-        result = fit_dual(model, plan, num_inducing, subset, options.get("tolerance"))
-    elif isinstance(model, StructuredSGPR) and optimizer is None:
-        check_internal(model, data, batch_size)
-        _check_names(options, model, (*_OF_ALL, *_OF_SUBSETS, *_OF_SCIPY))
-        size = options.get("subset_size", 5_000)
-        if size is not None:
-            integer("subset_size", size, at_least=1)
-        number_of = integer("subset_steps", options.get("subset_steps", 50), at_least=1)
-        subset = Subset(size, number_of, seed)
-        result = fit_structured(model, plan, num_inducing, subset, _of_scipy(options))
+        tolerance = left.pop("tolerance", None)
+        _refuse(left, model)
+        result = fit_dual(model, plan, num_inducing, some, tolerance)
+    elif in_passes:
+        _refuse(left, model, _OF_SCIPY)
+        result = fit_structured(model, plan, num_inducing, some, left)
     else:
-        result = _fit_loss(model, data, plan, batch_size, optimizer, seed, options)
+        result = _fit_loss(model, data, plan, batch_size, optimizer, seed, left)
     if not len(result.elbos):
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "
@@ -264,8 +259,7 @@ def _fit_loss(
 ) -> FitResult:
     """By L-BFGS or gradient steps on ``model.training_loss``."""
     by_lbfgs = batch_size is None and optimizer is None and not isinstance(data, tf.data.Dataset)
-    names = (*_OF_ALL, *(_OF_SCIPY if by_lbfgs else ()))
-    _check_names(options, model, names, "" if by_lbfgs else " by minibatches")
+    _refuse(options, model, _OF_SCIPY if by_lbfgs else (), "" if by_lbfgs else " by minibatches")
     replicas = Replicas.of(model)
     if by_lbfgs and replicas.strategy is not None:
         raise ValueError(
@@ -279,23 +273,27 @@ def _fit_loss(
         warn_of_data(model, *batches.arrays)
     method: LBFGS | GradientSteps
     if by_lbfgs:
-        method = LBFGS(model, batches.batch(0), _of_scipy(options))
+        method = LBFGS(model, batches.batch(0), options)
     else:
         method = GradientSteps(model, batches, replicas, optimizer)
     return train(model, method, plan, replicas)
 
 
-def _check_names(
-    options: Mapping[str, Any], model: Any, names: Collection[str], how: str = ""
+def _subset(options: dict[str, Any], size: int, steps: int, seed: int) -> Subset:
+    """What options, which are taken out, say of the subset; by default these numbers."""
+    given, number_of = options.pop("subset_size", size), options.pop("subset_steps", steps)
+    if given is not None:
+        integer("subset_size", given, at_least=1)
+    return Subset(given, integer("subset_steps", number_of, at_least=1), seed)
+
+
+def _refuse(
+    options: Mapping[str, Any], model: Any, known: Collection[str] = (), how: str = ""
 ) -> None:
     """:raises ValueError: for an option that the method does not have."""
-    unknown = [name for name in options if name not in names]
+    unknown = [name for name in options if name not in known]
     if unknown:
         raise ValueError(
             f"options: training a {type(model).__name__}{how} has no {', '.join(unknown)}; leave "
-            f"these out, there are {', '.join(names)}."
+            "these out, the documentation of fit has all options."
         )
-
-
-def _of_scipy(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in _OF_SCIPY if name in options}
