@@ -42,8 +42,8 @@ class Batches:
     @property
     def columns(self) -> tuple[int | None, int | None]:
         """The numbers of columns of X and Y; None where they are not known."""
-        shapes = [tf.TensorShape(np.shape(array)) for array in self.arrays or ()]
-        shapes = shapes or [spec.shape for spec in self.specs] or [tf.TensorShape(None)] * 2
+        of_arrays = [tf.TensorShape(array.shape) for array in self.arrays or ()]
+        shapes = of_arrays or [spec.shape for spec in self.specs] or [tf.TensorShape(None)] * 2
         num_inputs, num_outputs = (shape[1] if shape.rank == 2 else None for shape in shapes)
         return num_inputs, num_outputs
 

@@ -10,15 +10,12 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
 from gpflow.likelihoods import Likelihood
-from gpflow.models.training_mixins import (
-    ExternalDataTrainingLossMixin,
-    InternalDataTrainingLossMixin,
-)
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
-from .._arguments import integer, numeric
+from .._arguments import integer
 from .._targets import check_number_of_targets, check_targets, takes_missing
 from ..core.inputs import check_inputs
-from ..regression.rows import MISSING, check_dataset, check_shapes_of_rows
+from ..regression.rows import Rows, check_dataset
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
@@ -52,14 +49,8 @@ def batches_of(
             tuple(of_model) if isinstance(of_model, (tuple, list)) and len(of_model) == 2 else None
         )
         if arrays is not None and isinstance(likelihood, Likelihood):
-            checked_arrays([np.asarray(part) for part in arrays], likelihood)
+            _checked_arrays(arrays, likelihood)
         return Batches(arrays)
-    if not isinstance(model, ExternalDataTrainingLossMixin):
-        raise ValueError(
-            f"model: a {type(model).__name__} is neither a gpflow model that is given its data "
-            "(ExternalDataTrainingLossMixin) nor one that holds them "
-            "(InternalDataTrainingLossMixin); pass a gpflow.models.SVGP, SGPR, GPR or the like."
-        )
     if data is None:
         raise ValueError(
             f"data: a {type(model).__name__} holds no data, found None; pass (X, Y) or a "
@@ -74,7 +65,7 @@ def batches_of(
         check_dataset(data)
         _check_num_data(model, None)
         return DatasetBatches(data, strategy, model)
-    X, Y = checked_arrays(data, likelihood)
+    X, Y = _checked_arrays(data, likelihood)
     if batch_size is not None or getattr(model, "num_data", None) is not None:
         _check_num_data(model, len(X))
     types = types_of(likelihood, Y.dtype)
@@ -102,53 +93,24 @@ def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
         )
 
 
-def checked_arrays(
-    data: Any, likelihood: Any, name: str = "data", *, missing: bool = False
-) -> tuple[AnyNDArray, AnyNDArray]:
-    """(X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
-    likelihood knows; floats are left in the type that they have, and where they are.
-
-    :param missing: whether NaN in Y is no mistake, as with a likelihood that says so.
-    """
+def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
+    """X and Y of finite numbers, and targets that the likelihood knows. Floats are left in the type
+    that they have, and where they are: all of them may be in a file."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
-        shape = getattr(data, "shape", None)
-        shown = type(data).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
         raise ValueError(
-            f"{name}: found a {shown}; pass a pair of arrays (X, Y), or a tf.data.Dataset to train "
-            "on."
+            f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), or a "
+            "tf.data.Dataset to train on."
         )
-    rule = "a matrix with one row per observation"
-    pair = [numeric(f"{name}: {X}", part, rule) for X, part in zip("XY", data, strict=True)]
-    check_shapes_of_rows(*pair)
-    types = types_of(likelihood, pair[1].dtype if pair[1].dtype.kind in "biuf" else None)
-    missing = missing or takes_missing(likelihood)
-    for i, (letter, dtype) in enumerate(zip("XY", types, strict=True)):
-        if pair[i].dtype.kind != "f":
-            pair[i] = pair[i].astype(dtype, copy=False)
-        is_bad = np.isinf if missing and letter == "Y" else lambda rows: ~np.isfinite(rows)
-        as_float = dtype if np.dtype(dtype).kind == "f" else pair[i].dtype
-        with np.errstate(over="ignore"):  # of float32
-            bad = np.concatenate(
-                [
-                    np.any(is_bad(rows.astype(as_float, copy=False)), axis=1)
-                    for rows in _parts(pair[i])
-                ]
-            )
-        if np.any(bad):
-            remedy = "pass finite values only" + (f"; {MISSING}" if letter == "Y" else "")
-            raise ValueError(
-                f"{name}: {letter} has NaN or infinity in {np.sum(bad)} of {len(bad)} rows, the "
-                f"first is row {np.argmax(bad)}; {remedy}."
-            )
-    if isinstance(likelihood, Likelihood):
-        for rows in _parts(pair[1]):
-            check_targets(likelihood, rows)
-    return pair[0], pair[1]
-
-
-def _parts(array: AnyNDArray) -> list[AnyNDArray]:
-    """Some rows at a time: all of them may be in a file that memory does not hold twice."""
-    return [array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE)]
+    pair = tuple(map(np.asarray, data))
+    missing = takes_missing(likelihood)
+    for _, Y in Rows(pair, batch_size=_ROWS_AT_ONCE, progress=False, missing=missing).batches():
+        if isinstance(likelihood, Likelihood):
+            check_targets(likelihood, Y)
+    types = types_of(likelihood, pair[1].dtype)
+    return [
+        rows if rows.dtype.kind == "f" else rows.astype(dtype, copy=False)
+        for rows, dtype in zip(pair, types, strict=True)
+    ]
 
 
 def _check_num_data(model: Any, found: int | None) -> None:
@@ -183,13 +145,7 @@ def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     likelihood = getattr(model, "likelihood", None)
     if num_outputs is None or not isinstance(likelihood, Likelihood):
         return
-    check_number_of_targets(likelihood, num_functions(model), num_outputs)
-
-
-def num_functions(model: Any) -> int | None:
-    """The number of latent functions of the likelihood; None if it is not known."""
-    kernel = getattr(model, "kernel", None)
+    num_functions, kernel = getattr(model, "num_latent_gps", None), getattr(model, "kernel", None)
     if isinstance(kernel, gpflow.kernels.LinearCoregionalization):
-        return int(np.shape(kernel.W)[0])
-    number = getattr(model, "num_latent_gps", None)
-    return number if isinstance(number, int) else None
+        num_functions = int(np.shape(kernel.W)[0])
+    check_number_of_targets(likelihood, num_functions, num_outputs)

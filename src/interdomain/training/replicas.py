@@ -42,7 +42,7 @@ class Replicas:
     def of(cls, model: tf.Module) -> Replicas:
         """The replicas of the strategy in whose scope a model was built.
 
-        :raises ValueError: if only a part of it was, or its workers do not run the same steps.
+        :raises ValueError: if only a part of it was.
         """
         variables = getattr(model, "variables", ())
         known = [getattr(variable, "distribute_strategy", None) for variable in variables]
@@ -55,11 +55,6 @@ class Replicas:
                 f"model: {len(known) - len(strategies)} of its {len(known)} variables were created "
                 f"outside of the strategy's scope, such as {outside}; build it, and what it is "
                 "made of, under `with strategy.scope():`."
-            )
-        if isinstance(strategies[0], tf.distribute.ParameterServerStrategy):
-            raise ValueError(
-                "model: found one under a ParameterServerStrategy; build it under a synchronous "
-                "strategy, such as MirroredStrategy or MultiWorkerMirroredStrategy."
             )
         return cls(strategies[0])
 
