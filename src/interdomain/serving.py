@@ -19,7 +19,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from ._arguments import choice, integer, short, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
-from ._tracing import Traced, compiled
+from ._tracing import compiled
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .core.scaled_parts import validate_rows
@@ -175,9 +175,9 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
                 raise
             warn(f"model: {name} is left out, as it cannot be compiled: {str(error).strip()[:200]}")
             continue
-        setattr(module, name, traced.function)
-        module.variables_used += traced.concrete_function().graph.variables
-        signatures[name] = _signature(traced.function, specs)
+        setattr(module, name, traced)
+        module.variables_used += traced.get_concrete_function().graph.variables
+        signatures[name] = _signature(traced, specs)
     signatures["serving_default"] = signatures["predict_f"]
     tf.saved_model.save(module, os.fspath(path), signatures=signatures)
 
@@ -193,14 +193,14 @@ def _signature(function: Any, specs: list[tf.TensorSpec]) -> Any:
     return compiled(with_names, input_signature=specs)
 
 
-def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Traced:
+def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Any:
     """The function, traced for X of such a kind; or for a pair (X, Y), if there are two."""
 
     def of_rows(rows: Any) -> Any:  # without options, which the signature would have to name
         return function(rows)
 
-    traced = Traced(of_rows, input_signature=[specs] if len(specs) == 2 else list(specs))
-    traced.concrete_function()
+    traced = compiled(of_rows, input_signature=[specs] if len(specs) == 2 else list(specs))
+    traced.get_concrete_function()
     return traced
 
 

@@ -35,16 +35,6 @@ class Counting(gpflow.mean_functions.Constant):
         return super().__call__(X)
 
 
-class Branching(gpflow.likelihoods.Gaussian):
-    """A user's likelihood that cannot be traced without AutoGraph."""
-
-    def _predict_mean_and_var(self, X: Any, Fmu: Any, Fvar: Any) -> Any:
-        mean, variance = super()._predict_mean_and_var(X, Fmu, Fvar)
-        if tf.reduce_sum(Fvar) > -1.0:
-            variance = 2.0 * variance
-        return mean, variance
-
-
 def harmonics() -> tuple[Any, Any]:
     kernel = idm.kernels.SphericalMatern52(variance=1.3, lengthscale=0.8)
     features = idm.inducing_variables.SphericalHarmonics

@@ -17,7 +17,6 @@ from interdomain.serving import _prediction_functions, predict_in_batches
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import (
     MODELS,
-    Branching,
     Counting,
     points_svgp,
     rows,
@@ -67,14 +66,6 @@ def test_one_trace() -> None:
     for calls, num_rows in enumerate((1, 8, 10), start=1):
         predict_in_batches(model, rows(num_rows), batch_size=4)
         assert mean.traced == calls
-
-
-def test_code_of_a_user_that_needs_autograph() -> None:
-    model, plain = points_svgp(Branching(0.2)), points_svgp()
-    X = rows(5)
-    mean, variance = plain.predict_y(X)
-    found = predict_in_batches(model, X, method="predict_y", batch_size=2)
-    assert_close(found, (mean, 2.0 * variance), rtol=1e-9)
 
 
 class OwnMean(gpflow.models.SVGP):

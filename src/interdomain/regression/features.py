@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, BoolArray
-from .._tracing import Traced
+from .._tracing import compiled
 from ..core.decomposed import DecomposedInducingVariables, flat_blocks
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
@@ -74,14 +74,14 @@ class Features:
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
         dtype = gpflow.default_float()
-        self._traced = Traced(
+        self._traced = compiled(
             self._sums,
             input_signature=[
                 tf.TensorSpec([None, num_columns], dtype),
                 tf.TensorSpec([None, num_outputs], dtype),
             ],
         )
-        variables = self._traced.concrete_function().graph.variables
+        variables = self._traced.get_concrete_function().graph.variables
         self.parameters = self._named(tuple(variables))
 
     def sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -24,7 +24,7 @@ from scipy.linalg import get_blas_funcs
 
 from .._arguments import Array
 from .._targets import targets_type
-from .._tracing import Traced
+from .._tracing import compiled
 from ..core.pairs import Kuu_operator
 from ..regression.features import Features
 from .algebra import expectations
@@ -89,11 +89,11 @@ class SiteContributions:
         stacked = spec(features.num_stacked, None), spec(features.num_terms, None)
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
         first, second = [X, spec(size, num_latents)], [X, Y, *stacked, of_rows, of_rows, of_rows]
-        self._features_of_rows = Traced(self._features_of, input_signature=first)
-        self._sites = Traced(self._sites_of, input_signature=second)
+        self._features_of_rows = compiled(self._features_of, input_signature=first)
+        self._sites = compiled(self._sites_of, input_signature=second)
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
         for traced in (self._features_of_rows, self._sites):
-            traced.concrete_function()
+            traced.get_concrete_function()
 
     def is_current(self, features: Features, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""

@@ -13,7 +13,7 @@ import tensorflow as tf
 from scipy.optimize import OptimizeResult
 
 from .._arguments import Array
-from .._tracing import Traced, is_operation_by_operation
+from .._tracing import compiled, is_operation_by_operation
 from .batches import Batch
 from .compiled import kept
 from .losses import (
@@ -140,7 +140,7 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
     signature = flat, *specs
     traced: Evaluation = kept(
-        model, "l-bfgs", specs, lambda: Traced(evaluate, input_signature=signature)
+        model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature)
     )
     return traced
 

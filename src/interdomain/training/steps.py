@@ -13,7 +13,7 @@ import tensorflow as tf
 from gpflow.keras import tf_keras
 
 from .._arguments import number
-from .._tracing import Traced
+from .._tracing import compiled
 from .batches import Batches
 from .compiled import kept
 from .losses import (
@@ -95,7 +95,7 @@ class GradientSteps:
             sizes = tf.TensorSpec([None], tf.float64)
             specs = None if signature is None else (sizes, *signature)
             step = _step_function(replicas, gradients, others, natural, used)
-            return used if others else None, Traced(step, input_signature=specs)
+            return used if others else None, compiled(step, input_signature=specs)
 
         refs = tuple(variable.ref() for variable in self.variables)
         key = (optimizer, natural is None, refs, signature, replicas.strategy)
