@@ -28,7 +28,10 @@ NATURAL = gpflow.optimizers.NaturalGradient(0.1)
 
 WRONG = [
     ({"model": object()}, "model: a object is neither"),
-    ({"model": EXACT, "optimizer": NATURAL}, "optimizer: a GPR has neither .* NaturalGradient"),
+    (
+        {"model": EXACT, "optimizer": NATURAL},
+        "optimizer: .* NaturalGradient, .* found .* for a GPR",
+    ),
     ({"model": EXACT, "data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are othe"),
     ({"model": EXACT, "batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
     ({"model": FROZEN}, "model: this GPR has no trainable variables"),

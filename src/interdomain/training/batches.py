@@ -25,13 +25,11 @@ class Batches:
     :param arrays: the rows; None if they are not known.
     :param types: what X and Y are converted to; () if the model holds the rows: a batch is ().
     :cvar exact: whether every batch holds all of the data.
-    :cvar divided: whether a batch is already divided among the replicas of a strategy.
     :ivar specs: the shapes and types of every batch, with any number of rows.
     :ivar described: what must be the same for a resumed fit to see the same batches.
     """
 
     exact = True
-    divided = False
 
     def __init__(self, arrays: tuple[Any, Any] | None, types: Sequence[Any] = ()) -> None:
         self.arrays, self._types = arrays, tuple(types)
@@ -96,18 +94,12 @@ class DatasetBatches(Batches):
     """The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again. A
     resumed fit skips the batches before its step.
 
-    Under a strategy, tf.data splits each batch among the replicas, or the files among the workers,
-    as the Dataset's ``auto_shard_policy`` says.
-
     :ivar arrays: the first batch that a step has taken; no batch is read just for it.
     """
 
     exact = False
-    divided = True
 
-    def __init__(
-        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy | None, model: Any
-    ) -> None:
+    def __init__(self, dataset: tf.data.Dataset, model: Any) -> None:
         super().__init__(None)
         likelihood = getattr(model, "likelihood", None)
         types = types_of(likelihood, dataset.element_spec[1].dtype)
@@ -116,7 +108,7 @@ class DatasetBatches(Batches):
             return tf.cast(X, types[0]), tf.cast(Y, types[1])
 
         self._dataset = dataset.map(unconverted(convert)).repeat()
-        self._strategy, self._model, self._likelihood = strategy, model, likelihood
+        self._model, self._likelihood = model, likelihood
         self._iterator: Any = None
         self._next = 0
         self.specs = tuple(
@@ -126,30 +118,20 @@ class DatasetBatches(Batches):
         self.described = {"data": str(self._dataset.element_spec)}
 
     def batch(self, step: int) -> Batch:
-        """The batch of this step, or the part of it for each replica of this process."""
+        """The batch of this step."""
         if self._iterator is None or step != self._next:
-            rest = self._dataset.skip(step)
-            if self._strategy is not None:
-                rest = self._strategy.experimental_distribute_dataset(rest)
-            self._iterator = iter(rest)
+            self._iterator = iter(self._dataset.skip(step))
         self._next = step + 1
         try:
             X, Y = next(self._iterator)
         except StopIteration:
             raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
         if isinstance(self._likelihood, Likelihood):
-            check_targets(self._likelihood, self._as_array(Y))
+            check_targets(self._likelihood, Y.numpy())
         if self.arrays is None:
-            self.arrays = self._as_array(X), self._as_array(Y)
+            self.arrays = X.numpy(), Y.numpy()
             warn_of_data(self._model, *self.arrays)
         return X, Y
-
-    def _as_array(self, part: Any) -> AnyNDArray:
-        """The rows of this process's replicas."""
-        if self._strategy is None:
-            return np.asarray(part)
-        parts = self._strategy.experimental_local_results(part)
-        return np.concatenate([np.asarray(rows) for rows in parts])
 
 
 def types_of(likelihood: Any, of_targets: Any) -> tuple[Any, Any]:

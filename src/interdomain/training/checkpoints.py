@@ -96,15 +96,14 @@ class Checkpoints:
             )
         return False
 
-    def save(self, step: int | None = None) -> None:
-        """Write a checkpoint, and remove all but the last three.
+    def save(self, step: int) -> None:
+        """Write the checkpoint of a step, and remove all but the last three.
 
-        :param step: its number; by default one more than that of the last.
         :raises OSError: if it cannot be written; those before it are unchanged.
         """
         if self._manager is None or self.path is None or not self._writes:
             return
-        self._step.assign(self.step + 1 if step is None else step)
+        self._step.assign(step)
         try:
             self._latest = self._manager.save(checkpoint_number=self.step)
         except (OSError, tf.errors.OpError) as error:
@@ -112,22 +111,18 @@ class Checkpoints:
             if self._latest is not None:
                 remedy = f"the last good one is {self._latest}, from which a new call goes on."
             raise OSError(
-                f"checkpoint_dir: {self.path}: the checkpoint of step {self.step} was not written "
+                f"checkpoint_dir: {self.path}: the checkpoint of step {step} was not written "
                 f"({_reason(error)}); {remedy}"
             ) from error
         finally:  # of a disk that is full
-            shutil.rmtree(self.path / f"step-{self.step}_temp", ignore_errors=True)
+            shutil.rmtree(self.path / f"step-{step}_temp", ignore_errors=True)
 
     def _prefixes(self) -> list[str]:
-        """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
-        names; if that is damaged, all whose index is there."""
-        if self._manager is None or self.path is None:
+        """The checkpoints whose index is in the folder, the newest first."""
+        if self.path is None:
             return []
-        if self._manager.checkpoints:
-            return list(reversed(self._manager.checkpoints))
-        indices = self.path.glob("step-*.index")
-        numbers = sorted((int(path.stem.partition("-")[2]) for path in indices), reverse=True)
-        return [str(self.path / f"step-{number}") for number in numbers]
+        numbers = [int(path.stem.partition("-")[2]) for path in self.path.glob("step-*.index")]
+        return [str(self.path / f"step-{number}") for number in sorted(numbers, reverse=True)]
 
     def _refuse(self, fit: str | None) -> None:
         """:raises ValueError: with the lines that are different."""

@@ -64,7 +64,7 @@ def batches_of(
             )
         check_dataset(data)
         _check_num_data(model, None)
-        return DatasetBatches(data, strategy, model)
+        return DatasetBatches(data, model)
     X, Y = _checked_arrays(data, likelihood)
     if batch_size is not None or getattr(model, "num_data", None) is not None:
         _check_num_data(model, len(X))

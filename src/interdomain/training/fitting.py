@@ -116,8 +116,7 @@ def fit(
     **Several devices and workers.** A model that was built in the scope of a ``MirroredStrategy``
     or ``MultiWorkerMirroredStrategy`` is trained under it, by minibatches. The rows of each batch
     are spread over the replicas; loss and gradients are those of one device on the whole batch. All
-    workers must be given the same arrays. A Dataset must have batches for all replicas together;
-    tf.data splits it by its ``auto_shard_policy``, and any shuffling needs a seed. Only the chief
+    workers must be given the same data, a Dataset with a seed for any shuffling. Only the chief
     writes checkpoints and shows progress; all workers must see the same ``checkpoint_dir``.
 
     **Resuming.** A fit by minibatches that is stopped and run again with the same arguments arrives

@@ -61,14 +61,8 @@ class NaturalGradients:
         return np.full(len(self._pairs), float(size))
 
     def describe(self) -> str:
-        """What must be the same for a resumed fit: of a function of the user's, the name, the
-        configuration if it has one, and the first value."""
-        size: Any = self._size
-        if not callable(size):
-            return "default" if size is None else str(size)
-        name = getattr(size, "__qualname__", type(size).__name__)
-        configuration = size.get_config() if hasattr(size, "get_config") else {}
-        return f"{name}, first {self.sizes(0)[0]:.8g}, {configuration}"
+        """What must be the same for a resumed fit: the first sizes."""
+        return str([self.sizes(step).tolist() for step in (0, 1)])
 
     def moved(self, gradients: Sequence[tf.Tensor], sizes: tf.Tensor) -> list[tf.Tensor]:
         """The values of ``variables`` after a step; nothing is assigned.

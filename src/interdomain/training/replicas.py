@@ -112,10 +112,9 @@ class Replicas:
         return compiled(lambda *given: self.run(of_replica, given))
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
-        """The part of a step's batch for each replica of this process: every R-th row of arrays;
-        of a Dataset, what tf.data assigns to it."""
+        """The part of a step's batch for each replica of this process: every R-th row."""
         batch = batches.batch(step)
-        if self.strategy is None or batches.divided:
+        if self.strategy is None:
             return batch
         number = self.strategy.num_replicas_in_sync
 

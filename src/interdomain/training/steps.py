@@ -221,23 +221,25 @@ def _step_function(
 def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients | None, Any]:
     """The natural gradients of a fit, if any, and what updates everything else.
 
-    :raises ValueError: if there are to be natural gradients, and the model has no q.
+    :raises ValueError: if there are to be others, or the model has no q.
     """
     kind, pairs = gpflow.optimizers.NaturalGradient, pairs_of(model)
-    if optimizer is None or isinstance(optimizer, (int, float, np.number)):
-        return NaturalGradients(pairs, None) if are_safe(model, pairs) else None, optimizer
-    parts = tuple(optimizer) if isinstance(optimizer, (tuple, list)) else ()
-    natural, other = (None, optimizer)
+    natural, other = None, optimizer
     if isinstance(optimizer, kind):
         natural, other = optimizer, None
-    elif len(parts) == 2 and (parts[0] is None or isinstance(parts[0], kind)):
-        natural, other = parts
-    if natural is not None and not pairs:
+    elif optimizer is None or isinstance(optimizer, (int, float, np.number)):
+        if are_safe(model, pairs):
+            return NaturalGradients(pairs, None), optimizer
+    elif isinstance(optimizer, (tuple, list)) and len(optimizer) == 2:
+        natural, other = optimizer
+    if natural is None:
+        return None, other
+    if not (isinstance(natural, kind) and pairs):
         raise ValueError(
-            f"optimizer: a {type(model).__name__} has neither variational_parameters nor q_mu and "
-            "q_sqrt for a NaturalGradient; leave it out."
+            "optimizer: the first of a pair must be a gpflow.optimizers.NaturalGradient, for a "
+            f"model with a q, found {natural!r} for a {type(model).__name__}; pass None."
         )
-    return None if natural is None else NaturalGradients(pairs, natural.gamma), other
+    return NaturalGradients(pairs, natural.gamma), other
 
 
 def _checked_rate(optimizer: Any) -> float | None:
