@@ -59,7 +59,7 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
     "number": (
         lambda v: checks.number("it", v, above=0),
         [0.5, np.float32(2)],
-        [*OBJECTS, *NOT_FINITE, True, -1, 0.0, [1.0]],
+        [*OBJECTS, *NOT_FINITE, -1, 0.0, [1.0]],
     ),
 }
 
@@ -83,8 +83,8 @@ def test_values_are_returned_in_their_type() -> None:
     array = np.ones(3)
     assert checks.numeric("it", array, "an array") is array
     assert checks.real_array("it", array, "an array") is not array
-    for values in (np.array([1, 2.5], object), tf.constant([1.0, 2.5], tf.bfloat16)):
-        assert checks.real_array("it", values, "an array").tolist() == [1.0, 2.5]
+    values = np.array([1, 2.5], object)
+    assert checks.real_array("it", values, "an array").tolist() == [1.0, 2.5]
 
 
 def test_long_values_are_abbreviated() -> None:

@@ -111,7 +111,7 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
 
 
 def numeric(
-    name: str, value: Any, rule: str, remedy: str = "", kinds: str = "fiu"
+    name: str, value: Any, rule: str, remedy: str = "", kinds: str = "biuf"
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """An array of real numbers in their own type, copied only if necessary.
 
@@ -123,15 +123,10 @@ def numeric(
         array = np.asarray(value)
     except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
         raise _error(name, rule, value, remedy) from None
-    known = array.dtype.kind in kinds or array.dtype.name == "bfloat16"
-    known |= array.dtype.kind == "b" and array.ndim > 0
-    known |= array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
-    if not known:
-        entries = f"{array.dtype} entries, {short(value)}" if array.ndim else short(value)
+    of_objects = array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
+    if not (array.dtype.kind in kinds or of_objects):
         what = "numbers" if "c" in kinds else "real numbers"
-        raise ValueError(
-            f"{name} must be {rule} of {what}, found {entries}{remedy and f'; {remedy}'}."
-        )
+        raise _error(name, f"{rule} of {what}", value, remedy)
     return array
 
 

@@ -58,18 +58,16 @@ def fit(
     Natural gradients update q, and Adam everything else, both from one gradient. q is given by the
     pairs in ``model.variational_parameters``, or by (``model.q_mu``, ``model.q_sqrt``), with a full
     or a diagonal q_sqrt. By default the step size for a full q rises from 0.001 to 0.1 in 20 steps,
-    and that for a diagonal q falls as ``0.1 / (1 + step / 300)``; with n > 10 q's, ``1 / n`` takes
-    the place of 0.1. A step of the means of a diagonal q that overshoots is shortened, and one
-    after which a covariance would not be positive definite. Several pairs are updated at once, each
-    as if the others were fixed: if n full q's explain the same data (a base and its orthogonal
-    variables, or the blocks of a sum), choose ``1 / n`` of the size that suits a single q.
+    and that for a diagonal q falls as ``0.1 / (1 + step / 300)``. Steps that overshoot, or leave
+    the positive-definite covariances, are shortened. Several pairs are updated at once, each as if
+    the others were fixed: if n full q's explain the same data (a base and its orthogonal variables,
+    or the blocks of a sum), choose ``1 / n`` of the size that suits a single q.
 
     **A** :class:`~interdomain.models.StructuredSGPR` is trained with one pass over its rows:
 
     1. If features depend on trainable parameters, all parameters are trained by L-BFGS on a
-       random subset. Those that the features depend on, ``model.feature_parameters``
-       (of harmonics the input scales, ``weight_variances`` and ``bias_variance``), are then marked
-       not trainable, and stay so.
+       random subset. Those that the features depend on, ``model.feature_parameters`` (input scales
+       of harmonics), are then marked not trainable, and stay so.
     2. One pass over all rows computes the statistics.
     3. The other parameters are trained by L-BFGS on the statistics. This is exact for all rows, at
        O(M^3) a step.
@@ -86,8 +84,7 @@ def fit(
     2. A pass over all rows computes the bound at the present q, and the sites (Gaussian factors
        that stand for the likelihood of each row) that are tangent to it there.
     3. A natural-gradient step of size one: the new q is made of the prior and these sites. If that
-       is not a Gaussian, or the next pass finds a lower bound, the step is halved. This can happen
-       only with likelihoods that are not log-concave, or in the first passes.
+       is not a Gaussian, or the next pass finds a lower bound, the step is halved.
     4. The parameters of the kernel and the mean function are trained by L-BFGS on the sums over
        the sites, without data, and those of the likelihood take one Newton step.
 
@@ -114,34 +111,29 @@ def fit(
     (25, True)
 
     **Several devices and workers.** A model that was built in the scope of a ``MirroredStrategy``
-    or ``MultiWorkerMirroredStrategy`` is trained under it, by minibatches. The rows of each batch
-    are spread over the replicas; loss and gradients are those of one device on the whole batch. All
-    workers must be given the same data, a Dataset with a seed for any shuffling. Only the chief
-    writes checkpoints and shows progress; all workers must see the same ``checkpoint_dir``.
+    or ``MultiWorkerMirroredStrategy`` is trained under it, by minibatches whose rows are spread
+    over the replicas. All workers must be given the same data, and see the same ``checkpoint_dir``.
 
     **Resuming.** A fit by minibatches that is stopped and run again with the same arguments arrives
     at the same parameters as an uninterrupted fit, to the last bit, on the same machine with the
-    same number of threads. It does not hold for losses that draw random numbers (Monte Carlo
-    likelihoods; :class:`interdomain.deep.DeepGP` draws the same at each step), for a Dataset that
-    is shuffled without a seed, or for GPU operations that are deterministic only after
-    ``tf.config.experimental.enable_op_determinism()``. L-BFGS goes on from its last checkpoint
+    same number of threads; not if the loss draws random numbers (Monte Carlo likelihoods), a
+    Dataset is shuffled without a seed, or operations of a GPU are not deterministic. L-BFGS goes on
     without its memory of the curvature, and arrives at the same optimum by another way. Chosen
     features are not kept: they are chosen again, the same.
 
     :param model: a model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
-        model that holds its data. Arrays are converted to ``gpflow.default_float()``, Y to what the
-        likelihood takes: integers for Softmax; for a likelihood that is not derived from one of
-        GPflow's, an integer Y stays integer. NaN in Y is for a likelihood of your own that leaves
-        out what is missing, and has an attribute ``allow_nan = True``. Each minibatch is converted
-        separately, so that memory-mapped arrays stay in their files. A Dataset is used as given:
-        batch it, and shuffle it with a seed. One that ends starts again.
+        model that holds its data. X is converted to ``gpflow.default_float()``, Y to what the
+        likelihood takes, a minibatch at a time, so that memory-mapped arrays stay in their files.
+        NaN in Y is for a likelihood of your own that leaves out what is missing, and has an
+        attribute ``allow_nan = True``. A Dataset is used as given: batch it, and shuffle it with a
+        seed. One that ends starts again.
     :param steps: the number of updates, or the largest number of L-BFGS iterations, 1000 by
         default, or of passes of a DualSVGP, 20 by default; counted from the first run: a fit that
         is resumed at step 400 does 600 more.
-    :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
-        ``N % batch_size`` rows left at the end of an epoch's order are skipped. The order depends
-        on the seed and the step alone. None for all rows at every step.
+    :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays, in
+        an order that depends on the seed and the epoch alone; the ``N % batch_size`` last of it are
+        skipped. None for all rows at every step.
     :param optimizer: the learning rate of Adam, 0.01 by default; an instance of a tf_keras or Keras
         3 optimizer, which updates everything; ``gpflow.optimizers.NaturalGradient(size)``, which
         updates q beside Adam, whose size in (0, 1] may also be a function (or a schedule of
@@ -152,8 +144,7 @@ def fit(
     :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
         callback returns a mapping from names to numbers, it is shown on the progress bar and kept
         in the result. If it raises :class:`~interdomain.training.StopFit`, the fit ends after this
-        step. A callback should not change the model. Every worker of a strategy calls the
-        callbacks, and if one ends the fit, it ends on all.
+        step, on all workers of a strategy. A callback should not change the model.
     :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
         goes on from the newest that can be read. A checkpoint is written only where the loss is
@@ -166,8 +157,7 @@ def fit(
         by default, 1 for a DualSVGP.
 
         ``max_seconds``: end after the step during which this number of seconds has passed since the
-        call, compilation included. Several workers of a strategy check the time only every
-        ``every`` steps.
+        call, compilation included; several workers look only every ``every`` steps.
 
         ``seed``: the seed of the order of minibatches, or of the rows of the subset; 0 by default.
         L-BFGS on all rows draws nothing.

@@ -48,11 +48,9 @@ class FitResult:
     :ivar steps: the step the model is at now, counted from the very first run: after a resume it
         includes the steps of the runs before.
     :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
-    :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``: the ELBO,
-        or the log marginal likelihood of an exact model, plus the log prior density of parameters
-        that have priors) per step of this call. A minibatch step records the estimate from its
-        batch at the parameters before its update; an L-BFGS iteration records the exact value at
-        the parameters it arrived at.
+    :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``) per step
+        of this call. A minibatch step records the estimate from its batch at the parameters before
+        its update; an L-BFGS iteration records the exact value at those it arrived at.
     :ivar elbo: the running ELBO the progress bar ended on: a moving average of ``elbos`` for
         minibatches, their last value for full batches. NaN when this call had no step to do.
     :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
