@@ -98,22 +98,6 @@ def blocks_on_devices() -> None:
     learnt("blocks on devices", model, hvgp, start, alone)
 
 
-def dataset_in_two_legs() -> None:
-    """tf.data splits the batches; the second leg skips those of the first."""
-
-    def data() -> tf.data.Dataset:  # made anew, as after a restart
-        return tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(101, seed=3).batch(40)
-
-    with strategy.scope():
-        model = svgp()
-    start = unconstrained(model)
-    for steps in (2, 5):
-        for variable, value in zip(model.trainable_variables, start, strict=True):
-            variable.assign(value)  # as in a new process, but for what is compiled
-        fit(model, data(), steps=steps, checkpoint_dir=FOLDER / "dataset")
-    learnt("dataset", model, svgp, start, lambda one: fit(one, data(), steps=5))
-
-
 def ended_together(model: Any) -> dict[str, Any]:
     """What one worker wishes, and the clock of the first that looks, end the fit of both. The model
     was fitted before: nothing is compiled again."""
@@ -164,7 +148,6 @@ except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledE
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's own end would wait for the other worker
 blocks_on_devices()
-dataset_in_two_legs()
 found |= added_up() | {
     "replicas": strategy.num_replicas_in_sync,
     "refused": refused(fitted),

@@ -63,9 +63,12 @@ def one_bit(path: Path) -> None:
 
 def test_the_newest_good_checkpoint_is_used(kept: Path, tmp_path: Path) -> None:
     """... and said; the next checkpoint replaces the damaged one, and the last three are kept."""
-    damages: list[Callable[[Path], Any]] = [halved, zeroed, one_bit, Path.unlink]
-    for name in (DATA, INDEX):
-        for damage in damages:
+    damages: dict[str, list[Callable[[Path], Any]]] = {
+        DATA: [halved, one_bit],
+        INDEX: [Path.unlink],
+    }
+    for name, ways in damages.items():
+        for damage in ways:
             folder = tmp_path / "damaged"
             shutil.copytree(kept, folder)
             for path in folder.glob("checkpoint"):  # it names the files with their folder

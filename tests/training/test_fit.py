@@ -159,16 +159,6 @@ def test_default_float32(data, make_bayesian_line):
             assert {v.dtype for v in model.trainable_variables} == {tf.float32}
 
 
-def test_integer_classes_stay_integers(data, make_line):
-    """In all kinds of data; an X of integers becomes floats."""
-    X, Y = data[0], (data[1] > 0).astype(np.int32)
-    dataset = tf.data.Dataset.from_tensor_slices((Y, Y)).batch(8)
-    for given, size in [((X, Y), None), ((X, Y), 8), (dataset, None)]:
-        batches = batches_of(make_line(), given, batch_size=size, seed=0)
-        assert [part.dtype for part in batches.batch(0)] == [tf.float64, tf.int32]
-        assert [spec.dtype for spec in batches.specs] == [tf.float64, tf.int32]
-
-
 @pytest.mark.parametrize("optimizer", [0.01, None])
 def test_callbacks(optimizer, data):
     """Called on schedule and once at the end, with the parameters of their step."""
@@ -216,14 +206,3 @@ def test_progress_bar(data, make_line, capsys):
     assert result.elbo != result.elbos[-1]
     fit(make_line(), data, batch_size=8, steps=1, progress=False)
     assert capsys.readouterr().err == ""
-
-
-def test_model_with_its_own_data_may_be_given_them(data, assert_same_bits):
-    def train(given):
-        model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-        fit(model, given(model), steps=3, progress=False)
-        return model
-
-    expected = train(lambda model: None)
-    assert_same_bits(train(lambda model: model.data), expected)
-    assert_same_bits(train(lambda model: data), expected)

@@ -64,14 +64,11 @@ def test_a_diagonal_q_is_trained(data):
         assert np.max(np.abs(gradient)) < 5e-2
 
 
-@pytest.mark.parametrize("trainable", [False, True])
-def test_means_that_explain_the_same_do_not_overshoot(trainable, data):
+def test_means_that_explain_the_same_do_not_overshoot(data):
     """Where the rows are close together all harmonics are constants: sixteen of one kind, for which
     steps of any fixed size beyond an eighth diverge."""
     near = 0.05 * data[0], data[1] + 3
     model = harmonic_svgp(near, lambda: GAUSSIAN(0.01), q_diag=True)
-    for parameter in (model.kernel, model.likelihood.variance):
-        gpflow.set_trainable(parameter, trainable)
     elbos = fit(
         model,
         near,
@@ -194,15 +191,10 @@ def test_functions_and_schedules_are_given_the_steps_before(data, make_bayesian_
 def test_wrong_sizes(data, make_bayesian_line):
     for given, message in [
         (0.0, r"must be in \(0, 1\], found 0\.0 at step 0; pass"),
-        (lambda step: 2.0, r"found 2\.0 at step 0; pass"),
         ("large", "must be a number of real numbers, found 'large'"),
-        (lambda step: 0.15 - 0.1 * step, r"found -0\.\d+ at step 2; pass such a number"),
     ]:
         with pytest.raises(ValueError, match=message):
-            fit(
-                make_bayesian_line(),
-                data,
-                steps=5,
-                progress=False,
-                optimizer=NaturalGradient(given),
-            )
+            sizes(given, True)
+    falling = NaturalGradient(lambda step: 0.15 - 0.1 * step)
+    with pytest.raises(ValueError, match=r"found -0\.\d+ at step 2; pass such a number"):
+        fit(make_bayesian_line(), data, steps=5, progress=False, optimizer=falling)

@@ -7,56 +7,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from interdomain import fit
 from tests.training import killed_process
-from tests.training.killed_process import KINDS, STEPS, STOP, run
+from tests.training.killed_process import KINDS, STOP, run
 from tests.training.strategy_models import X, Y, difference, regression
 from tests.workers import finish, start, start_workers
-
-
-class Interrupted(Exception):
-    """Stands for whatever stops a process."""
-
-
-def interrupt(step, model):
-    if step == STOP:
-        raise Interrupted
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "l-bfgs"])
-def test_resumed_equals_uninterrupted(kind, assert_same_bits, tmp_path):
-    whole, expected = run(kind, tmp_path / "whole")
-    with pytest.raises(Interrupted):
-        run(kind, tmp_path, callbacks=[interrupt])
-    second, result = run(kind, tmp_path)
-    assert (result.first_step, result.steps) == (STOP, STEPS)
-    assert_same_bits(second, whole)
-    np.testing.assert_array_equal(result.elbos, expected.elbos[STOP:])
-    # Not because nothing moves any more.
-    assert abs(expected.elbos[-1] - expected.elbos[STOP]) > 1e-4
-
-
-def test_lbfgs_goes_on_to_the_same_optimum(data, tmp_path):
-    """Stopping by ``steps`` is stopping, too; here of a model that holds its data, in float32."""
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
-        X, Y = (array.astype(np.float32) for array in data)
-
-        def run(directory, steps, **more):
-            model = gpflow.models.GPR((X, Y), gpflow.kernels.Matern32())
-            fit(model, steps=steps, checkpoint_dir=directory, progress=False, **more)
-            return model
-
-        whole = run(tmp_path / "whole", 100)
-        stopped = run(tmp_path / "halves", 4)
-        halves = run(tmp_path / "halves", 100)
-    assert halves.kernel.variance.dtype == tf.float32
-    assert float(stopped.training_loss()) > float(whole.training_loss()) + 1e-3
-    np.testing.assert_allclose(halves.training_loss(), whole.training_loss(), rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -68,20 +26,22 @@ def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     for kind in KINDS:
-        whole, _ = run(kind, tmp_path / "whole")
+        whole, expected = run(kind, tmp_path / "whole")
         resumed, result = run(kind, tmp_path)
         assert result.first_step == STOP, kind
         if kind == "l-bfgs":  # by another way
             np.testing.assert_allclose(resumed.weights, whole.weights, rtol=1e-6)
-        else:
-            assert_same_bits(resumed, whole)
+            continue
+        assert_same_bits(resumed, whole)
+        np.testing.assert_array_equal(result.elbos, expected.elbos[STOP:])
+        # Not because nothing moves any more.
+        assert abs(expected.elbos[-1] - expected.elbos[STOP]) > 1e-4
 
 
 def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
     changes = [
-        ({"batch_size": 10}, "batch_size: 8; now batch_size: 10"),
         ({"options": {"seed": 1}}, "seed: 0; now seed: 1"),
         ({"optimizer": 0.5}, r"optimizer: 0\.01; now optimizer: 0\.5"),
         ({"batch_size": None}, "method: minibatches; .*now method: l-bfgs"),
@@ -112,7 +72,7 @@ def test_devices_of_one_process() -> None:
     found = finish(start(HERE / "strategy_process.py"))
     assert found["replicas"] == 3
     cases = {name: value for name, value in found.items() if name.startswith("case ")}
-    assert len(cases) == 3
+    assert len(cases) == 2
     for name, found_difference in cases.items():
         assert found_difference < 1e-10, name
     assert found["model outside"].startswith("model: 1 of its")
@@ -133,7 +93,7 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
     assert other.returncode == -9
     assert found["lost"]
     results = [finish(worker) for worker in start_workers(script, str(tmp_path), "0")]
-    assert len(results[0]["single"]) == 3
+    assert len(results[0]["single"]) == 2
     elbo = float(regression((X, Y)).elbo())
     for result in results:
         assert result["rows"] == len(X)
