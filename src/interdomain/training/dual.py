@@ -14,52 +14,46 @@ from ..choosing import choose_features
 from ..sites.dual_svgp import DualSVGP
 from .passes import Passes
 from .results import FitResult
-from .run import Plan, Subset, train
+from .run import Plan, train
 from .site_rows import RowsWithSites
 
 _LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on the subset
 _GROWTH = 2.0  # the factor by which chosen features grow in a round
 
 
-def fit_dual(
-    model: DualSVGP,
-    plan: Plan,
-    num_inducing: int | None,
-    subset: Subset,
-    tolerance: float | None,
-) -> FitResult:
+def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
     """The fit of a DualSVGP: see :func:`interdomain.fit`, whose arguments these are."""
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     choice, frozen, some = None, tuple(trainable), None
+    size = plan.subset_size or model.num_data
 
     def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
         made: RowsWithSites = model.model_of(rows, RowsWithSites)
         made.tolerance = tolerance
         return made
 
-    if num_inducing is not None:
+    if plan.num_inducing is not None:
         choice, frozen, some = choose_features(
             model,
-            num_inducing,
+            plan.num_inducing,
             with_sites,
             RowsWithSites.train,
             growth=_GROWTH,
-            subset_size=subset.size or model.num_data,
-            subset_steps=subset.steps,
-            seed=subset.seed,
+            subset_size=size,
+            subset_steps=plan.subset_steps,
+            seed=plan.seed,
             progress=plan.progress,
         )
 
     def begin() -> None:
         sites_of = some
-        size = subset.size or model.num_data
         is_large = model.num_rows is None or model.num_rows > _LARGE * size
         if sites_of is None and (trainable or is_large):
             _mark(trainable, True)
-            sites_of = with_sites(model.draw(size, seed=subset.seed))
-            sites_of.train(subset.steps)
+            sites_of = with_sites(model.draw(size, seed=plan.seed))
+            sites_of.train(plan.subset_steps)
             _mark(trainable, False)
         if sites_of is not None:
             model.assign_sites(sites_of.sites)

@@ -20,7 +20,7 @@ from .dual import fit_dual
 from .lbfgs import LBFGS
 from .replicas import Replicas
 from .results import Callback, FitResult
-from .run import Plan, Subset, train
+from .run import Plan, train
 from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
 
@@ -191,8 +191,13 @@ def fit(
     started, left = time.perf_counter(), dict(options or {})
     is_dual = isinstance(model, DualSVGP)
     in_passes = is_dual or (isinstance(model, StructuredSGPR) and optimizer is None)
-    if steps is None:
-        steps = 20 if is_dual else 1000
+    steps = (20 if is_dual else 1000) if steps is None else steps
+    size, on_subset = (3_000, 25) if is_dual else (5_000, 50)
+    if in_passes:
+        check_internal(model, data, batch_size)
+        size, on_subset = left.pop("subset_size", size), left.pop("subset_steps", on_subset)
+    if size is not None:
+        integer("subset_size", size, at_least=1)
     plan = Plan(
         started,
         integer("steps", steps, at_least=1),
@@ -201,13 +206,13 @@ def fit(
         every=integer("every", left.pop("every", 1 if is_dual else 100), at_least=1),
         max_seconds=left.pop("max_seconds", None),
         checkpoint_dir=checkpoint_dir,
+        seed=integer("seed", left.pop("seed", 0), at_least=0),
+        num_inducing=num_inducing,
+        subset_size=size,
+        subset_steps=integer("subset_steps", on_subset, at_least=1),
     )
     if plan.max_seconds is not None:
         number("max_seconds", plan.max_seconds, above=0)
-    seed = integer("seed", left.pop("seed", 0), at_least=0)
-    if in_passes:
-        check_internal(model, data, batch_size)
-        some = _subset(left, *((3_000, 25) if is_dual else (5_000, 50)), seed)
     if num_inducing is not None:
         integer("num_inducing", num_inducing, at_least=1)
         if not in_passes:
@@ -223,12 +228,12 @@ def fit(
             )
         tolerance = left.pop("tolerance", None)
         _refuse(left, model)
-        result = fit_dual(model, plan, num_inducing, some, tolerance)
+        result = fit_dual(model, plan, tolerance)
     elif in_passes:
         _refuse(left, model, _OF_SCIPY)
-        result = fit_structured(model, plan, num_inducing, some, left)
+        result = fit_structured(model, plan, left)
     else:
-        result = _fit_loss(model, data, plan, batch_size, optimizer, seed, left)
+        result = _fit_loss(model, data, plan, batch_size, optimizer, left)
     if not len(result.elbos):
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "
@@ -243,7 +248,6 @@ def _fit_loss(
     plan: Plan,
     batch_size: int | None,
     optimizer: Optimizer,
-    seed: int,
     options: Mapping[str, Any],
 ) -> FitResult:
     """By L-BFGS or gradient steps on ``model.training_loss``."""
@@ -255,7 +259,9 @@ def _fit_loss(
             f"batch_size: L-BFGS runs on one device, and the model is under a "
             f"{type(replicas.strategy).__name__}; pass a batch_size or an optimizer."
         )
-    batches = batches_of(model, data, batch_size=batch_size, seed=seed, strategy=replicas.strategy)
+    batches = batches_of(
+        model, data, batch_size=batch_size, seed=plan.seed, strategy=replicas.strategy
+    )
     columns = batches.columns
     kept(model, "checked", columns, lambda: check_columns(model, columns))
     if batches.arrays is not None:  # of a Dataset, the first batch is looked at
@@ -266,14 +272,6 @@ def _fit_loss(
     else:
         method = GradientSteps(model, batches, replicas, optimizer)
     return train(model, method, plan, replicas)
-
-
-def _subset(options: dict[str, Any], size: int, steps: int, seed: int) -> Subset:
-    """What options, which are taken out, say of the subset; by default these numbers."""
-    given, number_of = options.pop("subset_size", size), options.pop("subset_steps", steps)
-    if given is not None:
-        integer("subset_size", given, at_least=1)
-    return Subset(given, integer("subset_steps", number_of, at_least=1), seed)
 
 
 def _refuse(

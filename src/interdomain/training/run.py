@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -27,6 +27,7 @@ class Plan:
     """What is asked of a fit, whatever its method: arguments and options of ``fit``.
 
     :ivar started: when the fit began, by ``time.perf_counter``.
+    :ivar subset_size: the number of rows drawn at random to begin with; None for none.
     """
 
     started: float
@@ -36,17 +37,10 @@ class Plan:
     every: int = 100
     max_seconds: float | None = None
     checkpoint_dir: str | os.PathLike[str] | None = None
-
-
-class Subset(NamedTuple):
-    """Some rows drawn at random, and the steps on them.
-
-    :ivar size: the number of rows; None for none.
-    """
-
-    size: int | None
-    steps: int
-    seed: int
+    seed: int = 0
+    num_inducing: int | None = None
+    subset_size: int | None = None
+    subset_steps: int = 0
 
 
 class Run:

@@ -15,16 +15,10 @@ from ..choosing import choose_features
 from ..regression.structured_sgpr import StructuredSGPR
 from .lbfgs import LBFGS, fit_by_lbfgs
 from .results import FitResult
-from .run import Plan, Subset, train
+from .run import Plan, train
 
 
-def fit_structured(
-    model: StructuredSGPR,
-    plan: Plan,
-    num_inducing: int | None,
-    some_rows: Subset,
-    options: Mapping[str, Any],
-) -> FitResult:
+def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]) -> FitResult:
     """The fit of a StructuredSGPR: see :func:`interdomain.fit`, whose arguments these are.
 
     :param options: of SciPy's L-BFGS-B, for the parameters that are trained on all rows.
@@ -32,7 +26,7 @@ def fit_structured(
     subset, choice = None, None
     frozen: tuple[str, ...] = ()
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
-    if num_inducing is not None:
+    if plan.num_inducing is not None:
 
         def refit(some: StructuredSGPR, number: int) -> None:
             with operation_by_operation():  # its features will soon be others
@@ -40,21 +34,21 @@ def fit_structured(
 
         choice, frozen, _ = choose_features(
             model,
-            num_inducing,
+            plan.num_inducing,
             model.model_of,
             lambda some, number: fit_by_lbfgs(some, steps=number, progress=plan.progress),
             refit=refit,
-            subset_size=some_rows.size or model.num_data,
-            subset_steps=some_rows.steps,
-            seed=some_rows.seed,
+            subset_size=plan.subset_size or model.num_data,
+            subset_steps=plan.subset_steps,
+            seed=plan.seed,
             progress=plan.progress,
         )
-    elif trainable and some_rows.size is not None:
-        some = model.model_of(model.draw(some_rows.size, seed=some_rows.seed))
+    elif trainable and plan.subset_size is not None:
+        some = model.model_of(model.draw(plan.subset_size, seed=plan.seed))
         folder = plan.checkpoint_dir
         of_subset = Plan(
             time.perf_counter(),
-            some_rows.steps,
+            plan.subset_steps,
             progress=plan.progress,
             checkpoint_dir=folder and Path(folder, "subset"),
         )
