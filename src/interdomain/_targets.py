@@ -79,15 +79,8 @@ def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
     if isinstance(likelihood, Ordinal):
         return _numbered(Y, likelihood.num_bins, "bins")
     if isinstance(likelihood, SwitchedLikelihood):
-        chosen = Y[:, -1]
-        wanted = _numbered(chosen, len(likelihood.likelihoods), "likelihoods")
-        if wanted is not None:
-            return f"{wanted}, in the last column,"
-        for number, member in enumerate(likelihood.likelihoods):
-            wanted = _wanted(member, Y[chosen == number, :-1])
-            if wanted is not None:
-                name = type(member).__name__
-                return f"{wanted} for {name}, where the last column is {number},"
+        wanted = _numbered(Y[:, -1], len(likelihood.likelihoods), "likelihoods")
+        return wanted and f"{wanted}, in the last column,"
     return None
 
 
@@ -146,10 +139,9 @@ def check_number_of_targets(
         return
     remedy = f"pass Y with {expected}, another likelihood, or a model with another num_latent_gps"
     if isinstance(likelihood, (MultiClass, Softmax)):
-        remedy = "pass the numbers of the classes, which are np.argmax(Y, axis=1)[:, None] of rows "
-        remedy += "with a one"
-    elif isinstance(likelihood, SwitchedLikelihood):
-        remedy += "; the last column has the number of each row's likelihood"
+        remedy = (
+            "pass the numbers of the classes: of rows with a one, np.argmax(Y, axis=1)[:, None]"
+        )
     raise ValueError(
         f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
         f"{expected}; {remedy}."

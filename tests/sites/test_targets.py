@@ -105,7 +105,6 @@ def test_messages_of_wrong_targets() -> None:
         (of.Bernoulli(), 2 * SOURCES, None, "data: Y must be 0 or 1 .* found 0, 2; pass such"),
         (of.MultiClass(3), ONE_HOT, None, classes),
         (MIXED, np.hstack([VALUES, SOURCES / 2]), None, last),
-        (MIXED, np.hstack([VALUES, SOURCES]), None, "for Bernoulli, where the last column is 1"),
         (MIXED, SOURCES, None, "Y has 1 columns, .* SwitchedLikelihood likelihood take 2"),
         (Gaussian(), TWO[:, :2], 1, "Y has 2 columns, .* Gaussian likelihood take 1"),
         (KnownNoise(), TWO[:, :2], 2, "num_latent_gps must be 1 for KnownNoise, found 2"),
