@@ -47,23 +47,6 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
         np.testing.assert_allclose(value, expected[path], rtol=1e-7, atol=1e-9, err_msg=path)
 
 
-def test_a_diagonal_q_is_trained(data):
-    """The steps alone go up, and on to a bound whose gradients for q are zero."""
-    given = data[0], (data[1] > 0).astype(float)
-    model = harmonic_svgp(given, BERNOULLI, q_diag=True, num_data=len(data[0]))
-    gpflow.set_trainable(model, False)
-    before = float(model.elbo(given))
-    result = fit(model, given, steps=150, progress=False, optimizer=NaturalGradient(0.3))
-    assert np.all(np.diff(result.elbos) > -1e-6)
-    assert result.elbos[-1] > before + 3
-    variables = [p.unconstrained_variable for p in (model.q_mu, model.q_sqrt)]
-    with tf.GradientTape() as tape:
-        tape.watch(variables)
-        loss = model.training_loss(given)
-    for gradient in tape.gradient(loss, variables):
-        assert np.max(np.abs(gradient)) < 5e-2
-
-
 def test_means_that_explain_the_same_do_not_overshoot(data):
     """Where the rows are close together all harmonics are constants: sixteen of one kind, for which
     steps of any fixed size beyond an eighth diverge."""
@@ -167,25 +150,12 @@ def test_the_default_rises_for_a_full_q_and_falls_for_a_diagonal_one():
     assert sizes(0.5, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 0.5))
 
 
-def test_functions_and_schedules_are_given_the_steps_before(data, make_bayesian_line, tmp_path):
+def test_functions_and_schedules_are_given_the_steps_before():
     np.testing.assert_array_equal(sizes(lambda step: 1 / (1 + step), True).sizes(3), [0.25])
     decay = tf_keras.optimizers.schedules.ExponentialDecay
     np.testing.assert_allclose(sizes(decay(0.5, 1, 0.1), True, False).sizes(2), 0.005)
-    options = {"steps": 2, "checkpoint_dir": tmp_path, "progress": False}
-    fit(
-        make_bayesian_line(),
-        data,
-        optimizer=NaturalGradient(decay(0.3, 10, 0.5)),
-        **options,
-    )
-    for changed in (0.3, decay(0.3, 20, 0.5)):
-        with pytest.raises(ValueError, match=r"another fit .*natural gradients"):
-            fit(
-                make_bayesian_line(),
-                data,
-                optimizer=NaturalGradient(changed),
-                **options,
-            )
+    given = (0.3, decay(0.3, 20, 0.5), decay(0.3, 10, 0.5))
+    assert len({sizes(size, True).describe() for size in given}) == 3  # for a fit that is resumed
 
 
 def test_wrong_sizes(data, make_bayesian_line):
