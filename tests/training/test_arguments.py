@@ -29,7 +29,7 @@ NATURAL = gpflow.optimizers.NaturalGradient(0.1)
 WRONG = [
     (
         {"model": EXACT, "optimizer": NATURAL},
-        "optimizer: .* NaturalGradient, .* found .* for a GPR",
+        "optimizer: .*NaturalGradient, for .* found .* for a GPR",
     ),
     ({"model": EXACT, "data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are othe"),
     ({"model": EXACT, "batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
