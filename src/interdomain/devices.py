@@ -28,9 +28,7 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     """
     if devices is None:
         return None
-    with tf.init_scope():  # a worker of a cluster sees the devices of the others as well
-        process = tf.zeros([]).device.rsplit("/device:", 1)[0] + "/"
-    available = [d for d in tf.config.list_logical_devices() if d.name.startswith(process)]
+    available = tf.config.list_logical_devices()
     if devices == "auto":
         gpus = [device.name for device in available if device.device_type == "GPU"]
         return tuple(gpus) if len(gpus) > 1 else None

@@ -30,18 +30,6 @@ def svgp(q_diag: bool = False) -> Any:
     return stirred(model)
 
 
-def hvgp(devices: Any = None) -> Any:
-    model = idm.models.HVGP(
-        gpflow.kernels.Matern32(),
-        gpflow.likelihoods.Gaussian(0.2),
-        np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]]),
-        [idm.transforms.Negation(0)],
-        num_data=len(X),
-        devices=devices,
-    )
-    return stirred(model)
-
-
 def regression(data: Any, scale: float = 0.7) -> Any:
     """With features whose parameters are frozen: of rows, or of statistics."""
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(2, scale))

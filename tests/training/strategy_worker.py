@@ -1,13 +1,11 @@
 """Run by test_strategy.py: one of two workers with two devices each, that may be killed."""
 
 import contextlib
-import functools
 import io
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +21,11 @@ tf.config.set_logical_device_configuration(
 strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before any other operation
 
 import gpflow  # noqa: E402
-from gpflow.keras import tf_keras  # noqa: E402
 
 import interdomain as idm  # noqa: E402
 from tests.training.strategy_models import (  # noqa: E402
     X,
     Y,
-    hvgp,
     moves,
     regression,
     svgp,
@@ -40,21 +36,6 @@ FOLDER, DIE_AT = Path(sys.argv[1]), int(sys.argv[2])
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 SETTINGS: dict[str, Any] = {"batch_size": 33, "steps": 40}
 SETTINGS["optimizer"] = gpflow.optimizers.NaturalGradient(0.3)
-DEVICES = ["CPU:0", "CPU:1"]
-fit = functools.partial(idm.fit, progress=False)
-of_both: dict[str, Any] = {}
-of_one: dict[str, Any] = {}
-
-
-def learnt(
-    name: str, model: Any, make: Callable[[], Any], start: Any, alone: Callable[[Any], Any]
-) -> None:
-    """Keeps how far the model has moved, and the chief what one device makes of another."""
-    of_both[name] = [array.tolist() for array in moves(model, start)]
-    if INDEX == 0:
-        single = make()
-        alone(single)
-        of_one[name] = [array.tolist() for array in moves(single, start)]
 
 
 def maybe_die(step: int, model: Any) -> None:
@@ -74,28 +55,16 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
             options={"every": 5},
             **SETTINGS,
         )
-    learnt("resumed", model, svgp, start, lambda one: fit(one, (X, Y), **SETTINGS))
+    single = svgp()
+    if INDEX == 0:  # the chief alone makes of another model what one device makes of it
+        idm.fit(single, (X, Y), progress=False, **SETTINGS)
     return {
         "first_step": result.first_step,
         "checkpoint": result.checkpoint,
         "bar": "fit:" in shown.getvalue(),
+        "moves": [array.tolist() for array in moves(model, start)],
+        "single": [array.tolist() for array in moves(single, start)],
     }
-
-
-def blocks_on_devices() -> None:
-    """Batches on workers, blocks on the devices of each."""
-    with strategy.scope():
-        model, optimizer = hvgp(DEVICES), tf_keras.optimizers.SGD(1e-4)
-    assert [name[-5:] for name in model.devices or ()] == DEVICES
-    start = unconstrained(hvgp())
-    settings: dict[str, Any] = {"batch_size": 33, "steps": 2}
-    natural = gpflow.optimizers.NaturalGradient(0.3)
-    fit(model, (X, Y), optimizer=(natural, optimizer), **settings)
-
-    def alone(single: Any) -> None:
-        fit(single, (X, Y), optimizer=(natural, tf_keras.optimizers.SGD(1e-4)), **settings)
-
-    learnt("blocks on devices", model, hvgp, start, alone)
 
 
 def ended_together(model: Any) -> dict[str, Any]:
@@ -106,7 +75,7 @@ def ended_together(model: Any) -> dict[str, Any]:
         "callback": {"callbacks": [only_the_other_stops], "options": {"every": 2}},
         "max_seconds": {"options": {"max_seconds": 1e-3, "every": 3}},
     }.items():
-        result = fit(model, (X, Y), **SETTINGS | {"steps": 9}, **arguments)
+        result = idm.fit(model, (X, Y), progress=False, **SETTINGS | {"steps": 9}, **arguments)
         ends[name] = [result.steps, result.reason, result.message]
     return ends
 
@@ -147,12 +116,9 @@ except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledE
     print(json.dumps({"lost": str(error)}))
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's own end would wait for the other worker
-blocks_on_devices()
 found |= added_up() | {
     "replicas": strategy.num_replicas_in_sync,
     "refused": refused(fitted),
     "ends": ended_together(fitted),
-    "moves": of_both,
-    "single": of_one,
 }
 print(json.dumps(found))

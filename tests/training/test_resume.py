@@ -93,19 +93,16 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
     assert other.returncode == -9
     assert found["lost"]
     results = [finish(worker) for worker in start_workers(script, str(tmp_path), "0")]
-    assert len(results[0]["single"]) == 2
     elbo = float(regression((X, Y)).elbo())
     for result in results:
         assert result["rows"] == len(X)
         assert result["elbo"] == pytest.approx(elbo, rel=1e-12)
         assert result["others"].startswith("statistics: workers have statistics of diff")
         assert result["replicas"] == 2
-        assert result["moves"].keys() == results[0]["single"].keys()
         assert result["first_step"] == 25
         assert result["checkpoint"].endswith("step-40")
-        for name, moves in result["moves"].items():
-            single = results[0]["single"][name]  # the chief alone has fitted on one device
-            assert difference(*map(arrays, (moves, single))) < 1e-10, name
+        single = results[0]["single"]  # the chief alone has fitted on one device
+        assert difference(*map(arrays, (result["moves"], single))) < 1e-10
         steps, reason, message = result["ends"]["callback"]
         assert (steps, reason) == (4, "callback") and "ended the fit after step 4" in message
         assert result["ends"]["max_seconds"][:2] == [3, "max_seconds"]
