@@ -129,7 +129,8 @@ def test_misfits_are_found_before_anything_is_compiled(monkeypatch):
     def never(*arguments, **options):
         raise AssertionError("something was compiled")
 
-    monkeypatch.setattr("interdomain._tracing.compiled", never)
+    for module in ("lbfgs", "steps"):
+        monkeypatch.setattr(f"interdomain.training.{module}.compiled", never)
     other = svgp(inducing=POINTS_OF_FOUR)
     for model, data, arguments, text in (
         (other, (X, Y), {"batch_size": 5}, "X has 2 columns, which do not fit InducingPoints"),

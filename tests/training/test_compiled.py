@@ -40,7 +40,8 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return original(noted, **options)
 
-    monkeypatch.setattr(_tracing, "compiled", compiled)
+    for module in ("training.lbfgs", "training.steps", "regression.features"):
+        monkeypatch.setattr(f"interdomain.{module}.compiled", compiled)
     yield found
 
 

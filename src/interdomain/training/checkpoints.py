@@ -118,9 +118,12 @@ class Checkpoints:
             shutil.rmtree(self.path / f"step-{step}_temp", ignore_errors=True)
 
     def _prefixes(self) -> list[str]:
-        """The checkpoints whose index is in the folder, the newest first."""
-        if self.path is None:
+        """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
+        names; if that is damaged, all whose index is there."""
+        if self._manager is None or self.path is None:
             return []
+        if self._manager.checkpoints:
+            return list(reversed(self._manager.checkpoints))
         numbers = [int(path.stem.partition("-")[2]) for path in self.path.glob("step-*.index")]
         return [str(self.path / f"step-{number}") for number in sorted(numbers, reverse=True)]
 
