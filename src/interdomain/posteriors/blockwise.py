@@ -143,7 +143,7 @@ class AdditivePosterior(BlockwisePosterior):
             self.kernel,
             None if kept else list(zip(self.q_mu, self.q_sqrt, strict=True)),
             whiten=self.whiten,
-            devices=None if kept else self._devices,
+            devices=self._devices,
         )
 
 
