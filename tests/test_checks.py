@@ -98,20 +98,6 @@ def test_long_values_are_abbreviated() -> None:
 
 # Sizes are checked before anything is built; the message says the cost.
 
-HUGE = 10**9
-TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: inducing_variables.SphericalHarmonics.for_kernel(kernels.ArcCosine(), 20, 12),
-        r"^dimension, degrees: .* 225,792,861 harmonics .* 1.68e\+03 GiB, more than",
-    ),
-    (lambda: kernels.ArcCosine(1, HUGE), "depth must be .* from 1 to 1000, found 1000000000"),
-]
-
-
-def test_the_cost_is_told_before_anything_is_built() -> None:
-    """None of them would fit into the memory of a machine."""
-    assert_refused(TOO_LARGE)
-
 
 def additive() -> models.AdditiveSVGP:
     points = InducingPoints(np.zeros((200, 1)))

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import interdomain as idm
 from interdomain.serving import _prediction_functions, predict_in_batches
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import (
@@ -107,15 +106,6 @@ def test_rows_that_are_not_finite() -> None:
     X[3, 1], X[8, 0], X[9, 0] = np.nan, np.inf, np.nan
     with pytest.raises(ValueError, match="X: 1 rows have NaN.*: 3 "):
         predict_in_batches(points_svgp(), X, batch_size=4)
-
-
-def test_rows_that_are_no_inputs_of_the_kernel() -> None:
-    kernel = idm.kernels.GlobeMatern52()
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
-    X = np.array([[10.0, 20.0], [95.0, 20.0]])
-    with pytest.raises(ValueError, match="^X"):
-        predict_in_batches(model, X)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

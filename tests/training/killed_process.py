@@ -28,10 +28,6 @@ def svgp() -> gpflow.models.SVGP:
     return gpflow.models.SVGP(kernel, likelihood, X[:5].copy(), num_data=len(X))
 
 
-def diagonal_q() -> BayesianLine:
-    return BayesianLine(q_diag=True)
-
-
 def arrays() -> tuple[np.ndarray, np.ndarray]:
     return X, Y
 
@@ -46,8 +42,6 @@ def dataset() -> tf.data.Dataset:
 KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "minibatches": (svgp, arrays, {"batch_size": 8, "optimizer": 0.02}),
     "Dataset": (BayesianLine, dataset, {"optimizer": gpflow.optimizers.NaturalGradient(0.3)}),
-    # Sizes that fall with the step.
-    "diagonal q": (diagonal_q, arrays, {"batch_size": 8, "options": {"seed": 5}}),
     "keras 3": (NoisyLine, arrays, {"batch_size": 8, "optimizer": keras.optimizers.Adam}),
     "l-bfgs": (Valley, arrays, {"steps": 300, "options": {"ftol": 0.0, "gtol": 1e-9}}),
 }

@@ -74,11 +74,9 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
     harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
     additive = additive_svgp(data)
     svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
-    gpr = gpflow.models.GPR((X, Y), kernel)
     for model, loss_of in {
         additive: lambda: additive.training_loss((X, Y)),
         svgp: lambda: svgp.training_loss((X, Y)),
-        gpr: lambda: gpr.training_loss(),
     }.items():
 
         @tf.function

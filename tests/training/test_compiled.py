@@ -65,17 +65,6 @@ def test_second_fit_compiles_nothing(data, traces, make_noisy_line) -> None:
         assert len(traces) == first, (arguments, traces[first:])
 
 
-class Shift(gpflow.mean_functions.MeanFunction):
-    """With an array that can be changed in place."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shift = np.zeros(1)
-
-    def __call__(self, X: Any) -> tf.Tensor:
-        return tf.zeros_like(X[:, :1]) + tf.constant(self.shift)
-
-
 def kept_by(model: Any) -> object:
     """What is kept as if it had been compiled: another object when the model has changed."""
     return kept(model, "compiled", None, object)
@@ -89,7 +78,6 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "trainable": lambda model: gpflow.set_trainable(model.kernel.variance, False),
     "prior": lambda model: setattr(model.kernel.lengthscales, "prior", PRIOR),
     "columns": lambda model: setattr(model.kernel, "active_dims", [1]),
-    "array": lambda model: setattr(model.mean_function, "shift", np.zeros(2)),
     "container": lambda model: model.options["scales"].append(2.0),
 }
 PRIOR = tfp.distributions.Gamma(np.float64(1.0), np.float64(1.0))
@@ -97,7 +85,7 @@ PRIOR = tfp.distributions.Gamma(np.float64(1.0), np.float64(1.0))
 
 def test_changed_model_is_compiled_anew(make_svgp) -> None:
     for name, change in CHANGES.items():
-        model = make_svgp(mean_function=Shift())
+        model = make_svgp()
         model.options = {"scales": [1.0]}
         first = kept_by(model)
         assert kept_by(model) is first, name

@@ -112,20 +112,6 @@ def test_minibatches_are_epochs_and_a_function_of_the_step():
     assert not np.array_equal(other.batch(0)[0][:, 0], rows[0])
 
 
-def test_step_is_traced_once(data, make_line):
-    """Also when the batches of a Dataset differ in size."""
-    traces = []
-
-    class Traced(make_line):
-        def maximum_log_likelihood_objective(self, data):
-            traces.append(data[0].shape.as_list())
-            return super().maximum_log_likelihood_objective(data)
-
-    dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)  # the last batch has 4 rows
-    fit(Traced(), dataset, steps=12, progress=False)
-    assert traces == [[None, 2]]
-
-
 def test_minibatches_of_files_stay_there(data, make_line, tmp_path):
     """Files of any size: nothing but batches is copied, though the type is another."""
     model, whole = make_line(), make_line()
