@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,6 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 
-from interdomain import fit
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
@@ -37,7 +35,7 @@ from .orthogonal_cases import (
     make_orthogonal,
     zonal,
 )
-from .test_additive_svgp import NUM_DATA, data
+from .test_additive_svgp import data
 
 __all__ = ["data"]
 
@@ -102,7 +100,7 @@ def test_odvgp_s_own_equations() -> None:
     assert np.isfinite(model.elbo(data))
 
 
-# What OrthogonalSVGP refuses, and what it warns of.
+# What OrthogonalSVGP refuses.
 
 U, V = points(4), points(3, seed=1)
 
@@ -138,45 +136,6 @@ def test_errors() -> None:
     for build, message in ERRORS.values():
         with pytest.raises(ValueError, match=message):
             build()
-
-
-def harmonics(degrees: list[int], base: list[int]) -> Callable[[], OrthogonalSVGP]:
-    return lambda: model(
-        kernel=zonal(),
-        base=SphericalHarmonics(4, base),
-        orthogonal=SphericalHarmonics(4, degrees),
-    )
-
-
-DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
-    "all harmonics": (
-        harmonics([0, 1], [0, 1, 2]),
-        r"the base \(SphericalHarmonics\) determines 5 of its 5 variables: S_vf = 0 .*other degr",
-    ),
-    "some harmonics": (harmonics([0, 3], [0, 1]), "determines 1 of its 17 variables"),
-    "a point of the base": (
-        lambda: model(orthogonal=InducingPoints(np.concatenate([V, U[2:3]]))),
-        "determines 1 of its 4 variables",
-    ),
-}
-
-
-@pytest.mark.parametrize("jitter", [0.0, 1e-6])
-def test_variables_that_the_base_determines(jitter: float) -> None:
-    config = gpflow.config.Config(jitter=jitter)
-    for build, message in DETERMINED.values():
-        with gpflow.config.as_context(config), pytest.warns(UserWarning, match=message) as caught:
-            build()
-        (warning,) = (w for w in caught if "orthogonal_inducing_variable" in str(w.message))
-        assert warning.filename == __file__  # where the model is made
-
-
-def test_no_warning_otherwise() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for build in BY_NAME.values():
-            make_orthogonal(build)
-        harmonics([1, 3], [0, 2])()
 
 
 # Optimisers, and the optima they find.
@@ -233,19 +192,3 @@ def test_optima(data: tuple) -> None:
     assert base + 1e-2 < elbos["odvgp"]
     assert elbos["odvgp"] + 1e-2 < elbos["solve"]
     assert elbos["solve"] < joint - 1e-3
-
-
-def test_fit(data: tuple) -> None:
-    """By natural gradients; with "odvgp" the mean of q(v') is left to Adam."""
-    model = at_points(variant="odvgp", num_data=NUM_DATA)
-    before, values = float(model.elbo(data)), gpflow.utilities.read_values(model)
-    fit(
-        model,
-        data,
-        steps=25,
-        progress=False,
-        optimizer=(gpflow.optimizers.NaturalGradient(0.3), 0.02),
-    )
-    assert float(model.elbo(data)) > before + 5
-    for path, value in gpflow.utilities.read_values(model).items():
-        assert np.any(value != values[path]), f"{path} has not moved"

@@ -29,7 +29,7 @@ from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms
 from ..plotting.axes import new_axes
-from ..posteriors.groups import joint_groups
+from ..posteriors.groups import block_groups
 from ..posteriors.parts import batch_root
 from ..svgp.orthogonal import OrthogonalSVGP
 
@@ -195,8 +195,9 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
                 f"{type(model).__name__} with {type(model.kernel).__name__}; pass a "
                 "gpflow.models.SVGP or an interdomain.models.OrthogonalSVGP."
             )
-        q = (model.q_mu, model.q_sqrt)
-        (group,) = joint_groups(model.inducing_variable, model.kernel, q, whiten=model.whiten)
+        q, whiten = [(model.q_mu, model.q_sqrt)], model.whiten
+        parts = model.inducing_variable, model.kernel
+        (group,) = block_groups(*parts, q, whiten=whiten, joint=True)
         base = group.parts()[0].terms(X)
         of_orthogonal = [tf.zeros([1, 1], X.dtype)] * 2
     prior = model.kernel(X, full_cov=False)[:, None]

@@ -51,7 +51,7 @@ class Whitened(NamedTuple):
 
     mean: tf.Tensor
     root: tf.Tensor | None
-    prior: Root | None = None
+    prior: Root | KeptRoot | None = None
 
     def projected(self, A: tf.Tensor) -> tf.Tensor:
         """What ``root`` multiplies: A, or ``L^{-T} A`` if it is that of u."""
@@ -84,7 +84,7 @@ def _solve_roots(root: Root, roots: tf.Tensor) -> tf.Tensor:
 def kl_divergence(q: Whitened) -> tf.Tensor:
     """``KL[q(v) || N(0, I)]``, all parts and latent GPs together, ``[]``; S must not be zero."""
     S = tf.square(q.root)
-    if q.prior is not None:  # tr(Kuu^{-1} S), and the log determinant of Kuu^{-1} S
+    if isinstance(q.prior, Root):  # tr(Kuu^{-1} S), and the log determinant of Kuu^{-1} S
         trace = tf.reduce_sum(q.prior.inverse_diagonal()[..., None] * S)
         num_latent = tf.cast(tf.shape(S)[-1], S.dtype)
         log_prior = 2 * num_latent * tf.reduce_sum(q.prior.log_determinant())
@@ -145,24 +145,17 @@ def marginal_terms(
     if root.triangle is not None and q.root is not None and q.root.shape.rank == 4:
         of_dense = tf.custom_gradient(lambda *inputs: dense_terms(is_complete, *inputs))
         return Terms(*of_dense(root.triangle, columns, q.mean, q.root))
-    A = root.solve(columns)
-    return feature_terms(A, q.projected(A), q, is_complete=is_complete)
+    return feature_terms(root.solve(columns), q, is_complete=is_complete)
 
 
-def feature_terms(
-    A: tf.Tensor, features: tf.Tensor, q: Whitened, *, is_complete: bool = False
-) -> Terms:
-    """The terms from whitened features.
-
-    :param A: ``L^{-1} Kuf`` ``[T, M, N]``.
-    :param features: What ``q.root`` multiplies: A, or ``L^{-T} A`` if it is that of u.
-    :param is_complete: As for :func:`marginal_terms`.
-    """
+def feature_terms(A: tf.Tensor, q: Whitened, *, is_complete: bool = False) -> Terms:
+    """The terms from whitened features ``A = L^{-1} Kuf`` ``[T, M, N]``; ``is_complete`` as for
+    :func:`marginal_terms`."""
     zeros = tf.zeros_like(A[0, 0])
     explained = zeros if is_complete else tf.reduce_sum(tf.square(A), axis=[0, 1])
     change = -explained[:, None]
     if q.root is not None:
-        change += projected_variances(features, q.root)
+        change += projected_variances(q.projected(A), q.root)
     return Terms(mean_of_features(A, q.mean), change, tf.stop_gradient(explained))
 
 
@@ -193,13 +186,12 @@ def _diagonal_terms(
 
 
 def joint_feature_terms(
-    A: tf.Tensor, features: tf.Tensor, q: Whitened, num_sets: tf.Tensor
+    A: tf.Tensor, q: Whitened, num_sets: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The mean ``[B N, P]``, and what is to be added to the prior covariance within each of B sets
     of N points, ``[B, P, N, N]`` or to be broadcast to it.
 
     :param A: ``L^{-1} Kuf`` ``[T, M, B N]``, the sets one behind the other.
-    :param features: As for :func:`feature_terms`.
     :param num_sets: B.
     """
     mean, root = mean_of_features(A, q.mean), q.root
@@ -208,11 +200,11 @@ def joint_feature_terms(
     change = -tf.matmul(explained, explained, transpose_a=True)[:, None]
     if root is None:
         return mean, change
-    in_sets = _flat_sets(features, num_sets)[:, None]  # [B, 1, T M, N]
+    in_sets = _flat_sets(q.projected(A), num_sets)[:, None]  # [B, 1, T M, N]
     if root.shape.rank == 3:
         projected = tf.transpose(flat(root))[:, :, None] * in_sets
     else:
-        shape = tf.shape(features)
+        shape = tf.shape(A)
         sets = tf.reshape(in_sets, [num_sets, shape[0], 1, shape[1], -1])
         projected = tf.matmul(root, sets, transpose_a=True)  # [B, T, P, M, N]
         projected = tf.transpose(projected, [0, 2, 1, 3, 4])
@@ -228,41 +220,37 @@ def _flat_sets(A: tf.Tensor, num_sets: tf.Tensor) -> tf.Tensor:
     return tf.transpose(tf.reshape(rows, [tf.shape(rows)[0], num_sets, -1]), [1, 0, 2])
 
 
-class Kept(NamedTuple):
-    """What predictions need of Kuu and q, apart from tensors that can be stored.
-
-    :ivar inverse: How to multiply by ``L^{-1}``.
-    :ivar of_u: Whether the root of S is that of u.
-    :ivar num_inverse: How many of the stored tensors, the first ones, are those of ``inverse``.
-    :ivar num_tensors: How many of the tensors belong to it.
-    """
+class KeptRoot(NamedTuple):
+    """L by its inverse, in a form that can be stored (:meth:`.Root.inverse`)."""
 
     inverse: Inverse
+    tensors: Tensors
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        """``L^{-1} columns``, or ``L^{-T} columns``."""
+        return self.inverse(self.tensors, columns, adjoint=adjoint)
+
+
+class Kept(NamedTuple):
+    """What predictions need of Kuu and q: tensors that can be stored, and how to use them.
+
+    :ivar root: L.
+    :ivar mean: That of v.
+    :ivar of_q: The root in :class:`Whitened`.
+    :ivar of_u: Whether that is the root of u.
+    """
+
+    root: KeptRoot
+    mean: tf.Tensor
+    of_q: tf.Tensor | None
     of_u: bool
-    num_inverse: int
-    num_tensors: int
 
     @classmethod
-    def of(cls, root: Root, q: Whitened) -> tuple[Kept, Tensors]:
-        """With its tensors: those of ``L^{-1}``, ``E[v]`` and, unless S = 0, a root of S."""
-        inverse, tensors = root.inverse()
-        kept = (*tensors, q.mean) if q.root is None else (*tensors, q.mean, q.root)
-        return cls(inverse, q.prior is not None, len(tensors), len(kept)), kept
+    def of(cls, root: Root, q: Whitened) -> Kept:
+        """What predictions need of both."""
+        return cls(KeptRoot(*root.inverse()), q.mean, q.root, q.prior is not None)
 
-    def solve(self, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        """``L^{-1} columns``, or ``L^{-T} columns``."""
-        return self.inverse(tensors[: self.num_inverse], columns, adjoint=adjoint)
-
-    def projected(self, tensors: Tensors, A: tf.Tensor) -> tf.Tensor:
-        """What the root of S multiplies: A, or ``L^{-T} A`` if it is that of u."""
-        return self.solve(tensors, A, adjoint=True) if self.of_u else A
-
-    def features(self, tensors: Tensors, columns: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """A, and what the root of S multiplies."""
-        A = self.solve(tensors, columns)
-        return A, self.projected(tensors, A)
-
-    def q(self, tensors: Tensors) -> Whitened:
-        """q, as :func:`feature_terms` takes it."""
-        mean, *root = tensors[self.num_inverse : self.num_tensors]
-        return Whitened(mean, root[0] if root else None)
+    @property
+    def q(self) -> Whitened:
+        """q in terms of v."""
+        return Whitened(self.mean, self.of_q, self.root if self.of_u else None)

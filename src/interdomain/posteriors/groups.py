@@ -28,25 +28,26 @@ from .parts import FactorisedPart, KeptPart, Part, PinnedPart, q_of_batch
 JointQ: TypeAlias = tuple[TensorType, TensorType | None]
 
 
+@dataclass(frozen=True)
 class Group(abc.ABC):
     """Latent GPs with one prior, their inducing variables, and their q.
 
     :ivar latents: The latent GPs.
+    :ivar q: For each independent q its q_mu ``[m, P]``, and q_sqrt ``[m, P]`` or ``[P, m, m]``, or
+        None for a covariance of zero.
     """
 
     latents: LatentGPs
+    q: Sequence[JointQ]
 
     @abc.abstractmethod
-    def parts(self) -> Sequence[Part]:
-        """What the posterior is the sum of, from matrices that are factorised now."""
+    def keep(self) -> Any:
+        """What predictions need: tensors, and how to use them, in a structure of ``tf.nest``."""
 
     @abc.abstractmethod
-    def keep(self) -> tuple[tuple[Any, ...], list[tf.Tensor]]:
-        """What predictions need: tensors, and how to use them."""
-
-    @abc.abstractmethod
-    def kept_parts(self, kept: tuple[Any, ...], tensors: tuple[tf.Tensor, ...]) -> Sequence[Part]:
-        """What the posterior is the sum of, from what was kept; it may use the first tensors."""
+    def parts(self, kept: Any = None) -> Sequence[Part]:
+        """What the posterior is the sum of: from what was kept, which q and devices then have no
+        part in; or from matrices that are factorised now."""
 
     def kl(self) -> tf.Tensor:
         """The KL divergence of all q; nothing is factorised if they are whitened."""
@@ -57,20 +58,19 @@ class Group(abc.ABC):
 class BlockGroup(Group):
     """Latent GPs whose inducing variables are independent blocks, or one block.
 
-    :ivar batches: The blocks.
-    :ivar q: For each block q_mu ``[m_t, P]``, and q_sqrt ``[m_t, P]`` or ``[P, m_t, m_t]``; or
-        None for a covariance of zero.
+    :ivar batches: The blocks; ``q`` has one for each.
     :ivar whiten: Whether q is that of whitened variables.
     :ivar devices: That of each block; None if they are computed in batches, and anywhere.
     """
 
-    latents: LatentGPs
     batches: Sequence[BlockBatch]
-    q: Sequence[JointQ]
     whiten: bool
     devices: Sequence[str] | None = None
 
-    def parts(self) -> Sequence[Part]:
+    def parts(self, kept: Sequence[Kept] | None = None) -> Sequence[Part]:
+        if kept is not None:
+            pairs = zip(self.batches, kept, strict=True)
+            return [KeptPart(batch, of_batch, self._is_complete) for batch, of_batch in pairs]
         if self.devices is None:
             return [self._part(batch) for batch in self.batches]
         return [
@@ -87,79 +87,48 @@ class BlockGroup(Group):
         that are no whole levels again."""
         return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
-    def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
-        pairs = [Kept.of(part.root, *part.q) for part in map(self._part, self.batches)]
-        return tuple(kept for kept, _ in pairs), [
-            tensor for _, of_part in pairs for tensor in of_part
-        ]
-
-    def kept_parts(self, kept: tuple[Kept, ...], tensors: tuple[tf.Tensor, ...]) -> list[KeptPart]:
-        parts, first = [], 0
-        for batch, of_batch in zip(self.batches, kept, strict=True):
-            of_part = tensors[first : first + of_batch.num_tensors]
-            parts.append(KeptPart(batch, of_batch, of_part, self._is_complete))
-            first += of_batch.num_tensors
-        return parts
+    def keep(self) -> tuple[Kept, ...]:
+        return tuple(Kept.of(part.root, *part.q) for part in map(self._part, self.batches))
 
 
-def joint_groups(
+def block_groups(
     inducing_variable: InducingVariables,
     kernel: Kernel,
-    q: JointQ | None,
+    q: Sequence[JointQ],
     *,
     whiten: bool,
-) -> list[BlockGroup]:
-    """Those of a stock model: one q for all inducing variables of a latent GP.
-
-    :param q: q_mu ``[M, L]``, and q_sqrt ``[M, L]`` or ``[L, M, M]``, or None for a covariance of
-        zero. It is None where a posterior has kept what it needs of it.
-    """
-    latents = latent_gps(kernel, inducing_variable)
-    blocks = [of_group.inducing_variables[0] for of_group in latents]
-    q_of_each = (
-        [[]] * len(blocks) if q is None else [[pair] for pair in split_q(latents, blocks, *q)]
-    )
-    return [
-        BlockGroup(of_group, [StackedBlocks([(block, of_group.kernel)], [0])], of_blocks, whiten)
-        for of_group, block, of_blocks in zip(latents, blocks, q_of_each, strict=True)
-    ]
-
-
-def additive_groups(
-    inducing_variable: InducingVariables,
-    kernel: Kernel,
-    q: Sequence[JointQ] | None,
-    *,
-    whiten: bool,
+    joint: bool,
     devices: Sequence[str] | None = None,
 ) -> list[BlockGroup]:
-    """Those of an additive model: one q for each block of inducing variables of a latent GP.
+    """The latent GPs of a kernel, with their blocks of inducing variables and their part of each q.
 
-    :param inducing_variable: Of a sum; or of a single block.
-    :param q: For each block q_mu ``[m_t, L]``, and q_sqrt ``[m_t, L]`` or ``[L, m_t, m_t]``. It is
-        None where a posterior has kept what it needs of it.
+    :param q: For each block q_mu ``[m_t, L]``, and q_sqrt ``[m_t, L]`` or ``[L, m_t, m_t]``, or
+        None for a covariance of zero.
+    :param joint: Whether all inducing variables of a latent GP are one block, as in a stock model;
+        those of each summand otherwise.
     :param devices: Where the blocks are computed, in turn; all in batches, and nowhere in
         particular, by default.
     """
     latents = latent_gps(kernel, inducing_variable)
-    blocks = [flat_blocks(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
-    q_of_each: list[list[JointQ]] = [[] for _ in latents]
-    if q is not None:
-        for of_block, alike in zip(q, zip(*blocks, strict=True), strict=True):
-            of_groups = split_q(latents, [block for block, _ in alike], *of_block)
-            for collected, pair in zip(q_of_each, of_groups, strict=True):
-                collected.append(pair)
+    wholes = [(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
+    blocks = [[whole] if joint else flat_blocks(*whole) for whole in wholes]
+    of_blocks = [
+        split_q(latents, [block for block, _ in alike], *pair)
+        for pair, alike in zip(q, zip(*blocks, strict=True), strict=True)
+    ]
     groups = []
-    for of_group, own_blocks, of_blocks in zip(latents, blocks, q_of_each, strict=True):
-        if devices is None:
-            batches = block_batches(of_group.inducing_variables[0], of_group.kernel)
-            placed = None
-        else:
-            batches = [batch for block in own_blocks for batch in block_batches(*block)]
+    for k, own in enumerate(blocks):
+        batches: list[BlockBatch] = (
+            [StackedBlocks(own, [0])] if joint else block_batches(*wholes[k])
+        )
+        placed = None
+        if devices is not None:
+            batches = [batch for block in own for batch in block_batches(*block)]
             for t, batch in enumerate(batches):
                 batch.positions = (t,)
             placed = [devices[t % len(devices)] for t in range(len(batches))]
-        groups.append(BlockGroup(of_group, batches, of_blocks, whiten, placed))
+        own_q = [of_block[k] for of_block in of_blocks]
+        groups.append(BlockGroup(latents[k], own_q, batches, whiten, placed))
     return groups
 
 

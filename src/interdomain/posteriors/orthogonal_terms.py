@@ -17,24 +17,24 @@ All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
-from gpflow.base import TensorType
 from gpflow.config import default_jitter
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from ..core.covariances import Kvu
-from ..core.latents import LatentGPs, latent_gps, split_q
+from ..core.latents import latent_gps, split_q
 from ..core.pairs import Kuu_operator
-from ..linalg import Full, Root, StructuredOperator
+from ..linalg import Full, StructuredOperator
 from ..linalg.full import gram, matmul, stack
 from ..linalg.variational import Kept, Variational, Whitened, whitened
-from .groups import Group
-from .parts import FeaturePart, Features, stack_roots
+from .groups import Group, JointQ
+from .parts import FeaturePart, stack_roots
 
 
 class OrthogonalPair(NamedTuple):
@@ -44,30 +44,17 @@ class OrthogonalPair(NamedTuple):
     orthogonal: InducingVariables
 
 
-class OrthogonalValues(NamedTuple):
-    """q(u) and q(v'): means ``[M, P]`` and ``[K, P]``; roots ``[M, P]`` or ``[P, M, M]``.
-
-    ``q_sqrt_orthogonal`` is None where q(v') has the prior's covariance: then it adds to the mean
-    alone.
-    """
-
-    q_mu: TensorType
-    q_sqrt: TensorType
-    q_mu_orthogonal: TensorType
-    q_sqrt_orthogonal: TensorType | None
-
-
 class Roots(NamedTuple):
-    """L_u, B ``[1, M, K]`` and L_v."""
+    """L_u, B ``[1, M, K]`` and L_v; each root is a :class:`.Root`, or one that was kept."""
 
-    base: Root
+    base: Any
     cross: tf.Tensor
-    orthogonal: Root
+    orthogonal: Any
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         """With the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or its transpose,
         for columns ``[M + K, N]``."""
-        u, v = tf.split(columns[None], [self.base.size, self.orthogonal.size], axis=1)
+        u, v = tf.split(columns[None], self.cross.shape[1:], axis=1)
         if adjoint:
             v = self.orthogonal.solve(v, adjoint=True)
             u = self.base.solve(u - tf.matmul(self.cross, v), adjoint=True)
@@ -105,63 +92,42 @@ def _residual_operator(
     return Full(Kuu(pair.orthogonal, kernel, jitter=default_jitter()) - gram(cross))
 
 
-def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
-    """The share of the prior variance of each orthogonal variable that u leaves to it, ``[K]``.
-
-    Where it is zero, S_vf is as well: u determines the variable.
-    """
-    cross = _base_operator(pair, kernel).whiten(_cross_covariance(pair, kernel)[None])
-    if isinstance(pair.orthogonal, InducingPoints):
-        prior = kernel(pair.orthogonal.Z, full_cov=False)
-    else:
-        prior = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
-    return 1 - tf.reduce_sum(tf.square(cross), axis=[0, 1]) / prior
-
-
-class FactorisedOrthogonalPart(FeaturePart):
-    """From matrices that are factorised now.
+class OrthogonalPart(FeaturePart):
+    """The part of both sets.
 
     :param pair: The two sets.
     :param kernel: Of one output.
-    :param q: Theirs.
-    :param whiten: Whether both q's are those of whitened variables.
+    :param roots: The roots; None where they are not needed.
+    :param q: Those of the whitened variables.
     """
 
     def __init__(
-        self, pair: OrthogonalPair, kernel: Kernel, q: OrthogonalValues, whiten: bool
+        self, pair: OrthogonalPair, kernel: Kernel, roots: Roots | None, q: Sequence[Whitened]
     ) -> None:
-        self._pair, self._kernel = pair, kernel
-        self._roots = None if whiten else factorise(pair, kernel)
-        self._q = whitened_q(self._roots, q)
+        self._pair, self._kernel, self._roots, self.q = pair, kernel, roots, q
 
-    @property
-    def q(self) -> tuple[Whitened, Whitened]:
-        return self._q
-
-    def features(self, X: tf.Tensor) -> list[Features]:
+    def features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self._roots is None:
-            both = _whitened_features(self._pair, self._kernel, X)
-        else:
-            both = orthogonal_features(self._roots, self._pair, self._kernel, X)
-        return [(A, q.projected(A)) for A, q in zip(both, self._q, strict=True)]
+            return _whitened_features(self._pair, self._kernel, X)
+        return orthogonal_features(self._roots, self._pair, self._kernel, X)
 
 
-def whitened_q(roots: Roots | None, q: OrthogonalValues) -> tuple[Whitened, Whitened]:
-    """q of the whitened variables.
+def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
+    """Both q's of the whitened variables; that of v' without a root has the prior's covariance.
 
     :param roots: Of the prior covariances; None if q is that of the whitened variables already.
     """
-    base = Variational(tf.convert_to_tensor(q.q_mu)[None], stack_roots([q.q_sqrt]))
-    mean, root = tf.convert_to_tensor(q.q_mu_orthogonal)[None], q.q_sqrt_orthogonal
-    if root is None:  # the prior's covariance, I in whitened variables
-        mean = mean if roots is None else roots.orthogonal.solve(mean)
-        of_orthogonal = Whitened(mean, tf.ones_like(mean))
-    else:
-        orthogonal = Variational(mean, stack_roots([root]))
-        of_orthogonal = (
-            Whitened(*orthogonal) if roots is None else whitened(roots.orthogonal, orthogonal)
-        )
-    return Whitened(*base) if roots is None else whitened(roots.base, base), of_orthogonal
+    whitened_of_each = []
+    for k, (mean, root) in enumerate(q):
+        own = None if roots is None else (roots.base, roots.orthogonal)[k]
+        mean = tf.convert_to_tensor(mean)[None]
+        if root is None:  # I in whitened variables
+            mean = mean if own is None else own.solve(mean)
+            whitened_of_each.append(Whitened(mean, tf.ones_like(mean)))
+            continue
+        given = Variational(mean, stack_roots([root]))
+        whitened_of_each.append(Whitened(*given) if own is None else whitened(own, given))
+    return whitened_of_each
 
 
 def orthogonal_features(
@@ -196,81 +162,40 @@ def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor) -> tf.Tens
 
 
 @dataclass(frozen=True)
-class KeptOrthogonalPart(FeaturePart):
-    """From what a posterior has kept: the tensors of u, those of v', and ``L_v^{-1} B^T``."""
-
-    pair: OrthogonalPair
-    kernel: Kernel
-    base: Kept
-    orthogonal: Kept
-    tensors: tuple[tf.Tensor, ...]
-
-    def _split(self) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...], tf.Tensor]:
-        first = self.base.num_tensors
-        return self.tensors[:first], self.tensors[first:-1], self.tensors[-1]
-
-    @property
-    def q(self) -> tuple[Whitened, Whitened]:
-        of_base, of_orthogonal, _ = self._split()
-        return self.base.q(of_base), self.orthogonal.q(of_orthogonal)
-
-    def features(self, X: tf.Tensor) -> list[Features]:
-        of_base, of_orthogonal, cross = self._split()
-        A = self.base.features(of_base, Kuf(self.pair.base, self.kernel, X)[None])
-        columns = Kuf(self.pair.orthogonal, self.kernel, X)[None]
-        D = self.orthogonal.solve(of_orthogonal, columns)
-        D -= matmul(cross, A[0])
-        return [A, (D, self.orthogonal.projected(of_orthogonal, D))]
-
-
-@dataclass(frozen=True)
 class OrthogonalGroup(Group):
     """Latent GPs with one prior, their two sets of inducing variables, and their q's."""
 
-    latents: LatentGPs
     pair: OrthogonalPair
-    q: OrthogonalValues | None
     whiten: bool
 
-    def parts(self) -> list[FactorisedOrthogonalPart]:
-        assert self.q is not None
-        return [FactorisedOrthogonalPart(self.pair, self.latents.kernel, self.q, self.whiten)]
+    def parts(self, kept: tuple[Kept, tf.Tensor, Kept] | None = None) -> list[OrthogonalPart]:
+        if kept is None:
+            roots = None if self.whiten else factorise(self.pair, self.latents.kernel)
+            q = whitened_q(roots, self.q)
+        else:
+            base, cross, orthogonal = kept
+            roots, q = Roots(base.root, cross, orthogonal.root), [base.q, orthogonal.q]
+        return [OrthogonalPart(self.pair, self.latents.kernel, roots, q)]
 
-    def keep(self) -> tuple[tuple[Kept, Kept], list[tf.Tensor]]:
-        assert self.q is not None
+    def keep(self) -> tuple[Kept, tf.Tensor, Kept]:
         roots = factorise(self.pair, self.latents.kernel)
         of_u, of_v = whitened_q(None if self.whiten else roots, self.q)
-        base, of_base = Kept.of(roots.base, of_u)
-        orthogonal, of_orthogonal = Kept.of(roots.orthogonal, of_v)
-        cross = roots.orthogonal.solve(tf.linalg.matrix_transpose(roots.cross))
-        return (base, orthogonal), [*of_base, *of_orthogonal, cross]
-
-    def kept_parts(
-        self, kept: tuple[Kept, Kept], tensors: tuple[tf.Tensor, ...]
-    ) -> list[KeptOrthogonalPart]:
-        return [KeptOrthogonalPart(self.pair, self.latents.kernel, *kept, tensors)]
+        return Kept.of(roots.base, of_u), roots.cross, Kept.of(roots.orthogonal, of_v)
 
 
 def orthogonal_groups(
-    pair: OrthogonalPair, kernel: Kernel, q: OrthogonalValues | None, *, whiten: bool
+    pair: OrthogonalPair, kernel: Kernel, q: Sequence[JointQ], *, whiten: bool
 ) -> list[OrthogonalGroup]:
-    """The latent GPs of a kernel, with their parts of q; it is None where a posterior has kept what
-    it needs of it."""
+    """The latent GPs of a kernel, with their parts of both q's.
+
+    :param q: The mean ``[M, L]`` and the root ``[M, L]`` or ``[L, M, M]`` of q(u), and of q(v').
+        That root of q(v') is None where its covariance is the prior's: v' adds to the mean alone.
+    """
+    groups = []
     latents = latent_gps(kernel, *pair)
     pairs = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
-    q_of_each: list[OrthogonalValues | None] = [None] * len(pairs)
-    if q is not None:
-        base = split_q(latents, [of_pair.base for of_pair in pairs], q.q_mu, q.q_sqrt)
-        orthogonal = split_q(
-            latents,
-            [of_pair.orthogonal for of_pair in pairs],
-            q.q_mu_orthogonal,
-            q.q_sqrt_orthogonal,
-        )
-        q_of_each = [
-            OrthogonalValues(*of_u, *of_v) for of_u, of_v in zip(base, orthogonal, strict=True)
-        ]
-    return [
-        OrthogonalGroup(of_group, of_pair, of_q, whiten)
-        for of_group, of_pair, of_q in zip(latents, pairs, q_of_each, strict=True)
-    ]
+    of_u = split_q(latents, [of_pair.base for of_pair in pairs], *q[0])
+    of_v = split_q(latents, [of_pair.orthogonal for of_pair in pairs], *q[1])
+    for of_group, of_pair, *of_q in zip(latents, pairs, of_u, of_v, strict=True):
+        groups.append(OrthogonalGroup(of_group, of_q, of_pair, whiten))
+    return groups

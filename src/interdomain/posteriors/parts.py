@@ -11,8 +11,6 @@ import abc
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import gpflow
 import tensorflow as tf
@@ -34,9 +32,6 @@ from ..linalg.variational import (
     marginal_terms,
     whitened,
 )
-
-Features: TypeAlias = tuple[tf.Tensor, tf.Tensor]
-"""``L^{-1} Kuf``, and what the root of q's covariance multiplies."""
 
 
 class Part(abc.ABC):
@@ -67,29 +62,28 @@ class Part(abc.ABC):
 
 
 class FeaturePart(Part):
-    """A part of one or two sets of whitened features, each with its own q."""
+    """A part of one or two sets of whitened features.
 
-    @property
-    @abc.abstractmethod
-    def q(self) -> Sequence[Whitened]:
-        """Those of the sets."""
+    :ivar q: That of each set.
+    """
+
+    q: Sequence[Whitened]
 
     @abc.abstractmethod
-    def features(self, X: tf.Tensor) -> Sequence[Features]:
-        """Those of each set at X ``[N, D]``."""
+    def features(self, X: tf.Tensor) -> Sequence[tf.Tensor]:
+        """``L^{-1} Kuf`` of each set at X ``[N, D]``."""
 
     def terms_of_sets(self, X: tf.Tensor) -> list[Terms]:
         """The terms of each set."""
         pairs = zip(self.features(X), self.q, strict=True)
-        return [feature_terms(*features, q, is_complete=self.is_complete) for features, q in pairs]
+        return [feature_terms(A, q, is_complete=self.is_complete) for A, q in pairs]
 
     def terms(self, X: tf.Tensor) -> Terms:
         return functools.reduce(Terms.plus, self.terms_of_sets(X))
 
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         pairs = zip(self.features(X), self.q, strict=True)
-        of_sets = [joint_feature_terms(*features, q, num_sets) for features, q in pairs]
-        means, changes = zip(*of_sets, strict=True)
+        means, changes = zip(*(joint_feature_terms(A, q, num_sets) for A, q in pairs), strict=True)
         return functools.reduce(operator.add, means), functools.reduce(operator.add, changes)
 
     def kl(self) -> tf.Tensor:
@@ -110,25 +104,19 @@ class FactorisedPart(FeaturePart):
 
     def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, is_complete: bool) -> None:
         self._batch, self.is_complete = batch, is_complete
-        self._q = Whitened(*q) if whiten else whitened(self.root, q)
+        self.q = [Whitened(*q) if whiten else whitened(self.root, q)]
 
     @functools.cached_property
     def root(self) -> Root:
         """The factor of Kuu."""
         return batch_root(self._batch)
 
-    @property
-    def q(self) -> tuple[Whitened]:
-        return (self._q,)
-
-    def features(self, X: tf.Tensor) -> list[Features]:
-        A = self.root.solve(self._batch.features(X))
-        return [(A, self._q.projected(A))]
+    def features(self, X: tf.Tensor) -> list[tf.Tensor]:
+        return [self.root.solve(self._batch.features(X))]
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return marginal_terms(
-            self.root, self._batch.features(X), self._q, is_complete=self.is_complete
-        )
+        columns = self._batch.features(X)
+        return marginal_terms(self.root, columns, *self.q, is_complete=self.is_complete)
 
 
 class PinnedPart(Part):
@@ -161,27 +149,19 @@ class PinnedPart(Part):
         return Terms(*terms), kl
 
 
-@dataclass(frozen=True)
 class KeptPart(FeaturePart):
     """A part from what a posterior has kept.
 
-    :ivar batch: The blocks, for their features.
-    :ivar kept: How to use the tensors.
-    :ivar tensors: Of :meth:`interdomain.linalg.variational.Kept.of`.
-    :ivar is_complete: See :class:`Part`.
+    :param batch: The blocks, for their features.
+    :param kept: What was kept of them.
+    :param is_complete: See :class:`Part`.
     """
 
-    batch: BlockBatch
-    kept: Kept
-    tensors: tuple[tf.Tensor, ...]
-    is_complete: bool
+    def __init__(self, batch: BlockBatch, kept: Kept, is_complete: bool) -> None:
+        self._batch, self._root, self.q, self.is_complete = batch, kept.root, [kept.q], is_complete
 
-    @property
-    def q(self) -> list[Whitened]:
-        return [self.kept.q(self.tensors)]
-
-    def features(self, X: tf.Tensor) -> list[Features]:
-        return [self.kept.features(self.tensors, self.batch.features(X))]
+    def features(self, X: tf.Tensor) -> list[tf.Tensor]:
+        return [self._root.solve(self._batch.features(X))]
 
 
 def batch_root(batch: BlockBatch) -> Root:

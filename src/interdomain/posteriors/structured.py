@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.conditionals import conditional
 from gpflow.inducing_variables import InducingVariables
@@ -24,7 +23,6 @@ from gpflow.posteriors import (
     AbstractPosterior,
     IndependentPosterior,
     PrecomputeCacheType,
-    PrecomputedValue,
     _validate_precompute_cache_type,
     get_posterior_class,
 )
@@ -37,7 +35,7 @@ from ..core.multioutput import (
     SharedIndependentInducingVariables,
 )
 from .blockwise import BlockwisePosterior
-from .groups import BlockGroup, joint_groups
+from .groups import BlockGroup, block_groups
 
 
 class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
@@ -46,9 +44,9 @@ class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
     It keeps the structure of ``Kuu_operator``, also for several outputs.
     """
 
-    def groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
-        q = None if kept else (self.q_mu, self.q_sqrt)
-        return joint_groups(self.X_data, self.kernel, q, whiten=self.whiten)
+    def groups(self) -> Sequence[BlockGroup]:
+        q = [(self.q_mu, self.q_sqrt)]
+        return block_groups(self.X_data, self.kernel, q, whiten=self.whiten, joint=True)
 
 
 Wrappers = (SharedIndependentInducingVariables, SeparateIndependentInducingVariables)
@@ -89,7 +87,8 @@ def prior_kl_structured(
     whiten: bool = False,
 ) -> tf.Tensor:
     """``KL[q(u) || p(u)]``, with the factorisation of ``Kuu_operator``; none if ``whiten``."""
-    groups = joint_groups(inducing_variable, kernel, (q_mu, q_sqrt), whiten=whiten)
+    q = [(q_mu, q_sqrt)]
+    groups = block_groups(inducing_variable, kernel, q, whiten=whiten, joint=True)
     return tf.add_n([group.kl() for group in groups])
 
 
@@ -159,21 +158,6 @@ class CollapsedPosterior(StructuredPosterior):
     def q_sqrt(self) -> tf.Tensor:
         return self._optimal_q()[1]
 
-    def at_optimum(self) -> CollapsedPosterior:
-        """This posterior with the q that is optimal now, computed once."""
-        copied, q = copy.copy(self), self._optimal_q()
-        copied._optimal_q = lambda: q
-        return copied
-
-    @inherit_check_shapes
-    def _conditional_fused(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        fused = StructuredPosterior._conditional_fused
-        return fused(self.at_optimum(), Xnew, full_cov, full_output_cov)
-
-    def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        optimal = self.at_optimum()
-        values = StructuredPosterior._precompute(optimal)
-        self._kept = optimal._kept
-        return values
+    def groups(self) -> Sequence[BlockGroup]:
+        q = [self._optimal_q()]
+        return block_groups(self.X_data, self.kernel, q, whiten=True, joint=True)

@@ -16,7 +16,6 @@ with jitter. The covariance of the functions is exactly that of the posterior wi
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -44,9 +43,8 @@ from ..core.latents import LatentGPs, latent_gps
 from ..core.pairs import Kuu_operator
 from ..families.harmonic.invariant import take_whole_orbits
 from ..linalg import Full
-from ..posteriors import CollapsedPosterior
 from ..posteriors.blockwise import BlockwisePosterior
-from ..posteriors.groups import BlockGroup, Group, joint_groups
+from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
 from .base import Draws, PriorSample, as_array, constant
 from .priors import prior_sample
@@ -99,7 +97,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     :raises ValueError: For models of other kinds.
     """
     if isinstance(model, Kernel):
-        kernel = _frozen(model)
+        (kernel,) = _frozen(model)
         functions = []
         for latents in latent_gps(kernel):
             number = len(latents.positions or (0,))
@@ -116,11 +114,11 @@ def functions_of(model: Any, draws: Draws) -> Parts:
             f"interdomain.models, the posterior of one, or a kernel, found {type(model).__name__}; "
             "draw values at given rows by model.predict_f_samples."
         )
-    posterior = copy.copy(posterior)
-    posterior.cache = None
-    if isinstance(posterior, CollapsedPosterior):
-        posterior = posterior.at_optimum()  # without its model
-    posterior = _frozen(posterior)
+    if isinstance(posterior, BlockwisePosterior):  # without its model, which may hold data
+        parts = posterior.kernel, posterior.mean_function, posterior.groups()
+        kernel, mean_function, groups = _frozen(*parts)
+        return kernel, mean_function, [_of_group(group, draws) for group in groups]
+    (posterior,) = _frozen(posterior)
     if isinstance(posterior, GPRPosterior):
         functions = [_of_rows(posterior, draws)]
     else:
@@ -128,18 +126,16 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     return posterior.kernel, posterior.mean_function, functions
 
 
-def _frozen(module: Any) -> Any:
+def _frozen(module: Any, *others: Any) -> Any:
     """A copy that later training does not change. Where a kernel sums over a random sample of an
     orbit, the copy sums over the whole orbit, so that a function has one value at each place."""
-    copied = gpflow.utilities.deepcopy(module)
-    take_whole_orbits(copied)
+    copied = gpflow.utilities.deepcopy((module, *others))
+    take_whole_orbits(copied[0])
     return copied
 
 
 def _groups_of(posterior: Any) -> Sequence[Group]:
-    """The latent GPs of a posterior, and their q."""
-    if isinstance(posterior, BlockwisePosterior):
-        return posterior.groups()
+    """The latent GPs of a posterior of GPflow's, and their q."""
     if isinstance(posterior, SGPRPosterior):
         q, inducing_variable, whiten = _optimal_q(posterior), posterior.inducing_variable, True
     elif isinstance(posterior, VGPPosterior):
@@ -148,7 +144,7 @@ def _groups_of(posterior: Any) -> Sequence[Group]:
     else:
         q, whiten = (posterior.q_mu, posterior.q_sqrt), posterior.whiten
         inducing_variable = posterior.X_data
-    return joint_groups(inducing_variable, posterior.kernel, q, whiten=whiten)
+    return block_groups(inducing_variable, posterior.kernel, [q], whiten=whiten, joint=True)
 
 
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
@@ -258,19 +254,17 @@ def _block_draws(group: BlockGroup, draws: Draws) -> Whitened:
 
 
 def _orthogonal_draws(group: OrthogonalGroup, draws: Draws) -> Whitened:
-    roots, q = factorise(group.pair, group.latents.kernel), group.q
-    assert q is not None
+    roots = factorise(group.pair, group.latents.kernel)
 
     def drawn() -> tf.Tensor:
-        u = _draw(q.q_mu, q.q_sqrt, draws)
-        v = _draw(q.q_mu_orthogonal, q.q_sqrt_orthogonal, draws)
+        u, v = (_draw(*of_set, draws) for of_set in group.q)
         if not group.whiten:
             u, v = roots.base.solve(u[None])[0], roots.orthogonal.solve(v[None])[0]
-        if q.q_sqrt_orthogonal is None:  # the prior's covariance
+        if group.q[1][1] is None:  # the prior's covariance
             v += constant(draws.rng.standard_normal(tuple(map(int, v.shape))))
         return tf.concat([u, v], axis=0)
 
-    return drawn, roots.solve, int(q.q_mu.shape[1])
+    return drawn, roots.solve, int(group.q[0][0].shape[1])
 
 
 def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:

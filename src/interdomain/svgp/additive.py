@@ -19,7 +19,7 @@ from ..devices import move_parameters, resolve_devices
 from ..families.harmonic.decomposition import HarmonicKernel
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
-from ..posteriors import AdditivePosterior
+from ..posteriors.groups import block_groups
 from .q import Pair, Q, of_q
 from .svgp import SVGP
 
@@ -98,9 +98,10 @@ class QPerBlock(Q):
         """The pairs (q_mu, q_sqrt) of the blocks, as ``NaturalGradient.minimize`` takes them."""
         return list(zip(self.q_mu, self.q_sqrt, strict=True))
 
-    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        parts = kernel, self.inducing_variable, self.q_mu, self.q_sqrt
-        return AdditivePosterior(*parts, whiten=self.whiten, devices=self.devices, **options)
+    def groups(self, kernel: Kernel) -> Any:
+        options: dict[str, Any] = {"whiten": self.whiten, "devices": self.devices}
+        pairs = self.variational_parameters
+        return block_groups(self.inducing_variable, kernel, pairs, joint=False, **options)
 
 
 def _blocks(latents: LatentGPs) -> list[InducingVariables]:

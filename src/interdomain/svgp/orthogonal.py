@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
-from .._arguments import choice, warn
+from .._arguments import choice
 from ..core.inputs import validate_inducing_variable
-from ..core.latents import latent_gps
 from ..core.multioutput import num_inducing
-from ..posteriors import OrthogonalPosterior
-from ..posteriors.orthogonal_terms import OrthogonalPair, residual_shares
+from ..posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
 from .q import JointQ, Pair, of_q
 from .svgp import SVGP
 
@@ -37,6 +33,7 @@ class OrthogonalQ(JointQ):
     :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
     :param orthogonal_inducing_variable: The second set v. The pair needs a registered
         :func:`interdomain.covariances.Kvu`; there is one if either is ``InducingPoints``.
+        Variables that u determines, such as harmonics of the base's degrees, have no effect.
     :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": it has the covariance
         of the prior, so that v' contributes to the mean alone (Salimbeni et al. 2018); then there
         is no ``q_sqrt_orthogonal``.
@@ -47,8 +44,6 @@ class OrthogonalQ(JointQ):
     :param options: ``num_latent_gps``, ``whiten``, and ``q_mu`` and ``q_sqrt`` of u, as for JointQ.
     :raises ValueError: As JointQ; and if there is no covariance between the two sets, they do not
         fit the kernel, or ``variant`` is unknown or does not go with the initial values.
-    :warns UserWarning: If u determines some or all of the orthogonal variables. These have no
-        effect, as S_vf = 0 for them. Two sets of harmonics with shared degrees are such a case.
     """
 
     def __init__(
@@ -79,7 +74,6 @@ class OrthogonalQ(JointQ):
             "_orthogonal", "orthogonal_inducing_variable", *values, **forms
         )
         self.q_sqrt_orthogonal = root if variant == "solve" else None
-        _warn_of_determined_variables(kernel, *self._sets.values())
 
     @property
     def variational_parameters(self) -> list[Pair]:
@@ -99,10 +93,10 @@ class OrthogonalQ(JointQ):
         orthogonal = {"orthogonal_inducing_variable": self.orthogonal_inducing_variable}
         return {**super()._sets, **orthogonal}
 
-    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        sets = self.inducing_variable, self.orthogonal_inducing_variable
-        q = self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal
-        return OrthogonalPosterior(kernel, *sets, *q, whiten=self.whiten, **options)
+    def groups(self, kernel: Kernel) -> Any:
+        pair = OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+        q = (self.q_mu, self.q_sqrt), (self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+        return orthogonal_groups(pair, kernel, q, whiten=self.whiten)
 
 
 class OrthogonalSVGP(SVGP):
@@ -129,7 +123,6 @@ class OrthogonalSVGP(SVGP):
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param q: The other arguments of OrthogonalQ, by name.
     :raises ValueError: As OrthogonalQ and :class:`SVGP`.
-    :warns UserWarning: If u determines some or all of the orthogonal variables.
     """
 
     def __init__(
@@ -151,21 +144,3 @@ class OrthogonalSVGP(SVGP):
     q_sqrt_orthogonal = of_q(
         "q_sqrt_orthogonal", 'The root of the covariance of q(v\'); None with "odvgp".'
     )
-
-
-def _warn_of_determined_variables(kernel: Kernel, *sets: InducingVariables) -> None:
-    """Warn where the base determines some of the orthogonal variables."""
-    for latents in latent_gps(kernel, *sets):
-        pair = OrthogonalPair(*latents.inducing_variables)
-        # Of the variance of each orthogonal variable, what the base leaves.
-        shares = tf.get_static_value(residual_shares(pair, latents.kernel))
-        if shares is None:  # inside a compiled function
-            continue
-        determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
-        if len(determined) > 0:
-            warn(
-                f"orthogonal_inducing_variable: the base ({type(pair.base).__name__}) determines "
-                f"{len(determined)} of its {len(shares)} variables: S_vf = 0 for them, and they "
-                "add nothing. Choose variables that the base lacks, such as points elsewhere or "
-                "harmonics of other degrees."
-            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -24,8 +25,8 @@ from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing
 from ..core.latents import latent_gps
 from ..core.multioutput import num_inducing
 from ..core.scaled_parts import validate_rows
-from ..posteriors import StructuredPosterior
-from ..posteriors.groups import marginals_and_kl, outputs_of
+from ..posteriors.blockwise import BlockwisePosterior
+from ..posteriors.groups import Group, block_groups, marginals_and_kl, outputs_of
 
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
@@ -38,7 +39,7 @@ class Q(gpflow.Module, abc.ABC):
     that is trained by natural gradients.
 
     All methods take the model's kernel. A subclass has ``q_mu`` and ``q_sqrt`` (parameters, or
-    lists of them), :attr:`variational_parameters` and ``_posterior``.
+    lists of them), :attr:`variational_parameters` and :meth:`groups`.
 
     :ivar inducing_variable: The inducing variables u.
     :ivar num_latent_gps: The number L of latent GPs.
@@ -68,18 +69,13 @@ class Q(gpflow.Module, abc.ABC):
         """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
 
     @abc.abstractmethod
-    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        """The posterior, of a class of ``interdomain.posteriors``."""
+    def groups(self, kernel: Kernel) -> Any:
+        """The latent GPs with their inducing variables and their part of q."""
 
     @property
     def _sets(self) -> dict[str, InducingVariables]:
         """By the name of the argument, all inducing variables that q is about."""
         return {"inducing_variable": self.inducing_variable}
-
-    def groups(self, kernel: Kernel) -> Any:
-        """The latent GPs with their inducing variables and their part of q, as
-        ``interdomain.posteriors`` has them."""
-        return self._posterior(kernel, precompute_cache=None).groups()
 
     @unconverted
     def posterior(
@@ -87,7 +83,7 @@ class Q(gpflow.Module, abc.ABC):
         kernel: Kernel,
         mean_function: MeanFunction | None = None,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> Any:
+    ) -> QPosterior:
         """The posterior, for repeated predictions; caches as in GPflow.
 
         :raises ValueError: If a cache is to be computed, outside of compiled functions, and
@@ -98,7 +94,7 @@ class Q(gpflow.Module, abc.ABC):
             for module in (kernel, *kernel.submodules):
                 if isinstance(module, DecomposedKernel):
                     module.validate()
-        return self._posterior(kernel, mean_function=mean_function, precompute_cache=cache)
+        return QPosterior(kernel, self, mean_function, cache)
 
     @unconverted
     def prior_kl(self, kernel: Kernel) -> tf.Tensor:
@@ -224,9 +220,28 @@ class JointQ(Q):
         """The pair (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
         return [(self.q_mu, self.q_sqrt)]
 
-    def _posterior(self, kernel: Kernel, **options: Any) -> Any:
-        parts = kernel, self.inducing_variable, self.q_mu, self.q_sqrt
-        return StructuredPosterior(*parts, whiten=self.whiten, **options)
+    def groups(self, kernel: Kernel) -> Any:
+        q = [(self.q_mu, self.q_sqrt)]
+        return block_groups(self.inducing_variable, kernel, q, whiten=self.whiten, joint=True)
+
+
+class QPosterior(BlockwisePosterior):
+    """The posterior of a model that has a :class:`Q`, to be used like GPflow's."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        q: Q,
+        mean_function: MeanFunction | None,
+        precompute_cache: PrecomputeCacheType,
+    ) -> None:
+        super().__init__(kernel, q.inducing_variable, mean_function=mean_function)
+        self.q = q
+        self.update_cache(precompute_cache)
+
+    def groups(self) -> Sequence[Group]:
+        groups: Sequence[Group] = self.q.groups(self.kernel)
+        return groups
 
 
 def of_q(name: str, doc: str) -> Any:

@@ -134,8 +134,8 @@ class Invariant(SetKernel):
 
 
 def take_whole_orbits(module: tf.Module) -> None:
-    """Set ``num_samples`` of every :class:`Invariant` in a module to None."""
-    for part in module.submodules:
+    """Set ``num_samples`` of every :class:`Invariant` in a module, itself included, to None."""
+    for part in (module, *module.submodules):
         if isinstance(part, Invariant):
             part.num_samples = None
 
