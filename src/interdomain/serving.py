@@ -20,9 +20,9 @@ from ._arguments import choice, integer, short, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import compiled
+from .core.columns import validate_rows
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
-from .core.scaled_parts import validate_rows
 from .regression.rows import check_shapes_of_rows, not_finite
 
 __all__ = ["predict_in_batches", "save"]

@@ -68,7 +68,6 @@ class MarkovRoot(Root):
     def __init__(self, operator: MarkovChain) -> None:
         decays, variance = operator.decays, operator.variance[..., None]
         super().__init__(decays.shape[-1] + 1, decays.dtype)
-        self._operator = operator
         zero = tf.zeros_like(decays[..., :1])
         self._decays = tf.concat([zero, decays], axis=-1)
         self._deviations = tf.sqrt(variance * (1 - tf.square(self._decays)))
@@ -76,12 +75,6 @@ class MarkovRoot(Root):
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         inverse, tensors = self.inverse()
         return inverse(tensors, columns, adjoint=adjoint)
-
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        # L = K L^{-T}, and L^T = L^{-1} K.
-        if adjoint:
-            return self.solve(self._operator.matmul(columns))
-        return self._operator.matmul(self.solve(columns, adjoint=True))
 
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)

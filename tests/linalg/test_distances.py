@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Matern12
 
-from interdomain.core.radial_forms import radial_terms
+from interdomain.core.point_sums import radial_terms
 from interdomain.families.harmonic.orbit_sums import orbit_sums
 from interdomain.linalg.radial_terms import matern12, squared_distances
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.core.feature_sums import gram_of
+from interdomain.core.family import gram_of
 from interdomain.core.pairs import feature_sums
 from interdomain.regression.features import Features
 
@@ -158,7 +158,7 @@ def test_sums_with_weights_are_those_of_loops(name: str) -> None:
 def test_the_gradient_of_a_gram_is_that_of_its_products(
     large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interdomain.core.feature_sums._LARGE", large)
+    monkeypatch.setattr("interdomain.core.family._LARGE", large)
     features, upstream = tf.Variable(POINTS), np.random.default_rng(2).normal(size=(4, 4))
     with tf.GradientTape(persistent=True) as tape:
         found = tf.reduce_sum(upstream * gram_of(features))

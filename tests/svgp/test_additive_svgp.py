@@ -47,7 +47,7 @@ def test_bound_gradients_and_predictions(
 ) -> None:
     case = BY_NAME[name]
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
-    assert model.num_blocks == len(case.sizes)
+    assert len(model.q_mu) == len(case.sizes)
     joint = joint_svgp(model, case.sizes)
     assert_same_bound(model, joint, make_data(latent))
     assert_same_predictions(model, joint, points(4, seed=3))

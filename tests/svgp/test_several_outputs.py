@@ -14,7 +14,6 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import (
     Kernel,
     LinearCoregionalization,
-    Matern32,
     MultioutputKernel,
     SeparateIndependent,
     SharedIndependent,
@@ -27,9 +26,8 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
-from interdomain.transforms import Negation
-from tests.conformance.helpers import assert_close, value_and_gradients
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from tests.conformance.helpers import assert_close
 
 NUM_LATENTS, NUM_DATA = 3, 8
 W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
@@ -164,26 +162,6 @@ def test_as_many_models_of_one_output(family: str, mixing: str, q_diag: bool, wh
         gradients.append((value, *found))
     for actual, expected in zip(*gradients, strict=True):
         assert_close(actual, expected)
-
-
-@pytest.mark.parametrize("mixing", ["shared", "separate", "coregionalised"])
-def test_harmonic_kernels_of_the_latent_gps(mixing: str) -> None:
-    """HVGP: latent GPs with one base kernel have one harmonic kernel; a mixing matrix stays the
-    same parameter."""
-    base = several(lambda scale: Matern32(lengthscales=scale), mixing)
-    model = HVGP(base, likelihood(), Z, Negation())
-    assert type(model.kernel) is type(base) and model.num_latent_gps == NUM_LATENTS
-    assert [k.base_kernel for k in model.kernel.latent_kernels] == list(base.latent_kernels)
-    if mixing != "shared":
-        first, second, third = model.kernel.latent_kernels
-        assert first is third and first is not second
-    if mixing == "coregionalised":
-        assert model.kernel.W is base.W
-        Y = np.sin(X @ np.ones((2, 2)))
-        _, (gradient,) = value_and_gradients(
-            lambda: model.elbo((X, Y)), (model.kernel.W.unconstrained_variable,)
-        )
-        assert np.max(np.abs(gradient)) > 1e-3
 
 
 @pytest.mark.parametrize("family", ["additive", "orthogonal"])

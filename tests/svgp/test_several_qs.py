@@ -171,7 +171,7 @@ def graph_size(num_blocks: int) -> int:
         Rotation(2 * (num_blocks - 1)),
         whiten=False,
     )
-    assert model.num_blocks == num_blocks
+    assert len(model.q_mu) == num_blocks
     return count_ops(step_graph(model), ("",))
 
 

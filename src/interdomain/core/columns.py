@@ -1,11 +1,16 @@
-"""Which columns of X a kernel sees, and how many where a graph is built before X is known."""
+"""Which columns of X a kernel sees, how many where a graph is built before X is known, and what it
+expects of them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel
+from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
+
+from .._arguments import Array
 
 
 def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
@@ -74,3 +79,24 @@ def as_rows(X: TensorType, num_columns: int | None = None) -> tf.Tensor:
         # Not num_columns: other rows of another number of columns would come out of it.
         X = tf.reshape(X, [-1, tf.shape(X)[-1] if X.shape[-1] is None else X.shape[-1]])
     return with_columns(X, num_columns)
+
+
+def scaled_parts(kernel: Kernel) -> list[Kernel]:
+    """The kernels that compare columns of X with a length of which a kernel is made: stationary
+    ones, and those that a method of this name returns."""
+    if hasattr(kernel, "scaled_parts"):
+        parts: list[Kernel] = kernel.scaled_parts()
+        return parts
+    if isinstance(kernel, Stationary):
+        return [kernel]
+    inner: Sequence[Kernel] = kernel.kernels if isinstance(kernel, Combination) else ()
+    if isinstance(kernel, MultioutputKernel):
+        inner = kernel.latent_kernels
+    return [part for summand in inner for part in scaled_parts(summand)]
+
+
+def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
+    """:raises ValueError: For rows ``[..., D]`` that cannot be inputs of the kernel."""
+    for part in scaled_parts(kernel):
+        if hasattr(part, "validate_rows"):
+            part.validate_rows(name, X)

@@ -11,12 +11,12 @@ from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import instance
 from .._tracing import unconverted
+from .columns import scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
 from .family import is_subset
 from .pairs import as_family
 from .parameters import single_output
-from .scaled_parts import scaled_parts
 
 
 class FiniteRank(Kernel):

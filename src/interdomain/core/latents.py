@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -131,26 +131,6 @@ def _of_each(inducing_variable: InducingVariables, count: int) -> Sequence[Induc
     if isinstance(inducing_variable, FallbackSharedIndependentInducingVariables):
         return [inducing_variable.inducing_variable] * count
     return [inducing_variable] * count
-
-
-def map_latents(kernel: Kernel, function: Callable[[Kernel], Kernel]) -> Kernel:
-    """The kernel with ``function`` of the kernel of each latent GP in its place.
-
-    Latent GPs that share a kernel share the result. Of a ``LinearCoregionalization`` the mixing
-    parameter is the same object.
-    """
-    if not isinstance(kernel, MultioutputKernel):
-        return function(kernel)
-    latent_gps(kernel)  # only kinds that are known
-    mapped = {id(latent): function(latent) for latent in kernel.latent_kernels}
-    kernels = [mapped[id(latent)] for latent in kernel.latent_kernels]
-    if isinstance(kernel, SharedIndependent):
-        return SharedIndependent(kernels[0], kernel.output_dim)
-    if isinstance(kernel, LinearCoregionalization):
-        mixed = LinearCoregionalization(kernels, W=kernel.W.numpy())
-        mixed.W = kernel.W
-        return mixed
-    return SeparateIndependent(kernels)
 
 
 def in_order(groups: Sequence[LatentGPs], parts: Sequence[tf.Tensor], axis: int) -> tf.Tensor:

@@ -19,8 +19,7 @@ from gpflow.kernels import Kernel
 from ..linalg import Full, StructuredOperator
 from ..linalg.full import stack
 from .columns import with_columns
-from .family import Block, BlockBatch, InterDomainInducingVariables
-from .feature_sums import FeatureSums
+from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
     from .dictionaries import Dictionary

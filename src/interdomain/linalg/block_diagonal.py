@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import tensorflow as tf
@@ -70,19 +70,8 @@ class BlockDiagonalRoot(Root):
         self._blocks, self._sizes = tuple(blocks), sizes
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        return self._by_block(columns, lambda block, part: block.solve(part, adjoint=adjoint))
-
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        return self._by_block(columns, lambda block, part: block.matmul(part, adjoint=adjoint))
-
-    def _by_block(
-        self, columns: tf.Tensor, function: Callable[[Root, tf.Tensor], tf.Tensor]
-    ) -> tf.Tensor:
-        parts = tf.split(columns, self._sizes, axis=-2)
-        return tf.concat(
-            [function(block, part) for block, part in zip(self._blocks, parts, strict=True)],
-            axis=-2,
-        )
+        parts = zip(self._blocks, tf.split(columns, self._sizes, axis=-2), strict=True)
+        return tf.concat([block.solve(part, adjoint=adjoint) for block, part in parts], axis=-2)
 
     def log_determinant(self) -> tf.Tensor:
         return tf.add_n([block.log_determinant() for block in self._blocks])

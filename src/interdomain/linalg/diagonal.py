@@ -44,9 +44,6 @@ class DiagonalRoot(Root):
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         return columns / self._deviations[..., None]
 
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        return columns * self._deviations[..., None]
-
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
 

@@ -58,9 +58,6 @@ class FullRoot(Root):
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         return tf.linalg.triangular_solve(self._triangle, columns, adjoint=adjoint)
 
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        return matmul(self._triangle, columns, transpose_a=adjoint)
-
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(self._triangle)), axis=-1)
 
@@ -70,9 +67,6 @@ class FullRoot(Root):
 
     @property
     def triangle(self) -> tf.Tensor:
-        return self._triangle
-
-    def to_dense(self) -> tf.Tensor:
         return self._triangle
 
 

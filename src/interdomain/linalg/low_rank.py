@@ -63,7 +63,7 @@ class LowRankRoot(Root):
 
     def __init__(self, diagonal: tf.Tensor, update: tf.Tensor) -> None:
         super().__init__(last_axis(diagonal), update.dtype)
-        self._update, self._scaled = update, update / diagonal[..., None]
+        self._scaled = update / diagonal[..., None]
         # G_j for all j at once: sums of u_i u_i^T / d_i over the rows before j.
         products = self._scaled[..., :, None] * update[..., None, :]
         identity = tf.eye(update.shape[-1], dtype=update.dtype)
@@ -75,10 +75,6 @@ class LowRankRoot(Root):
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         inverse, tensors = self.inverse()
         return inverse(tensors, columns, adjoint=adjoint)
-
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        below = _product_below_diagonal(self._update, self._W, columns, adjoint)
-        return self._deviations[..., None] * columns + below
 
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
@@ -95,23 +91,13 @@ class LowRankRoot(Root):
 
 
 def _inverse(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-    """``diag(t) - tril(W V^T, -1)``, from t, W and V, times columns."""
+    """``diag(t) - tril(W V^T, -1)``, from t, W and V ``[..., M, r]``, or its transpose, times
+    columns ``[..., M, N]``; r cumulative sums."""
     inverse_deviations, W, V = tensors
-    below = _product_below_diagonal(W, V, columns, adjoint)
-    return inverse_deviations[..., None] * columns - below
-
-
-def _product_below_diagonal(
-    left: tf.Tensor, right: tf.Tensor, columns: tf.Tensor, adjoint: bool
-) -> tf.Tensor:
-    """``tril(left right^T, -1) columns``, or its transpose's, for ``[..., M, r]`` and
-    ``[..., M, N]``; r cumulative sums."""
-    if adjoint:
-        left, right = right, left
-    return tf.add_n(
-        [
-            left[..., k : k + 1]
-            * tf.cumsum(right[..., k : k + 1] * columns, axis=-2, exclusive=True, reverse=adjoint)
-            for k in range(left.shape[-1])
-        ]
-    )
+    left, right = (V, W) if adjoint else (W, V)
+    below = [
+        left[..., k : k + 1]
+        * tf.cumsum(right[..., k : k + 1] * columns, axis=-2, exclusive=True, reverse=adjoint)
+        for k in range(left.shape[-1])
+    ]
+    return inverse_deviations[..., None] * columns - tf.add_n(below)

@@ -72,10 +72,6 @@ class Root(abc.ABC):
         """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[..., M, N]``."""
 
     @abc.abstractmethod
-    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        """``L columns``, or ``L^T columns``, for columns ``[..., M, N]``."""
-
-    @abc.abstractmethod
     def log_determinant(self) -> tf.Tensor:
         """``log det L``, ``[...]``, which is half of ``log det K``."""
 
@@ -99,7 +95,3 @@ class Root(abc.ABC):
     def triangle(self) -> tf.Tensor | None:
         """L as a dense matrix, if that is how it is stored; None otherwise."""
         return None
-
-    def to_dense(self) -> tf.Tensor:
-        """L as a dense matrix."""
-        return self.matmul(tf.eye(self.size, dtype=self.dtype))

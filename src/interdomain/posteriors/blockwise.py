@@ -17,7 +17,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputedValue
 
 from .._arguments import Array, numeric
 from .._tracing import unconverted
-from ..core.scaled_parts import validate_rows
+from ..core.columns import validate_rows
 from .groups import Group, conditional, outputs_of
 
 

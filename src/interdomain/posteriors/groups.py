@@ -15,7 +15,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
 from .._tracing import unconverted
-from ..core.columns import as_rows, with_columns
+from ..core.columns import as_rows
 from ..core.decomposed import flat_blocks
 from ..core.family import BlockBatch
 from ..core.finite_rank import is_complete
@@ -181,7 +181,6 @@ class Rows:
     """
 
     def __init__(self, Xnew: tf.Tensor, num_columns: int | None = None) -> None:
-        self._inputs = Xnew
         self._shape = tf.shape(Xnew)
         self._is_matrix = Xnew.shape.rank == 2
         self.flat = as_rows(Xnew, num_columns)
@@ -189,14 +188,12 @@ class Rows:
 
     @property
     def sets(self) -> tf.Tensor:
-        """The inputs as they are; ``[B, N, D]`` if their rank is not known."""
+        """The inputs of a single set ``[N, D]``, or of all, ``[B, N, D]``."""
         if self._is_matrix:
             return self.flat
-        num_columns = self.flat.shape[-1]
-        if self._inputs.shape.rank is not None:
-            return with_columns(self._inputs, num_columns)
         shape = tf.concat([[self.num_sets], self._shape[-2:]], axis=0)
-        return tf.ensure_shape(tf.reshape(self._inputs, shape), [None, None, num_columns])
+        sets = tf.reshape(self.flat, shape)
+        return tf.ensure_shape(sets, [None, None, self.flat.shape[-1]])
 
     def columns(self, values: tf.Tensor) -> tf.Tensor:
         """``[batch..., N, P]`` from ``[B N, P]``."""
@@ -206,11 +203,7 @@ class Rows:
 
     def covariances(self, prior: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
         """``[batch..., P, N, N]``, from the prior's at ``sets`` and changes ``[B, P, N, N]``."""
-        if self._inputs.shape.rank is None:
-            return self._in_batches(prior[:, None] + changes)
-        return prior[..., None, :, :] + self._in_batches(changes)
-
-    def _in_batches(self, values: tf.Tensor) -> tf.Tensor:
+        values = prior[..., None, :, :] + changes
         if self._is_matrix:
             return values[0]
         return tf.reshape(values, tf.concat([self._shape[:-2], tf.shape(values)[1:]], axis=0))

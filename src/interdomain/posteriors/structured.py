@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 from check_shapes import check_shapes
-from gpflow.base import MeanAndVariance, TensorType
-from gpflow.conditionals import conditional
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import (
     IndependentLatent,
@@ -26,7 +25,6 @@ from gpflow.posteriors import (
     _validate_precompute_cache_type,
     get_posterior_class,
 )
-from gpflow.utilities import Dispatcher
 
 from .._tracing import unconverted
 from ..core.family import InterDomainInducingVariables
@@ -90,36 +88,6 @@ def prior_kl_structured(
     q = [(q_mu, q_sqrt)]
     groups = block_groups(inducing_variable, kernel, q, whiten=whiten, joint=True)
     return tf.add_n([group.kl() for group in groups])
-
-
-@unconverted
-def conditional_structured(
-    Xnew: TensorType,
-    inducing_variable: InterDomainInducingVariables,
-    kernel: MultioutputKernel,
-    f: TensorType,
-    *,
-    full_cov: bool = False,
-    full_output_cov: bool = False,
-    q_sqrt: TensorType | None = None,
-    white: bool = False,
-) -> MeanAndVariance:
-    """``gpflow.conditionals.conditional`` of several outputs: that of the posterior."""
-    posterior = StructuredPosterior(
-        kernel, inducing_variable, f, q_sqrt, whiten=white, precompute_cache=None
-    )
-    return posterior.fused_predict_f(Xnew, full_cov=full_cov, full_output_cov=full_output_cov)
-
-
-# GPflow's `conditional` asks `get_posterior_class` for one output alone. Its `register` warns those
-# who would do without a posterior; the dispatcher's own method says nothing.
-Dispatcher.register(
-    conditional,
-    object,
-    (InterDomainInducingVariables, *Wrappers),
-    (SharedIndependent, SeparateIndependent, IndependentLatent, LinearCoregionalization),
-    object,
-)(conditional_structured)
 
 
 Q = tuple[tf.Tensor, tf.Tensor]

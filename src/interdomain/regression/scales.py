@@ -15,10 +15,10 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from .._targets import densities_of
+from ..core.columns import scaled_parts
 from ..core.decomposed import flat_blocks
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.latents import latent_gps
-from ..core.scaled_parts import scaled_parts
 from ..families.sphere.kernel import ZonalKernel
 
 FAR = 1_000.0

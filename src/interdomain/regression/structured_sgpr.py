@@ -216,6 +216,9 @@ class StructuredSGPR(RowsModel):
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
         collapsed, *_ = self._collapsed()
         mean, root = optimal_q(collapsed, self._noise_variance())
-        mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)
+        jitter = gpflow.config.default_jitter()
+        kuu = Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter).to_dense()
+        triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))
+        mean, root = tf.matmul(triangle, mean), tf.matmul(triangle, root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)

@@ -14,7 +14,7 @@ from gpflow.mean_functions import MeanFunction
 
 from .._arguments import items
 from ..core.decomposed import flat_blocks
-from ..core.latents import LatentGPs, latent_gps, map_latents
+from ..core.latents import LatentGPs, latent_gps
 from ..devices import move_parameters, resolve_devices
 from ..families.harmonic.decomposition import HarmonicKernel
 from ..families.harmonic.points import HarmonicInducingPoints
@@ -153,20 +153,14 @@ class AdditiveSVGP(SVGP):
 
     devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
 
-    @property
-    def num_blocks(self) -> int:
-        """The number of blocks."""
-        return len(self.q_mu)
-
 
 class HVGP(AdditiveSVGP):
     """The harmonic variational GP (Sun et al. 2021, section 4.2).
 
     It is an :class:`AdditiveSVGP` with a :class:`interdomain.kernels.HarmonicKernel`.
 
-    :param base_kernel: A kernel that is invariant to the transformations; for several outputs
-        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
-        of such kernels, which share the inducing points.
+    :param base_kernel: A kernel that is invariant to the transformations. (For several outputs with
+        kernels of their own, pass GPflow's kernels of HarmonicKernels to AdditiveSVGP.)
     :param likelihood: Any of GPflow's.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
@@ -186,11 +180,6 @@ class HVGP(AdditiveSVGP):
         complete: bool = False,
         **options: Any,
     ) -> None:
-        kernel = map_latents(base_kernel, lambda latent: HarmonicKernel(latent, transforms))
-        first, *_ = latent_gps(kernel)
-        super().__init__(
-            kernel,
-            likelihood,
-            HarmonicInducingPoints.for_kernel(first.kernel, Z, complete=complete),
-            **options,
-        )
+        kernel = HarmonicKernel(base_kernel, transforms)
+        points = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
+        super().__init__(kernel, likelihood, points, **options)

@@ -20,7 +20,7 @@ from gpflow.kernels import (
     SquaredExponential,
 )
 
-from interdomain.core.radial_forms import radial_terms
+from interdomain.core.point_sums import radial_terms
 from interdomain.families.harmonic import orbit_sums as module
 from interdomain.families.harmonic.orbit_sums import orbit_sums
 from interdomain.kernels import ArcCosine, ChannelAdditive, HarmonicKernel

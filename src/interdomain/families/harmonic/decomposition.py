@@ -14,10 +14,9 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array
 from ..._tracing import unconverted
-from ...core.columns import with_columns
+from ...core.columns import scaled_parts, with_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
-from ...core.scaled_parts import scaled_parts
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
 from .orbit_sums import orbit_sums
 from .symmetry import validate_invariance

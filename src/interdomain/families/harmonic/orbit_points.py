@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.set_points import SetInducingVariables
+from ...core.set_kernel import SetInducingVariables
 
 
 class OrbitInducingPoints(SetInducingVariables):

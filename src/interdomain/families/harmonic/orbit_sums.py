@@ -17,7 +17,7 @@ from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
 from ..._tracing import unconverted
-from ...core.radial_forms import radial_terms
+from ...core.point_sums import radial_terms
 from ...linalg.chunks import CHUNK_ENTRIES
 from ...linalg.radial_terms import RadialTerm, distance_gradients, squared_distances
 

@@ -14,7 +14,7 @@ from ..._arguments import as_integers
 from ..._tracing import unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.decomposed import DecomposedKernel
-from ...core.radial_forms import sum_of_terms
+from ...core.point_sums import sum_of_terms
 from ...linalg.radial_terms import RadialTerm
 from .convolutional import one_per_channel
 
