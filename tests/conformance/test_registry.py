@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
-from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 import interdomain
@@ -28,7 +28,7 @@ from interdomain.inducing_variables import (
     VariationalFourierFeatures,
 )
 from interdomain.kernels import ArcCosine, Convolutional, HarmonicKernel, SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
+from interdomain.models import AdditiveSVGP, StructuredSGPR
 from interdomain.testing import check_family
 from interdomain.transforms import ImageFlip
 
@@ -130,11 +130,6 @@ class OfOtherRows(SphericalHarmonics):
         return super().sums(kernel, 2 * X, weights, targets)
 
 
-class Smaller(SphericalHarmonics):
-    def explained_terms(self, kernel: Any) -> Any:
-        return [(lambda X: tf.zeros(len(X), X.dtype), lambda: kernel.variance)]
-
-
 class Unstructured(SphericalHarmonics):
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> Any:
         return tf.linalg.LinearOperatorIdentity(self.num_inducing, dtype=tf.float64)
@@ -144,7 +139,6 @@ def test_what_is_wrong_with_a_family_is_named() -> None:
     for wrong, message in (
         (Doubled, "the features explain more of the kernel than there is"),
         (OfOtherRows, "sums is off by"),
-        (Smaller, "explained_terms is off by"),
     ):
         with pytest.raises(AssertionError, match=message):
             check_family(wrong(3, [0, 1, 2]), SphericalMatern32(), X2)
@@ -189,14 +183,9 @@ def additive() -> gpflow.models.SVGP:
     return AdditiveSVGP(first + second + third, gaussian(), features)
 
 
-def orthogonal_points() -> gpflow.models.SVGP:
-    harmonics, points = SphericalHarmonics(7, [0, 1]), InducingPoints(IMAGES[:3])
-    return OrthogonalSVGP(SphericalMatern32(), gaussian(), harmonics, points)
-
-
 @pytest.mark.parametrize(
     ("make", "unknown"),
-    [(hvgp_of_patches, "columns"), (additive, "rank"), (orthogonal_points, "rank")],
+    [(hvgp_of_patches, "columns"), (additive, "rank")],
 )
 def test_models_of_several_q(make: Callable[[], gpflow.models.SVGP], unknown: str) -> None:
     """The bound with its gradients, and predictions."""

@@ -6,9 +6,7 @@ one without structure to speak of and one with most.
 
 from __future__ import annotations
 
-import copy
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
-from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
-from gpflow.utilities import multiple_assign, read_values, set_trainable
+from gpflow.utilities import multiple_assign, read_values
 
 from .cases import FIRST_AND_LAST_KIND, Case
-from .dense_twin import DenseTwin, dense_twin
+from .dense_twin import DenseTwin
 from .helpers import (
     assert_close,
     assert_same_objective,
@@ -35,7 +32,6 @@ from .helpers import (
 pytestmark = pytest.mark.usefixtures("no_jitter")
 NOISE = 0.2
 two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
-first_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[:1], ids=lambda case: case.name)
 last_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[1:], ids=lambda case: case.name)
 
 
@@ -116,63 +112,6 @@ def test_objective_and_predictions(case: Case) -> None:
             joint = twin.predict_f(X, full_cov=True)
             assert_close(model.predict_f(X, full_cov=True), joint)
             assert_close(model.posterior().predict_f(X, full_cov=True), joint)
-
-
-@two_cases
-def test_sgpmc(case: Case) -> None:
-    """The density and its gradients, which are all that HMC sees."""
-    kernel, features = case.build()
-    data, likelihood = make_data(case), gpflow.likelihoods.StudentT()
-    model, twin = (
-        gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
-        for inducing_variable in (features, DenseTwin(features))
-    )
-    model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
-    twin.V = model.V
-    assert_same_objective(
-        model.log_posterior_density, twin.log_posterior_density, model.trainable_variables
-    )
-    X = make_inputs(case, 6)
-    assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
-
-
-Loss = Callable[[], tf.Tensor]
-
-
-def scipy_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
-    gpflow.optimizers.Scipy().minimize(
-        loss, model.trainable_variables, compile=False, options={"maxiter": 2}
-    )
-
-
-def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
-    """Natural gradients for q, Adam (of tf_keras) for the rest, in turns."""
-    set_trainable(model.q_mu, False)
-    set_trainable(model.q_sqrt, False)
-    adam = gpflow.keras.tf_keras.optimizers.Adam(0.01)
-    natural = gpflow.optimizers.NaturalGradient(gamma=0.05)
-    for _ in range(2):
-        natural.minimize(loss, [(model.q_mu, model.q_sqrt)])
-        adam.minimize(loss, model.trainable_variables)
-
-
-@pytest.mark.parametrize("steps", [scipy_steps, natural_and_adam_steps])
-@first_case
-def test_optimizers(case: Case, steps: Callable[[Loss, gpflow.models.SVGP], None]) -> None:
-    """The first steps lead where they lead the dense twin."""
-    model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
-    twin = dense_twin(copy.deepcopy(model))
-    data = make_data(case)
-    before = model.training_loss(data).numpy()
-    parameters = read_values(model)
-    steps(model.training_loss_closure(data, compile=False), model)
-    with disable_check_shapes():
-        steps(twin.training_loss_closure(data, compile=False), twin)
-    after = model.training_loss(data).numpy()
-    assert after < before - 1e-3
-    assert_close(after, twin.training_loss(data), rtol=1e-6)
-    for path, value in read_values(model).items():
-        assert np.any(value != parameters[path]), f"{path} has not moved"
 
 
 @two_cases

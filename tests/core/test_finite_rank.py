@@ -168,15 +168,6 @@ def test_sums() -> None:
         assert_same_objective(model.elbo, stock.elbo, model.trainable_variables, rtol=1e-6)
 
 
-def test_sums_of_a_kernel_that_leaves_something_out() -> None:
-    """Of the whole kernel there is a term: sums without it are of no use to it."""
-    base, features = box()
-    model = StructuredSGPR((X, Y), FiniteRank(base, features), features, progress=False)
-    other = StructuredSGPR(model.statistics, base, features)
-    with pytest.raises(ValueError, match="terms of the diagonal is 0 in one and 1 in the other"):
-        other.elbo()
-
-
 SOME_OF: dict[str, tuple[Callable[[], tuple[Any, Any]], Callable[[], InducingVariables]]] = {
     "degrees": (harmonics, lambda: SphericalHarmonics(3, [0, 2, 3])),
     "frequencies": (box, lambda: BoxFourierFeatures([-4, -4], [4, 4], [[1, 0], [0, 0]])),
@@ -223,17 +214,6 @@ def test_nothing_is_factorised() -> None:
         function = tf.function(both, autograph=False).get_concrete_function(tf.constant(X))
         # Once for the covariances of two sets of rows, and once for the diagonal.
         assert count_ops(function, ("Cholesky",)) == 2 * count, make.__name__
-
-
-def test_several_outputs_and_copies() -> None:
-    base, features = harmonics()
-    kernel = SharedIndependent(FiniteRank(base, features), 2)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features, num_latent_gps=2)
-    copied = gpflow.utilities.deepcopy(model)
-    assert is_complete(copied.inducing_variable, copied.kernel.kernel)
-    _, variance = model.predict_f(X)
-    # Nothing is known of f before there are data.
-    np.testing.assert_allclose(variance[:, 1], kernel.kernel(X, full_cov=False), rtol=1e-10)
 
 
 OTHERS = r"inducing_variable must be that of the FiniteRank kernel, or some of its features"

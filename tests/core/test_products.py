@@ -37,14 +37,6 @@ def test_the_order_and_number_of_all_products() -> None:
     assert len(features.parameters) == 1
 
 
-def test_members_are_kept_in_their_order() -> None:
-    features = ProductInducingVariables([HARMONICS, WAVES], [[3.0, 2.0], [0, 6], [15, 0]])
-    assert features.members.tolist() == [[3, 2], [0, 6], [15, 0]]
-    assert features.num_inducing == 3 and features.shape == (3, None, 1)
-    features.members[0] = 0
-    assert features.members[0].tolist() == [3, 2]
-
-
 def test_the_products_of_most_prior_variance() -> None:
     """By a loop over all; those that carry the same are taken together."""
     kernel = SPACE * TIME
@@ -67,13 +59,7 @@ def test_the_products_of_most_prior_variance() -> None:
 
 PRODUCTS = ProductInducingVariables
 WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: PRODUCTS([]), "inducing_variables must have one entry .*found none"),
     (lambda: PRODUCTS([HARMONICS, WAVES], [[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in "),
-    (lambda: PRODUCTS([HARMONICS, WAVES], [[0], [1]]), r"members must be integers \[M, 2\], .*sha"),
-    (
-        lambda: PRODUCTS.for_kernel(SPACE + TIME, [HARMONICS, WAVES], 3),
-        "kernel must be a product of kernels, found Sum; pass first",
-    ),
     (
         lambda: PRODUCTS.for_kernel(SPACE * TIME * RBF(), [HARMONICS, WAVES], 3),
         "inducing_variables must have 3 entries, .* found 2; pass those of SphericalMatern52, Per",

@@ -49,28 +49,6 @@ def test_full_step_is_gpflows():
         assert np.all(np.triu(found[1], 1) == 0)
 
 
-def test_above_the_diagonal_nothing_is_read():
-    mean, root, mean_gradient, root_gradient = problem(4, 2)
-    size = tf.constant(0.3, tf.float64)
-    expected = full_step(mean, root, mean_gradient, root_gradient, size)
-    filled = root_gradient + np.triu(np.full((4, 4), 7.0), 1)
-    for ours, theirs in zip(
-        full_step(mean, root, mean_gradient, filled, size), expected, strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
-
-
-def test_signs_of_the_root_stay():
-    """A root with a negative column has the same covariance."""
-    mean, root, mean_gradient, root_gradient = problem(3, 1)
-    signs = np.array([1.0, -1.0, 1.0])
-    size = tf.constant(0.3, tf.float64)
-    new_mean, new_root = full_step(mean, root, mean_gradient, root_gradient, size)
-    flipped = full_step(mean, root * signs, mean_gradient, root_gradient * signs, size)
-    np.testing.assert_allclose(flipped[0], new_mean, rtol=1e-12)
-    np.testing.assert_allclose(flipped[1], new_root * signs, rtol=1e-12)
-
-
 def test_a_diagonal_step_is_gpflows_of_each_coordinate():
     """Six Gaussians of one variable each."""
     given = problem(1, 6, seed=3)

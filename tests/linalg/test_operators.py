@@ -163,15 +163,6 @@ def test_stacks_of_several_kinds_are_dense() -> None:
     close(matrices[1], other_order.to_dense().numpy(), 1e-15)
 
 
-@EACH
-def test_cast(build: Callable[[tf.Tensor], Operator]) -> None:
-    operator = build(tf.constant(numbers()))
-    single = operator.cast(tf.float32)
-    assert single.dtype == tf.float32
-    close(single.to_dense(), operator.to_dense().numpy(), 1e-6)
-    assert single.root().solve(tf.ones([single.domain_dimension, 1])).dtype == tf.float32
-
-
 def test_unknown_sizes() -> None:
     @tf.function(
         input_signature=[

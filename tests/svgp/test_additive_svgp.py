@@ -86,17 +86,6 @@ def test_blocks_on_devices() -> None:
         assert_close(placed.predict_f(points(4), full_cov=full_cov), expected, rtol=1e-11)
 
 
-def test_another_likelihood() -> None:
-    case = BY_NAME["stock"]
-    X, labels = make_data()[0], np.random.default_rng(0).integers(0, 3, size=(11, 1))
-    likelihood = gpflow.likelihoods.MultiClass(3)
-    model = make_additive(case, num_latent_gps=3, likelihood=likelihood)
-    joint = joint_svgp(model, case.sizes)
-    assert_same_bound(model, joint, (X, labels))
-    assert_close(model.predict_y(X), joint.predict_y(X))
-    assert_close(model.predict_log_density((X, labels)), joint.predict_log_density((X, labels)))
-
-
 @pytest.mark.parametrize("num_data", [None, 50])
 def test_minibatches(num_data: int | None) -> None:
     """The mean of the elbos of all batches is that of the whole, with ``num_data`` only."""

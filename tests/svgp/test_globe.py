@@ -13,7 +13,6 @@ import interdomain as idm
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, GlobeMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.regression.scales import warn_of_data
 
 RNG = np.random.default_rng(0)
 NEAR = RNG.normal(scale=0.3, size=(600, 3)) + np.array([[-1, 0, 0], [0, 0, 1]])[:, None].repeat(
@@ -65,14 +64,6 @@ def test_rows_beyond_a_pole_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             model = StructuredSGPR((inputs, outputs), GlobeMatern52(), harmonics, progress=False)
             model.elbo()
-
-
-def test_what_is_wrong_with_the_rows() -> None:
-    model = gpflow.models.SVGP(GlobeMatern52(), gpflow.likelihoods.Gaussian(), X[:5])
-    with pytest.raises(ValueError, match="data: X must have latitudes"):
-        warn_of_data(model, BEYOND, np.zeros([len(BEYOND), 1]))
-    with pytest.warns(UserWarning, match="data: X: .* look like radians"):
-        warn_of_data(model, np.radians(X), Y)
 
 
 def test_new_rows_beyond_a_pole_are_refused() -> None:

@@ -19,7 +19,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized, SphericalMatern52
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
-from interdomain.regression.scales import warn_of_data
 from interdomain.tables import Additive, AdditiveFeatures
 from tests.conformance.helpers import assert_close, assert_same_objective
 
@@ -81,21 +80,12 @@ def test_equal_to_the_dense_model(build: Any) -> None:
     assert_equals_sgpr(*build())
 
 
-def svgp(kernel: Kernel, features: Any) -> gpflow.models.SVGP:
-    return gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), features)
-
-
 def test_rows_outside_of_a_factor() -> None:
     beyond = np.concatenate([X, [[5.0, 5.0, 1.4]]]), np.concatenate([Y, [[0.0]]])
     message = r"1 of 61 rows of .*X is outside of the interval .* of BoxFourier.*: column 2 goes"
     model = StructuredSGPR(beyond, *of_finite_rank(), progress=False)
     with pytest.raises(ValueError, match=message):
         model.elbo()
-    with pytest.raises(ValueError, match=rf"^data: {message}.*the prior repeats"):
-        warn_of_data(svgp(*of_finite_rank()), *beyond)
-    beyond[0][-1, 2] = 1.6
-    with pytest.warns(UserWarning, match="of Variational.*: column 2 goes .* say little"):
-        warn_of_data(svgp(*of_an_interval()), *beyond)
 
 
 # Effects of columns beside other summands: a globe, harmonics, and points for what is left.

@@ -8,10 +8,8 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
 from interdomain.transforms import Rotation
 from tests.conformance.helpers import assert_close, value_and_gradients
@@ -94,33 +92,6 @@ def test_float32(make: Make) -> None:
     for mean, variance in predictions:
         assert np.all(variance.numpy() >= 0)
         assert_close((mean, variance), reference[1:], rtol=1e-2)
-
-
-@each_family
-def test_variances_are_not_negative(make: Make) -> None:
-    """All q's all but known at as many points as there are data: rounding decides the sign."""
-    dtype = np.float32
-    likelihood = gpflow.likelihoods.Gaussian
-    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
-        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
-        if make is additive:
-            kernel = gpflow.kernels.SquaredExponential() + gpflow.kernels.Matern12(variance=1e-8)
-            blocks = SumInducingVariables([InducingPoints(X), InducingPoints(X)])
-            roots, bound = [1e-8 * np.eye(30)[None]] * 2, 1e-2
-            model = AdditiveSVGP(kernel, likelihood(), blocks, q_sqrt=roots)
-        else:
-            known, bound = 1e-8 * np.eye(15)[None], 1e-4
-            pair = InducingPoints(X[::2]), InducingPoints(X[1::2])
-            model = OrthogonalSVGP(
-                gpflow.kernels.Matern52(),
-                likelihood(),
-                *pair,
-                q_sqrt=known,
-                q_sqrt_orthogonal=known,
-            )
-        variances = [source.predict_f(X)[1].numpy() for source in (model, model.posterior())]
-    for variance in variances:
-        assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < bound)
 
 
 # Graphs of a step and of a prediction: one factorisation a batch, hardly more for more blocks.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import pytest
-from gpflow.inducing_variables import InducingPoints
-from gpflow.kernels import Linear, SquaredExponential, White
+from gpflow.kernels import Linear, White
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
-from tests.conformance.helpers import assert_close, assert_same_objective
+from interdomain.models import AdditiveSVGP, StructuredSGPR
+from tests.conformance.helpers import assert_close
 
 RNG = np.random.default_rng(0)
 X, XNEW = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))
@@ -60,40 +59,3 @@ def test_white_noise_is_noise() -> None:
     assert_close(with_rest.elbo(), without.elbo() - trace)
     assert_close(with_rest.predict_f(XNEW)[0], without.predict_f(XNEW)[0])
     assert_close(with_rest.predict_f(XNEW)[1], without.predict_f(XNEW)[1] + 0.3)
-
-
-def test_in_the_middle_and_inside_of_sums() -> None:
-    """Where None stands does not matter: bound and gradients of the same model."""
-    first, second, rest = kernel(), SquaredExponential(), Linear(0.4)
-    points = InducingPoints(X[:3].copy())
-    likelihood = gpflow.likelihoods.Gaussian(0.2)
-    total = gpflow.kernels.Sum([first, rest, second])
-    middle = AdditiveSVGP(total, likelihood, SumInducingVariables([harmonics(), None, points]))
-    last = AdditiveSVGP(
-        gpflow.kernels.Sum([first, second, rest]),
-        likelihood,
-        SumInducingVariables([harmonics(), points, None]),
-    )
-    assert len(middle.q_mu) == 2
-    assert_same_objective(
-        lambda: middle.elbo((X, Y)), lambda: last.elbo((X, Y)), total.trainable_variables
-    )
-
-
-def test_orthogonal_points_describe_the_rest() -> None:
-    """They are values of the whole f: more of them explain more of the rest."""
-    total = kernel() + Linear(0.4)
-    base, points = SumInducingVariables([harmonics(), None]), InducingPoints(X.copy())
-    model = OrthogonalSVGP(total, gpflow.likelihoods.Gaussian(1e-4), base, points, whiten=False)
-    model.q_mu.assign(np.zeros(model.q_mu.shape))
-    model.q_sqrt.assign(1e-6 * model.q_sqrt)
-    model.q_sqrt_orthogonal.assign(1e-6 * model.q_sqrt_orthogonal)
-    unexplained = model.predict_f(X)[1]
-    assert np.max(unexplained) < 1e-4 < np.min(total(X, full_cov=False))
-
-
-def test_errors() -> None:
-    blocks = SumInducingVariables([harmonics(), None])
-    model = gpflow.models.SVGP(kernel(), gpflow.likelihoods.Gaussian(), blocks)
-    with pytest.raises(ValueError, match="kernel: there is no covariance between SumInducing"):
-        model.predict_f(X)
