@@ -14,11 +14,10 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import parameter_dict
 
-from .cases import CASES, REPRESENTATIVES, Case
+from .cases import REPRESENTATIVES, Case
 from .dense_twin import dense_twin
 from .helpers import (
     assert_close,
@@ -112,39 +111,3 @@ def test_a_deep_copy_is_equal_and_independent(case: Case) -> None:
     change(clone)
     assert np.max(np.abs(clone.predict_f(X)[0] - before[0])) > 1e-3
     assert_close(model.predict_f(X), before, rtol=1e-14)
-
-
-@each_class
-def test_prediction_of_unknown_rank(case: Case) -> None:
-    """The inducing variable knows the number of columns, and so do the models."""
-    model = make_svgp(case)
-    posterior = model.posterior()
-    function = tf.function(
-        posterior.predict_f,
-        input_signature=[tf.TensorSpec(None, gpflow.default_float())],
-        autograph=False,
-    )
-    for shape in ((4,), (2, 1, 3)):
-        X = make_inputs(case, *shape)
-        actual = function(X)
-        assert actual[0].shape == (*shape, 1)
-        assert_close(actual, model.predict_f(X), rtol=max(1e-8, case.kernel_rtol))
-
-
-OTHERS = [case for case in CASES if not case.representative]
-
-
-@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
-def test_features_of_unknown_shape(case: Case) -> None:
-    """Kuf, and the kernel of rows whose columns are known, of cases that have no step above."""
-    kernel, inducing_variable = case.build()
-
-    def both(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        rows = tf.ensure_shape(X, [None, case.input_dim])
-        return Kuf(inducing_variable, kernel, X), kernel(rows, full_cov=False)
-
-    unknown = [tf.TensorSpec([None, None], gpflow.default_float())]
-    X = make_inputs(case, 5)
-    features, variances = tf.function(both, input_signature=unknown, autograph=False)(X)
-    assert_close(features, Kuf(inducing_variable, kernel, X), rtol=1e-12)
-    assert_close(variances, kernel(X, full_cov=False), rtol=1e-12)

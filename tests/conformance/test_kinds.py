@@ -15,7 +15,7 @@ from gpflow.posteriors import PrecomputeCacheType
 from interdomain.kernels import FiniteRank
 from interdomain.linalg import projections
 
-from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
+from .cases import ONE_OF_EACH_KIND, Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import (
     assert_close,
@@ -24,7 +24,6 @@ from .helpers import (
     make_inputs,
     make_q,
     make_svgp,
-    value_and_gradients,
 )
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
@@ -151,20 +150,3 @@ def test_caches(case: Case) -> None:
     assert without.cache is None
     with pytest.raises(ValueError, match="Cache has not been precomputed"):
         without.predict_f(X)
-
-
-@pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.kind)
-def test_step_compiled_by_xla_and_by_a_user(case: Case) -> None:
-    """A user's tf.function has AutoGraph, which the other tests leave out."""
-    model = make_svgp(case, whiten=False)
-    data = make_data(case)
-
-    def step() -> tuple[tf.Tensor, list[tf.Tensor]]:
-        return value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
-
-    expected = step()
-    for options in ({"autograph": False, "jit_compile": True}, {}):
-        value, gradients = tf.function(step, **options)()
-        assert_close(value, expected[0])
-        for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
-            assert_close(gradient, expected_gradient, rtol=1e-7)

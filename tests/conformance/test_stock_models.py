@@ -6,33 +6,25 @@ one without structure to speak of and one with most.
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.covariances import Kuf, Kuu
-from gpflow.utilities import multiple_assign, read_values
 
 from .cases import FIRST_AND_LAST_KIND, Case
 from .dense_twin import DenseTwin
 from .helpers import (
     assert_close,
-    assert_same_objective,
-    change,
     make_data,
     make_inputs,
-    make_svgp,
 )
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 NOISE = 0.2
 two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
-last_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[1:], ids=lambda case: case.name)
 
 
 def make_pair(case: Case, model_class: type, **options: Any) -> tuple[Any, Any]:
@@ -96,42 +88,3 @@ def test_bounds_by_brute_force(case: Case) -> None:
     assert_close(svgp.elbo((X, Y)), elbo)
     Xnew = make_inputs(case, 6)
     assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
-
-
-@last_case
-def test_objective_and_predictions(case: Case) -> None:
-    X = make_inputs(case, 6)
-    for model_class in (gpflow.models.SGPR, gpflow.models.CGLB):
-        model, twin = make_pair(case, model_class)
-        assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
-        assert_close(model.predict_y(X), twin.predict_y(X))
-        assert_close(model.upper_bound(), twin.upper_bound())
-        data = model.data
-        assert_close(model.predict_log_density(data), twin.predict_log_density(data))
-        if model_class is gpflow.models.SGPR:
-            joint = twin.predict_f(X, full_cov=True)
-            assert_close(model.predict_f(X, full_cov=True), joint)
-            assert_close(model.posterior().predict_f(X, full_cov=True), joint)
-
-
-@two_cases
-def test_stored_and_restored(case: Case, tmp_path: Path) -> None:
-    """pickle, freeze, multiple_assign, checkpoints."""
-    model, data, X = make_svgp(case), make_data(case), make_inputs(case, 4)
-    before, bound = model.predict_f(X), model.elbo(data)
-    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
-    values, pickled = read_values(model), pickle.loads(pickle.dumps(model))
-    frozen = gpflow.utilities.freeze(model)
-    assert frozen.trainable_variables == () and model.trainable_variables
-    assert len(pickled.trainable_variables) == len(model.trainable_variables)
-    assert_close(pickled.elbo(data), bound, rtol=1e-14)
-    change(model)
-    moved = model.predict_f(X)
-    assert np.max(np.abs(moved[0] - before[0])) > 1e-3
-    for other in (frozen, pickled):
-        assert_close(other.predict_f(X), before, rtol=1e-14)
-    multiple_assign(model, values)
-    assert_close(model.predict_f(X), before, rtol=1e-12)
-    change(model)
-    tf.train.Checkpoint(model=model).restore(path).assert_existing_objects_matched()
-    assert_close(model.predict_f(X), before, rtol=1e-14)

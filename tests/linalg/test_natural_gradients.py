@@ -83,12 +83,8 @@ def test_a_coordinate_out_of_the_cone_goes_half_of_the_way():
     np.testing.assert_allclose(new_mean, [-0.5 * 2, -2 / 60, -2], rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "height", "with_xla"),
-    [(tf.float64, 1e30, False), (tf.float32, 1e3, False), (tf.float32, 1e30, True)],
-    ids=["float64", "float32", "float32 under XLA"],
-)
-def test_steps_are_finite_for_all_finite_gradients(dtype, height, with_xla):
+@pytest.mark.parametrize(("dtype", "height"), [(tf.float64, 1e30), (tf.float32, 1e3)])
+def test_steps_are_finite_for_all_finite_gradients(dtype, height):
     rng = np.random.default_rng(0)
     mean, mean_gradient = rng.normal(size=(2, 3, 4))
     root = np.stack([np.eye(4)] * 3)
@@ -98,8 +94,7 @@ def test_steps_are_finite_for_all_finite_gradients(dtype, height, with_xla):
         (full_step, (mean, root, mean_gradient, np.tril(gradient))),
         (diagonal_step, (mean, np.ones((3, 4)), mean_gradient, gradient[:, 0])),
     ):
-        taken = tf.function(step, jit_compile=True, autograph=False) if with_xla else step
-        for part in taken(*(tf.constant(one, dtype) for one in given), size):
+        for part in step(*(tf.constant(one, dtype) for one in given), size):
             assert np.all(np.isfinite(part)), step
 
 

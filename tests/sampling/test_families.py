@@ -45,20 +45,6 @@ def test_moments_are_those_of_the_posterior(name: str, q: dict[str, bool]) -> No
     assert_moments(functions, X, *model.predict_f(X, full_cov=True))
 
 
-def test_of_other_priors_there_are_functions_of_the_features() -> None:
-    """As the message says."""
-    names = {"box-two-columns", "effects", "fourier-features", "product-of-features"}
-    cases = [case for case in CASES if case.name in names]
-    assert len(cases) == len(names)
-    for case in cases:
-        (kernel, features), likelihood = case.build(), gpflow.likelihoods.Gaussian()
-        with pytest.raises(ValueError, match="kernel must be .*wrap it with its features in a Fin"):
-            sample_functions(gpflow.models.SVGP(kernel, likelihood, features), 2)
-        model = gpflow.models.SVGP(idm.kernels.FiniteRank(kernel, features), likelihood, features)
-        values = sample_functions(model, 3, seed=1)(make_inputs(case, 4))
-        assert values.shape == (3, 4, 1) and np.all(np.isfinite(values))
-
-
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.name in OF_PRIORS], ids=lambda case: case.name
 )

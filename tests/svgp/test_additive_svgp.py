@@ -6,7 +6,6 @@ import gpflow
 import numpy as np
 import pytest
 from gpflow.inducing_variables import InducingPoints
-from gpflow.posteriors import PrecomputeCacheType as Cache
 
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP
@@ -23,7 +22,6 @@ from .cases import (
     points,
 )
 
-COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 # Whitened or not, a diagonal q or a full one, and latent GPs: each case once, and each of the four
 # forms with blocks of several kinds.
 FORMS = [
@@ -51,23 +49,6 @@ def test_bound_gradients_and_predictions(
     joint = joint_svgp(model, case.sizes)
     assert_same_bound(model, joint, make_data(latent))
     assert_same_predictions(model, joint, points(4, seed=3))
-
-
-def test_kinds_of_covariances_and_caches() -> None:
-    """Fused, and from each kind of cache, in turns."""
-    case = BY_NAME["mixed"]
-    model = make_additive(case, num_latent_gps=2)
-    joint, X = joint_svgp(model, case.sizes), points(4, seed=3)
-    cached = [model.posterior(kind) for kind in (Cache.TENSOR, Cache.VARIABLE)]
-    uncached = model.posterior(Cache.NOCACHE)
-    fused = [model.predict_f, uncached.fused_predict_f]
-    for turn, (full_cov, full_output_cov) in enumerate(COVARIANCES):
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
-        expected = joint.predict_f(X, **options)
-        assert_close(fused[turn % 2](X, **options), expected)
-        assert_close(cached[turn % 2].predict_f(X, **options), expected)
-    with pytest.raises(ValueError, match="Cache has not been precomputed"):
-        uncached.predict_f(X)
 
 
 def test_blocks_on_devices() -> None:

@@ -126,7 +126,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
             kernel=zonal(),
             base=SphericalHarmonics(4, [0]),
             orthogonal=HarmonicInducingPoints(points(2, 3)),
-        ),
+        ).predict_f(U),
         "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalMat",
     ),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import gpflow
-import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.types.experimental import ConcreteFunction
@@ -48,50 +47,6 @@ def test_initial_q_is_the_prior(make: Make, name: str, options: dict[str, str]) 
     mean, cov = model.predict_f(X, full_cov=True)
     assert_close(mean, model.mean_function(X), rtol=1e-13)
     assert_close(cov[0], model.kernel(X), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("make", "options"),
-    [
-        (additive, {"num_latent_gps": 3}),
-        (orthogonal, {"name": "sum-points", "num_latent_gps": 2, "variant": "odvgp"}),
-    ],
-)
-def test_batched_inputs(make: Make, options: dict[str, object]) -> None:
-    """Leading dimensions of Xnew: each batch by itself, as if alone."""
-    model, X = make(**options), points(2, 1, 4, seed=4)
-    posterior = model.posterior()
-    # GPflow does not expand a joint covariance of several outputs for batches.
-    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
-        forms = {"full_cov": full_cov, "full_output_cov": full_output_cov}
-        alone = [[model.predict_f(x, **forms) for x in row] for row in X]
-        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
-        for predict in (model.predict_f, posterior.predict_f):
-            mean, cov = predict(X, **forms)
-            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
-            assert_close((mean, cov), expected)
-
-
-@each_family
-def test_float32(make: Make) -> None:
-    expected = make(num_latent_gps=2)
-    data, X = make_data(2), points(20, seed=3)
-    reference = expected.elbo(data), *expected.predict_f(X)
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
-        model = make(num_latent_gps=2)
-        assert {p.dtype for p in model.parameters} == {tf.float32}
-        data32, X32 = make_data(2), X.astype(np.float32)
-        value, gradients = value_and_gradients(
-            lambda: model.elbo(data32), model.trainable_variables
-        )
-        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
-        joint = model.predict_f(X32[:5], full_cov=True)
-    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
-    assert np.all(np.isfinite(joint[1]))
-    assert_close(value, reference[0], rtol=1e-2)
-    for mean, variance in predictions:
-        assert np.all(variance.numpy() >= 0)
-        assert_close((mean, variance), reference[1:], rtol=1e-2)
 
 
 # Graphs of a step and of a prediction: one factorisation a batch, hardly more for more blocks.

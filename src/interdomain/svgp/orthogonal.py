@@ -42,8 +42,8 @@ class OrthogonalQ(JointQ):
         identity by default.
     :param q_diag: Whether the covariances of both q's are diagonal.
     :param options: ``num_latent_gps``, ``whiten``, and ``q_mu`` and ``q_sqrt`` of u, as for JointQ.
-    :raises ValueError: As JointQ; and if there is no covariance between the two sets, they do not
-        fit the kernel, or ``variant`` is unknown or does not go with the initial values.
+    :raises ValueError: As JointQ; and if ``variant`` is unknown or does not go with the initial
+        values; at first use, if there is no covariance between the two sets.
     """
 
     def __init__(
