@@ -1,10 +1,10 @@
 """Inter-domain inducing variables, to use instead of those of ``gpflow.inducing_variables``."""
 
-from .core.family import InterDomainInducingVariables
-from .core.multioutput import (
+from .core.combined import (
     SeparateIndependentInducingVariables,
     SharedIndependentInducingVariables,
 )
+from .core.family import InterDomainInducingVariables
 from .core.products import ProductInducingVariables
 from .core.sums import SumInducingVariables
 from .families.harmonic.orbit_points import OrbitInducingPoints

@@ -156,14 +156,9 @@ def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> 
     if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
         blocks = inducing_variable.inducing_variables
         return len(blocks) == len(kernel.kernels) and all(map(is_complete, blocks, kernel.kernels))
-    if not isinstance(kernel, FiniteRank) or not _is_as_defined(type(kernel)):
+    if not isinstance(kernel, FiniteRank):
         return False
     features = kernel.inducing_variable
     if inducing_variable is None or inducing_variable is features:
         return inducing_variable is features
     return is_subset(inducing_variable, features) and is_subset(features, inducing_variable)
-
-
-def _is_as_defined(kind: type[FiniteRank]) -> bool:
-    """Whether a subclass leaves the covariances as they are."""
-    return kind.K is FiniteRank.K and kind.K_diag is FiniteRank.K_diag

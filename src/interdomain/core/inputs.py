@@ -15,7 +15,6 @@ from check_shapes.exceptions import ShapeMismatchError
 from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
-from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance
 from .latents import LatentGPs, latent_gps
@@ -83,10 +82,3 @@ def validate_inducing_variable(name: str, inducing_variable: InducingVariables) 
     """:raises ValueError: If it is none."""
     remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
     instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)
-
-
-def validate_mean_function(mean_function: MeanFunction | None) -> None:
-    """:raises ValueError: Unless it is one of GPflow's, or None."""
-    if mean_function is not None:
-        remedy = "pass for example gpflow.mean_functions.Constant()"
-        instance("mean_function", mean_function, MeanFunction, "a GPflow mean function", remedy)

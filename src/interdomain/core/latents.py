@@ -20,7 +20,7 @@ from gpflow.kernels import (
     SharedIndependent,
 )
 
-from .multioutput import num_inducing
+from .combined import num_inducing
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from gpflow.kernels import Kernel
 
 from ..linalg import Full, StructuredOperator
 from ..linalg.full import stack
-from .columns import with_columns
 from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
@@ -135,13 +134,6 @@ def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dicti
     family, base = as_family(inducing_variable, kernel)
     of_family = family.dictionary(base)
     return of_family and replace(of_family, finite_rank=base is not kernel)
-
-
-def with_input_columns(
-    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType
-) -> tf.Tensor:
-    """X with a static number of columns, if it has none and the other two know it."""
-    return with_columns(X, num_columns_of_any([(inducing_variable, kernel)]))
 
 
 def num_columns_of_any(pairs: Iterable[Block]) -> int | None:

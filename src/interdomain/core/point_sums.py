@@ -6,7 +6,8 @@ For ``f(x) = sum_p w_p g(x_p)`` with ``g ~ GP(0, k)`` and P points x_p for each 
     cov(f(x), f(x')) = sum_p sum_q w_p w_q k(x_p, x'_q)     :func:`double_sums`,
     var(f(x))        = sum_p sum_q w_p w_q k(x_p, x_q)      :func:`quadratic_sums`.
 
-All of them go over the groups a few at a time.
+All of them go over the groups a few at a time. Z is ``[M, D]``, points are ``[N, P, D]``, weights
+``[P]``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from functools import partial
 
 import gpflow
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
 from ..linalg import chunks
@@ -39,14 +39,8 @@ _TYPICAL_ROWS = 1024
 """Assumed where a number of rows is not known before the graph runs."""
 
 
-@check_shapes(
-    "Z: [M, D]",
-    "points: [N, P, D]",
-    "weights: [P]",
-    "return: [M, N]",
-)
 def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """``sum_p weights[p] k(Z[m], points[n, p])``.
+    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[M, N]``.
 
     :param kernel: k; its ``active_dims`` are respected.
     """
@@ -58,13 +52,6 @@ def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tens
     return tf.transpose(tf.add_n([_by_blocks(part, Z, points, weights) for part in sums]))
 
 
-@check_shapes(
-    "points: [N, P, D]",
-    "points2: [N2, P2, D]",
-    "weights: [P]",
-    "weights2: [P2]",
-    "return: [N, N2]",
-)
 def double_sums(
     kernel: Kernel,
     points: tf.Tensor,
@@ -72,7 +59,7 @@ def double_sums(
     weights: tf.Tensor,
     weights2: tf.Tensor,
 ) -> tf.Tensor:
-    """``sum_pq weights[p] weights2[q] k(points[n, p], points2[n', q])``."""
+    """``sum_pq weights[p] weights2[q] k(points[n, p], points2[n', q])`` ``[N, N2]``."""
     num_points, dim = points.shape[1], points.shape[2]
 
     def of_groups(
@@ -86,13 +73,8 @@ def double_sums(
     return map_rows(of_groups, points, [points2, weights, weights2], chunk)
 
 
-@check_shapes(
-    "points: [N, P, D]",
-    "weights: [P]",
-    "return: [N]",
-)
 def quadratic_sums(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """``sum_pq weights[p] weights[q] k(points[n, p], points[n, q])``."""
+    """``sum_pq weights[p] weights[q] k(points[n, p], points[n, q])`` ``[N]``."""
     terms = radial_terms(kernel)
     if terms is None:
         return _generic_quadratic(kernel, points, weights)

@@ -25,9 +25,8 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
-from .combined import CombinedInducingVariables, checked_list, each_once
+from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .family import Block, is_subset, with_jitter
-from .multioutput import num_inducing
 from .pairs import Kuu_operator
 
 _DIGITS = 12

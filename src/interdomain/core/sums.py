@@ -12,11 +12,10 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
-from .combined import CombinedInducingVariables, checked_list, each_once
+from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
 from .family import Block, BlockBatch
-from .multioutput import num_inducing
 from .pairs import Kuu_operator, StackedBlocks, block_batches
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import tensorflow as tf
-from check_shapes import check_shapes
 
 from .operators import Inverse, Root, Tensors
 from .projections import (
@@ -125,19 +124,13 @@ def variances(kff: tf.Tensor, terms: Terms) -> tf.Tensor:
     return tf.maximum((kff + excess)[:, None] + terms.change, 0)
 
 
-@check_shapes(
-    "columns: [T, M, N]",
-    "return[0]: [N, P]",
-    "return[1]: [N, broadcast P]",
-    "return[2]: [N]",
-)
 def marginal_terms(
     root: Root, columns: tf.Tensor, q: Whitened, *, is_complete: bool = False
 ) -> Terms:
     """The terms at N points, in a training step.
 
     :param root: L ``[T, M, M]``.
-    :param columns: Kuf.
+    :param columns: Kuf ``[T, M, N]``.
     :param is_complete: Whether the variables explain all of the prior variance, ``Kff = A^T A``.
     """
     if root.diagonal is not None:

@@ -27,11 +27,11 @@ from gpflow.posteriors import (
 )
 
 from .._tracing import unconverted
-from ..core.family import InterDomainInducingVariables
-from ..core.multioutput import (
+from ..core.combined import (
     SeparateIndependentInducingVariables,
     SharedIndependentInducingVariables,
 )
+from ..core.family import InterDomainInducingVariables
 from .blockwise import BlockwisePosterior
 from .groups import BlockGroup, block_groups
 

@@ -24,7 +24,7 @@ from gpflow.posteriors import PrecomputeCacheType
 from .._arguments import Array
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
-from ..core.inputs import check_inputs, validate_inducing_variable, validate_mean_function
+from ..core.inputs import check_inputs, validate_inducing_variable
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
 from .features import Features
@@ -65,7 +65,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
-        validate_mean_function(mean_function)
         rows |= {"num_inducing": int(inducing_variable.num_inducing)}
         kind: Any = Rows
         self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)

@@ -43,13 +43,12 @@ from ..core.latents import LatentGPs, latent_gps
 from ..core.pairs import Kuu_operator
 from ..families.harmonic.invariant import take_whole_orbits
 from ..linalg import Full
+from ..linalg.operators import Inverse
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
 from .base import Draws, PriorSample, as_array, constant
 from .priors import prior_sample
-
-Solve: TypeAlias = Callable[..., tf.Tensor]
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,12 @@ class LatentFunctions:
 
     :ivar latents: The L latent GPs.
     :ivar num_samples: S.
-    :ivar num_latents: L.
     :ivar prior: ``S L`` functions of the prior; None where the updates are all.
     :ivar updates: What inducing variables add, ``weights cov(u, f(x))``, for weights ``[S L, M]``.
     """
 
     latents: LatentGPs
     num_samples: int
-    num_latents: int
     prior: PriorSample | None
     updates: Sequence[tuple[InducingVariables, tf.Tensor]] = ()
 
@@ -83,7 +80,8 @@ class LatentFunctions:
         ]
         if self.prior is not None:
             parts.append(self.prior(X))
-        values = tf.reshape(tf.add_n(parts), [self.num_samples, self.num_latents, -1])
+        values = tf.add_n(parts)
+        values = tf.reshape(values, [self.num_samples, values.shape[0] // self.num_samples, -1])
         return tf.transpose(values, [0, 2, 1])
 
 
@@ -102,7 +100,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         for latents in latent_gps(kernel):
             number = len(latents.positions or (0,))
             prior = prior_sample(latents.kernel, _of_latents(draws, latents, number))
-            functions.append(LatentFunctions(latents, draws.num_samples, number, prior))
+            functions.append(LatentFunctions(latents, draws.num_samples, prior))
         return kernel, None, functions
     posterior = model
     if hasattr(model, "posterior"):
@@ -158,7 +156,7 @@ def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
 def _condition(
     latents: LatentGPs,
     num_latents: int,
-    solve: Solve,
+    solve: Inverse,
     variances: Array,
     drawn: Callable[[], tf.Tensor],
     draws: Draws,
@@ -188,7 +186,7 @@ def _condition(
     weights = tf.transpose(solve(drawn() - solve(variables), adjoint=True))
     sizes = [int(block.num_inducing) for block in blocks]
     updates = list(zip(blocks, tf.split(weights, sizes, axis=1), strict=True))
-    return LatentFunctions(latents, draws.num_samples, num_latents, prior, updates)
+    return LatentFunctions(latents, draws.num_samples, prior, updates)
 
 
 def _draw(mean: TensorType, root: TensorType | None, draws: Draws) -> tf.Tensor:
@@ -221,7 +219,7 @@ def _jitter_of(inducing_variable: InducingVariables, kernel: Kernel) -> Array:
     return np.maximum(with_jitter - without, 0)
 
 
-def _solve_with_root(inducing_variable: InducingVariables, kernel: Kernel) -> Solve:
+def _solve_with_root(inducing_variable: InducingVariables, kernel: Kernel) -> Inverse:
     jitter = gpflow.config.default_jitter()
     return Kuu_operator(inducing_variable, kernel, jitter=jitter).root().solve
 
@@ -239,7 +237,7 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
     return _condition(latents, number, solve, np.concatenate(variances), drawn, draws)
 
 
-Whitened: TypeAlias = tuple[Callable[[], tf.Tensor], Solve, int]
+Whitened: TypeAlias = tuple[Callable[[], tf.Tensor], Inverse, int]
 """What draws whitened variables, what whitens others, and the number of latent GPs."""
 
 

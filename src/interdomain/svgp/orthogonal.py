@@ -11,8 +11,8 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import choice
+from ..core.combined import num_inducing
 from ..core.inputs import validate_inducing_variable
-from ..core.multioutput import num_inducing
 from ..posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
 from .q import JointQ, Pair, of_q
 from .svgp import SVGP

@@ -20,11 +20,11 @@ from gpflow.utilities import positive, triangular
 from .._arguments import Array, check_size, finite_array, instance, integer
 from .._tracing import unconverted
 from ..core.columns import validate_rows
+from ..core.combined import num_inducing
 from ..core.decomposed import DecomposedKernel
 from ..core.domains import boxed_parts, boxes
 from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing_variable
 from ..core.latents import latent_gps
-from ..core.multioutput import num_inducing
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import Group, block_groups, marginals_and_kl, outputs_of
 

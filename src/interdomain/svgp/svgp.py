@@ -15,7 +15,6 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import instance, integer
 from .._tracing import unconverted
-from ..core.inputs import validate_mean_function
 from .q import Q, of_q
 
 
@@ -54,7 +53,6 @@ class SVGP(gpflow.models.SVGP):
     ) -> None:
         instance("q", q, Q, "a q of interdomain.models", "pass for example JointQ(kernel, Z)")
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        validate_mean_function(mean_function)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)

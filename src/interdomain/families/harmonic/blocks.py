@@ -13,9 +13,8 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import Array
-from ...core.columns import as_rows, num_columns
+from ...core.columns import as_rows, num_columns, with_columns
 from ...core.family import BlockBatch, InterDomainInducingVariables, with_jitter
-from ...core.pairs import with_input_columns
 from ...core.set_kernel import SetKernel
 from ...linalg import Full, StructuredOperator
 from ...linalg.block_diagonal import block_diagonal
@@ -43,7 +42,7 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
         """``k_t(z, x)`` for the points of each component, one component below the other."""
-        X = with_input_columns(self, kernel, X)
+        X = with_columns(X, self.num_columns(kernel))
         rows = as_rows(X)
         batches = self.block_batches(kernel)
         features = [batch.features(rows) for batch in batches]
