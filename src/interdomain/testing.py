@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -52,7 +53,7 @@ def check_family(
     """
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
     rng, size = np.random.default_rng(0), int(inducing_variable.num_inducing)
-    close = _Close(rtol)
+    close = partial(_close, rtol)
     features = Kuf(inducing_variable, kernel, X).numpy()
     _equal("the shape of Kuf", features.shape, (size, len(X)))
     batches = Kuf(inducing_variable, kernel, np.stack([X, X[::-1]]))
@@ -129,7 +130,7 @@ def _check_posterior(
 
     with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
         actual, expected = _with_gradients(structured, variables), _with_gradients(dense, variables)
-    close = _Close(max(rtol, 1e-6))
+    close = partial(_close, max(rtol, 1e-6))
     for name, one, other in zip(("mean", "variance", "KL"), actual[0], expected[0], strict=True):
         close(f"the {name} of an SVGP", one, other)
     for variable, one, other in zip(variables, actual[1], expected[1], strict=True):
@@ -145,22 +146,17 @@ def _with_gradients(
     return values, tape.gradient(total, variables, unconnected_gradients="zero")
 
 
-class _Close:
+def _close(rtol: float, what: str, actual: Any, expected: Any, least_rtol: float = 0.0) -> None:
     """Compares relative to the largest number."""
-
-    def __init__(self, rtol: float) -> None:
-        self._rtol = rtol
-
-    def __call__(self, what: str, actual: Any, expected: Any, rtol: float = 0.0) -> None:
-        actual, expected = np.asarray(actual), np.asarray(expected)
-        _equal(f"the shape of {what}", actual.shape, expected.shape)
-        scale = float(np.max(np.abs(expected), initial=0.0))
-        error = float(np.max(np.abs(actual - expected), initial=0.0))
-        limit = max(self._rtol, rtol) * max(scale, float(np.finfo(np.float64).tiny))
-        assert error <= limit, (
-            f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it has to "
-            "be as dense linear algebra has it"
-        )
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    _equal(f"the shape of {what}", actual.shape, expected.shape)
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    error = float(np.max(np.abs(actual - expected), initial=0.0))
+    limit = max(rtol, least_rtol) * max(scale, float(np.finfo(np.float64).tiny))
+    assert error <= limit, (
+        f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it has to "
+        "be as dense linear algebra has it"
+    )
 
 
 def _equal(what: str, actual: Any, expected: Any) -> None:

@@ -49,7 +49,8 @@ def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tens
         sums = [partial(_generic_cross, kernel)]
     else:
         sums = [partial(radial_cross, term) for term in terms]
-    return tf.transpose(tf.add_n([_by_blocks(part, Z, points, weights) for part in sums]))
+    chunk = rows_per_chunk(points.shape[1] * (Z.shape[0] or _TYPICAL_ROWS))
+    return tf.transpose(tf.add_n([cross(Z, points, weights, chunk) for cross in sums]))
 
 
 def double_sums(
@@ -83,26 +84,6 @@ def quadratic_sums(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.
 
 def _max_entries() -> int:
     return _LARGEST_GROUP * chunks.CHUNK_ENTRIES
-
-
-def _by_blocks(
-    cross: Callable[[tf.Tensor, tf.Tensor, tf.Tensor, int], tf.Tensor],
-    Z: tf.Tensor,
-    points: tf.Tensor,
-    weights: tf.Tensor,
-) -> tf.Tensor:
-    """:func:`cross_sums`, transposed, by a function that takes some groups at a time; and some of
-    Z, where a single group has too many values."""
-    num_points, size = points.shape[1], Z.shape[0] or _TYPICAL_ROWS
-    num_parts = -(-size * num_points // _max_entries())
-    if num_parts > 1 and Z.shape[0] is not None:
-        starts = [size * part // num_parts for part in range(num_parts + 1)]
-        blocks = [Z[first:last] for first, last in zip(starts, starts[1:], strict=False)]
-    else:
-        blocks = [Z]
-    chunk = rows_per_chunk(num_points * -(-size // len(blocks)))
-    sums = [cross(block, points, weights, chunk) for block in blocks]
-    return sums[0] if len(sums) == 1 else tf.concat(sums, axis=1)
 
 
 def _generic_cross(

@@ -39,7 +39,8 @@ def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Ar
     for rows, block in _panels(upper):
         np.multiply(gram[rows, rows.start :], scale[rows.start :], out=block)
         block *= scale[rows, None]
-        _clear_below(block)
+        corner = block[:, : len(block)]
+        corner[...] = np.triu(corner)
     upper.reshape(-1)[:: size + 1] += 1
     _, failed_at = lapack.dpotrf(upper.T, lower=1, clean=0, overwrite_a=1)
     return upper, int(failed_at)
@@ -106,12 +107,6 @@ def _panels(upper: Array) -> Iterator[tuple[slice, Array]]:
     for start in range(0, size, _PANEL):
         rows = slice(start, min(start + _PANEL, size))
         yield rows, upper[rows, start:]
-
-
-def _clear_below(block: Array) -> None:
-    """Zeros below the diagonal of the leading square of a panel."""
-    corner = block[:, : len(block)]
-    corner[...] = np.triu(corner)
 
 
 def _empty(size: int) -> Array:

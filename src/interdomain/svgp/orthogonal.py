@@ -112,13 +112,10 @@ class OrthogonalSVGP(SVGP):
     Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u, ``q_mu_orthogonal``
     and ``q_sqrt_orthogonal`` to v'.
 
-    :param kernel: A kernel of one output; or ``gpflow.kernels.SharedIndependent``,
-        ``SeparateIndependent`` or ``LinearCoregionalization``, with one inducing variable for all
-        latent GPs in each of the two sets, or
-        :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
+    :param kernel: As :class:`OrthogonalQ` takes it, as are both inducing variables.
     :param likelihood: Any of GPflow's.
-    :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
-    :param orthogonal_inducing_variable: The second set v, as :class:`OrthogonalQ` takes it.
+    :param inducing_variable: The base u.
+    :param orthogonal_inducing_variable: The second set v.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param q: The other arguments of OrthogonalQ, by name.
