@@ -13,7 +13,6 @@ from gpflow.kernels import Kernel, Matern32
 
 from interdomain import kernels
 from interdomain.kernels import (
-    HarmonicKernel,
     Invariant,
     SphericalMatern32,
 )
@@ -187,10 +186,8 @@ def test_each_parameter_is_listed_once(case: KernelCase) -> None:
     kernel = case.build(D)
     kernel(case.inputs(3, D))
     paths = list(gpflow.utilities.parameter_dict(kernel))
-    rows = gpflow.utilities.tabulate_module_summary(kernel, tablefmt="plain").splitlines()[1:]
-    assert len(rows) == len(paths) == len(kernel.parameters) == len(kernel.trainable_variables)
-    names = [row.split()[0].rsplit(".", 1)[-1] for row in rows]
-    assert sorted(names) == sorted(path.rsplit(".", 1)[-1] for path in paths)
+    assert len(paths) == len(kernel.parameters) == len(kernel.trainable_variables)
+    names = [path.rsplit(".", 1)[-1] for path in paths]
     assert len(set(names)) == len(names)
     for part in getattr(kernel, "kernels", []):  # views over the same parameters
         assert {id(p) for p in part.parameters} <= {id(p) for p in kernel.parameters}
@@ -237,9 +234,8 @@ REMEDY = r"tf.ensure_shape\(X, \[None, D\]\)"
         (lambda: SphericalMatern32(), [None, None]),
         (lambda: SphericalMatern32(weight_variances=[1.0, 1.0, 1.0, 1.0]), None),
         (lambda: Invariant(Matern32(), Negation()), [None, None]),
-        (lambda: HarmonicKernel(Matern32(), Negation()).kernels[0], [None, None]),
     ],
-    ids=["spectrum", "rank", "orbit", "part"],
+    ids=["spectrum", "rank", "orbit"],
 )
 def test_what_cannot_be_known(make: Callable[[], Kernel], shape: list[None] | None) -> None:
     kernel = make()

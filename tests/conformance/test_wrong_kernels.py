@@ -13,10 +13,7 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     ActivationFeatures,
     BoxFourierFeatures,
-    HarmonicInducingPoints,
-    HarmonizableFourierFeatures,
     InducingPatches,
-    ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
     VariationalFourierFeatures,
@@ -24,35 +21,22 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import (
     ArcCosine,
     Convolutional,
-    HarmonicKernel,
-    HarmonizableComponent,
     Periodized,
     SphericalMatern52,
 )
-from interdomain.transforms import Rotation
 from tests.conformance.helpers import assert_refused
 
 from .cases import REPRESENTATIVES, Case
 
 X = np.linspace(-1, 1, 12).reshape(4, 3)
-Z = np.zeros((4, 3, 2))
 HARMONICS, POINTS = SphericalHarmonics(3, [0]), InducingPoints(X[:, :2])
 OF_FOUR = SphericalHarmonics(4, [0, 1, 2, 3, 5])
 UNITS = ActivationFeatures.random(2, 5, "erf", 5, seed=0)
-ROTATED = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
-FEW_POINTS = HarmonicInducingPoints(Z[:3])
 INTERVAL = VariationalFourierFeatures(0.0, 1.0, 2)
-FOURIER = HarmonizableFourierFeatures([[0.1], [0.3]])
-TWO_COLUMNS = HarmonizableComponent([[0.1, 0.2]])
 BOX = BoxFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
 ANOTHER_BOX = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
-CONV = Convolutional(RBF(), (3, 4), (2, 2))
 LOCATED = Convolutional(RBF(), (3, 4), (2, 2), location_kernel=RBF())
-PATCHES, SMALL_PATCHES = InducingPatches(np.zeros((5, 4))), InducingPatches(np.zeros((5, 3)))
-SPACE = SphericalMatern52(active_dims=[0, 1])
-TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
-FACTORS = [SphericalHarmonics.for_kernel(SPACE, 2, 3), BoxFourierFeatures.for_kernel(TIME, 7)]
-PRODUCT = ProductInducingVariables(FACTORS)
+PATCHES = InducingPatches(np.zeros((5, 4)))
 SUM = SumInducingVariables([HARMONICS, POINTS])
 
 # Features, a kernel, the number of columns of X, and the message.
@@ -67,13 +51,9 @@ WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
         "needed, wrap it in interdomain.inducing_variables.SharedIndependentInducingVariables"
         r"\(SphericalHarmonics\(...\)\) or SeparateIndependentInducingVariables",
     ),
-    (FEW_POINTS, ROTATED, 2, "points for the 4 components .*, found 3"),
     (BOX, ANOTHER_BOX, 2, "kernel must have the features' box, from .* found one from .*for_ke"),
     (INTERVAL, Matern32() + Matern12(), 1, "the kernel is a sum of 2: pass SumInducingVariables"),
-    (FOURIER, TWO_COLUMNS, 2, r"frequencies must have 2 columns, .* found 1; pass a matrix \[m, 2"),
-    (PRODUCT, TIME * SPACE, 3, "no covariance between SphericalHarmonics and Periodized"),
     (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
-    (SMALL_PATCHES, CONV, 12, "Z must have 4 columns for this Convolutional, .* found 3"),
     (PATCHES, LOCATED, 12, "locations must be given for .* location_kernel, found None; pass Ind"),
 ]
 
@@ -105,12 +85,10 @@ def test_that_do_not_fit() -> None:
 
 def test_columns_and_blocks_that_do_not_fit() -> None:
     """Kuf alone knows X; a sum knows what its blocks are."""
-    in_box = Periodized(Matern32(), BOX.lower, BOX.upper)
     other_columns = SphericalMatern52(active_dims=[0, 2])
     assert_refused(
         [
             (lambda: Kuf(OF_FOUR, other_columns, X), "sees 2 columns .* dimension 4; .* 3 here"),
-            (lambda: Kuf(BOX, in_box, X), "X must have 2 columns, those of the box, found 3"),
             (lambda: Kuf(INTERVAL, Matern32(), X), "X must have one column, found 3; .*active_dim"),
             (lambda: SumInducingVariables([None]), "must have an entry that is not None"),
             (lambda: SumInducingVariables([HARMONICS, X]), r"ndarray; pass .* InducingPoints\(Z\)"),

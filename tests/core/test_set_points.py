@@ -11,8 +11,7 @@ from gpflow import kernels as gk
 from gpflow.covariances import Kuu
 
 from interdomain.inducing_variables import HarmonicInducingPoints, InducingPatches
-from interdomain.kernels import Convolutional, HarmonicKernel, MultiChannelConvolutional
-from interdomain.transforms import ImageFlip
+from interdomain.kernels import Convolutional, MultiChannelConvolutional
 from tests.conformance.helpers import assert_refused
 from tests.families.images.references import numbered_patches
 
@@ -71,16 +70,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "kernel must be a Convolutional or a MultiChannelConvolutional, found SquaredExponential",
     ),
     (lambda: multi()(X12), r"X must have 24 columns for images of shape \(3, 4, 2\), found 12"),
-    (
-        lambda: Convolutional(gk.RBF(), (12,), (2, 2)),
-        r"image_shape must be two or three positive integers, found \(12,\); pass \(H, W\)",
-    ),
     (lambda: multi(weights=np.ones(6)), r"weights must be .* of shape \[6, 2\], .* found shape"),
-    (
-        lambda: MultiChannelConvolutional([gk.RBF(), gk.RBF()], (3, 4, 3), (2, 2)),
-        "base_kernels must be one kernel, or one for each of 3 channels, found 2",
-    ),
-    (lambda: HarmonicKernel(conv(), ImageFlip((3, 4), 0)).kernels[0](X12), "columns"),
     (
         lambda: Kuu(HarmonicInducingPoints(np.zeros((2, 3, 4))).inducing_variables[0], conv()),
         "kernel must be a part of a HarmonicKernel, found Convolutional; use InducingPatches or",

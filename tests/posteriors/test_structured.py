@@ -13,7 +13,7 @@ from gpflow.inducing_variables import InducingPoints
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
+from interdomain.models import StructuredSGPR
 from tests.conformance.dense_twin import dense_twin
 from tests.conformance.helpers import assert_close
 
@@ -99,11 +99,9 @@ HARMONICS = SphericalHarmonics(3, [0, 1, 2])
     "make",
     [
         lambda: gpflow.models.SVGP(KERNEL, LIKELIHOOD, HARMONICS),
-        lambda: AdditiveSVGP(KERNEL + KERNEL, LIKELIHOOD, SumInducingVariables([HARMONICS] * 2)),
-        lambda: OrthogonalSVGP(KERNEL, LIKELIHOOD, HARMONICS, SphericalHarmonics(3, [4])),
         lambda: StructuredSGPR((X, Y), KERNEL, HARMONICS, progress=False),
     ],
-    ids=["SVGP", "AdditiveSVGP", "OrthogonalSVGP", "StructuredSGPR"],
+    ids=["SVGP", "StructuredSGPR"],
 )
 def test_types_of_inputs(make: Callable[[], Any]) -> None:
     """Fused and cached, of every model."""

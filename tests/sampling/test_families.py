@@ -173,8 +173,6 @@ def test_kernels_without_features_are_refused() -> None:
         gpflow.kernels.Periodic(M32()),
         gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)),
         gpflow.kernels.Polynomial(2),
-        gpflow.kernels.Linear() * SE(),
-        gpflow.kernels.ChangePoints([SE(), M32()], [0.0]),
     ]
     for kernel in kernels:
         with pytest.raises(

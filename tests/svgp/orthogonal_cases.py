@@ -36,30 +36,6 @@ def units(num_units: int, activation: str, seed: int) -> ActivationFeatures:
     return ActivationFeatures.random(3, num_units, activation, 4, seed=seed)
 
 
-def points_points() -> Triple:
-    return (
-        matern(lengthscales=[1.0, 1.5, 0.7]),
-        InducingPoints(points(5)),
-        InducingPoints(points(4, seed=1)),
-    )
-
-
-def harmonics_points() -> Triple:
-    return zonal(), SphericalHarmonics(4, [0, 1, 3]), InducingPoints(points(4))
-
-
-def activations_points() -> Triple:
-    return zonal(), units(5, "softplus", 0), InducingPoints(points(4))
-
-
-def harmonics_activations() -> Triple:
-    return zonal(), SphericalHarmonics(4, [0, 2]), units(3, "gelu", 1)
-
-
-def activations_harmonics() -> Triple:
-    return zonal(), units(4, "relu", 2), SphericalHarmonics(4, [1, 3])
-
-
 def sum_points() -> Triple:
     """A base of a diagonal and a dense block: its square root is block-diagonal."""
     first = zonal()
@@ -67,20 +43,27 @@ def sum_points() -> Triple:
     return first + matern(), base, InducingPoints(points(4, seed=2))
 
 
-def interval_points() -> Triple:
-    """Kuu is diagonal plus low rank."""
-    kernel = matern(active_dims=[1])
-    return kernel, VariationalFourierFeatures(-3.0, 3.5, 3), InducingPoints(points(3))
-
-
 BY_NAME: dict[str, Callable[[], Triple]] = {
-    "points-points": points_points,
-    "harmonics-points": harmonics_points,
-    "activations-points": activations_points,
-    "harmonics-activations": harmonics_activations,
-    "activations-harmonics": activations_harmonics,
+    "points-points": lambda: (
+        matern(lengthscales=[1.0, 1.5, 0.7]),
+        InducingPoints(points(5)),
+        InducingPoints(points(4, seed=1)),
+    ),
+    "harmonics-points": lambda: (
+        zonal(),
+        SphericalHarmonics(4, [0, 1, 3]),
+        InducingPoints(points(4)),
+    ),
+    "activations-points": lambda: (zonal(), units(5, "softplus", 0), InducingPoints(points(4))),
+    "harmonics-activations": lambda: (zonal(), SphericalHarmonics(4, [0, 2]), units(3, "gelu", 1)),
+    "activations-harmonics": lambda: (zonal(), units(4, "relu", 2), SphericalHarmonics(4, [1, 3])),
     "sum-points": sum_points,
-    "interval-points": interval_points,
+    # Kuu is diagonal plus low rank.
+    "interval-points": lambda: (
+        matern(active_dims=[1]),
+        VariationalFourierFeatures(-3.0, 3.5, 3),
+        InducingPoints(points(3)),
+    ),
 }
 """Each makes a kernel, a base and an orthogonal inducing variable for three columns."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,19 +71,12 @@ def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
     return HVGP(kernel or matern(), gpflow.likelihoods.Gaussian(), Z, transforms, **arguments)
 
 
-ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
-    "too few blocks": (lambda: additive(1), "has 1 blocks, but the kernel is a sum of 2"),
-    "q_mu shape": (
-        lambda: additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))]),
-        r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing",
-    ),
-}
-
-
 def test_errors() -> None:
-    for build, message in ERRORS.values():
-        with pytest.raises(ValueError, match=message):
-            build()
+    with pytest.raises(ValueError, match="has 1 blocks, but the kernel is a sum of 2"):
+        additive(1)
+    message = r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing"
+    with pytest.raises(ValueError, match=message):
+        additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))])
 
 
 @pytest.mark.parametrize(

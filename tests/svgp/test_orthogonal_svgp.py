@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -105,37 +104,20 @@ def test_odvgp_s_own_equations() -> None:
 U, V = points(4), points(3, seed=1)
 
 
-def model(**arguments: Any) -> OrthogonalSVGP:
-    kernel = arguments.pop("kernel", matern())
-    base = arguments.pop("base", InducingPoints(U))
-    orthogonal = arguments.pop("orthogonal", InducingPoints(V))
-    return OrthogonalSVGP(kernel, gpflow.likelihoods.Gaussian(), base, orthogonal, **arguments)
-
-
-ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
-    "variant": (
-        lambda: model(variant="svgp"),
-        "variant must be 'solve' or 'odvgp', found 'svgp'",
-    ),
-    "a root for odvgp": (
-        lambda: model(variant="odvgp", q_sqrt_orthogonal=np.eye(3)[None]),
-        "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out",
-    ),
-    "pair": (
-        lambda: model(
-            kernel=zonal(),
-            base=SphericalHarmonics(4, [0]),
-            orthogonal=HarmonicInducingPoints(points(2, 3)),
-        ).predict_f(U),
-        "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalMat",
-    ),
-}
-
-
 def test_errors() -> None:
-    for build, message in ERRORS.values():
-        with pytest.raises(ValueError, match=message):
-            build()
+    likelihood, pair = gpflow.likelihoods.Gaussian(), (InducingPoints(U), InducingPoints(V))
+    with pytest.raises(ValueError, match="variant must be 'solve' or 'odvgp', found 'svgp'"):
+        OrthogonalSVGP(matern(), likelihood, *pair, variant="svgp")
+    message = (
+        "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out"
+    )
+    with pytest.raises(ValueError, match=message):
+        root = np.eye(3)[None]
+        OrthogonalSVGP(matern(), likelihood, *pair, variant="odvgp", q_sqrt_orthogonal=root)
+    pair = SphericalHarmonics(4, [0]), HarmonicInducingPoints(points(2, 3))
+    message = "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalM"
+    with pytest.raises(ValueError, match=message):
+        OrthogonalSVGP(zonal(), likelihood, *pair).predict_f(U)
 
 
 # Optimisers, and the optima they find.

@@ -29,9 +29,6 @@ def orthogonal(name: str = "activations-points", **options: object) -> Orthogona
     return make_orthogonal(orthogonal_cases.BY_NAME[name], **options)
 
 
-each_family = pytest.mark.parametrize("make", [additive, orthogonal])
-
-
 @pytest.mark.parametrize(
     ("make", "name", "options"),
     [
