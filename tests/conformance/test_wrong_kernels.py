@@ -13,14 +13,12 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     ActivationFeatures,
     BoxFourierFeatures,
-    InducingPatches,
     SphericalHarmonics,
     SumInducingVariables,
     VariationalFourierFeatures,
 )
 from interdomain.kernels import (
     ArcCosine,
-    Convolutional,
     Periodized,
     SphericalMatern52,
 )
@@ -35,8 +33,6 @@ UNITS = ActivationFeatures.random(2, 5, "erf", 5, seed=0)
 INTERVAL = VariationalFourierFeatures(0.0, 1.0, 2)
 BOX = BoxFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
 ANOTHER_BOX = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
-LOCATED = Convolutional(RBF(), (3, 4), (2, 2), location_kernel=RBF())
-PATCHES = InducingPatches(np.zeros((5, 4)))
 SUM = SumInducingVariables([HARMONICS, POINTS])
 
 # Features, a kernel, the number of columns of X, and the message.
@@ -54,7 +50,6 @@ WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
     (BOX, ANOTHER_BOX, 2, "kernel must have the features' box, from .* found one from .*for_ke"),
     (INTERVAL, Matern32() + Matern12(), 1, "the kernel is a sum of 2: pass SumInducingVariables"),
     (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
-    (PATCHES, LOCATED, 12, "locations must be given for .* location_kernel, found None; pass Ind"),
 ]
 
 

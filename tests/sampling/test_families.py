@@ -23,11 +23,9 @@ OF_KINDS = (
     "harmonics-free-spectrum",
     "orbits",
     "sum-with-points",
-    "interval-matern52",
-    "interval-additive",
 )
-"""One case for each kind of operator, with few features of the prior."""
-OF_PRIORS = {"activation-softplus", "interval-additive"}
+"""One case for each kind of operator of which there are functions, with few features."""
+OF_PRIORS = {"activation-softplus", "orbits"}
 """A zonal and a stationary prior."""
 
 

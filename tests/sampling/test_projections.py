@@ -3,7 +3,6 @@ functions are combinations of the features."""
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +13,6 @@ from gpflow.kernels import Kernel
 import interdomain as idm
 from interdomain.sampling.base import Draws, PriorSample
 from interdomain.sampling.priors import prior_sample
-from interdomain.sampling.waves import Waves
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs
 
@@ -30,7 +28,6 @@ PROJECTED = {
     "patches",
     "channels",
     "orbits",
-    "interval-matern52",
 }
 """One case for each way to compute inducing variables of functions of the prior."""
 
@@ -84,30 +81,3 @@ def test_features_that_are_all_of_the_prior_leave_nothing(build: object) -> None
     explained = np.transpose(solved) @ Kuf(inducing_variable, kernel, X)
     values = sample(tf.constant(X))
     np.testing.assert_allclose(explained, values, rtol=0, atol=1e-6 * np.max(np.abs(values)))
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        gpflow.kernels.Matern12(variance=1.3, lengthscales=0.7),
-        gpflow.kernels.Matern32(variance=0.6, lengthscales=1.1),
-        gpflow.kernels.Matern52(variance=1.3, lengthscales=0.4),
-    ],
-    ids=["matern12", "matern32", "matern52"],
-)
-def test_waves_of_an_interval_are_features(kernel: gpflow.kernels.Stationary) -> None:
-    """As functions they have the rows of Kuu as their inducing variables; and a function whose
-    frequency comes near to one of theirs has nearly the same."""
-    features = idm.inducing_variables.VariationalFourierFeatures(-1.0, 2.5, 3)
-    angular = features.angular_frequencies[:, None, None]
-    matrix = Kuu(features, kernel).numpy()
-    start = features.lower * angular[:, 0]
-    for shift, tolerance in ((0.0, 1e-9), (1e-7, 1e-5)):
-        for cosine, rows in ((True, matrix[1:4]), (False, matrix[4:])):
-            # cos(w (x - a)) = cos(w a) cos(w x) + sin(w a) sin(w x), and so for the sine.
-            parts = (np.cos(start), np.sin(start))
-            weights = parts if cosine else (-parts[1], parts[0])
-            sample = Waves(kernel, lambda X: X, angular * (1 + shift), *weights)
-            found = sample.project(features)
-            scale = np.max(np.abs(matrix))
-            np.testing.assert_allclose(found, rows, rtol=0, atol=tolerance * scale)

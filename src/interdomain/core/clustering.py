@@ -30,30 +30,24 @@ def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
     return np.reshape(points, [-1, kernel.point_dim])
 
 
-def sample_rows(X: TensorType, num_centres: int, seed: int, *, name: str = "num_inducing") -> Array:
-    """X as an array; of many rows a random sample. Arguments and errors as for :func:`k_means`."""
-    values = filled_matrix("X", X, "[N, D]")
-    remedy = f"X has {len(values)} rows, and each centre needs one"
-    num_centres = integer(name, num_centres, at_least=1, at_most=len(values), remedy=remedy)
-    limit = max(_MAX_ROWS, 10 * num_centres)
-    if len(values) > limit:
-        rows = np.random.default_rng(seed).choice(len(values), limit, replace=False)
-        values = values[rows]
-    return values
-
-
-def k_means(X: TensorType, num_centres: int, *, seed: int = 0, name: str = "num_inducing") -> Array:
+def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
     """Centres that k-means finds in the data.
 
     :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (or one of ten
         rows per centre, if that is more).
-    :param num_centres: How many centres.
+    :param num_centres: How many centres; ``num_inducing`` in messages.
     :param seed: Of the sample and of the initial centres.
-    :param name: What ``num_centres`` is called in messages.
     :return: ``[num_centres, D]``.
     :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres.
     """
-    values = sample_rows(X, num_centres, seed, name=name)
+    values = filled_matrix("X", X, "[N, D]")
+    remedy = f"X has {len(values)} rows, and each centre needs one"
+    num_centres = integer(
+        "num_inducing", num_centres, at_least=1, at_most=len(values), remedy=remedy
+    )
+    limit = max(_MAX_ROWS, 10 * num_centres)
+    if len(values) > limit:
+        values = values[np.random.default_rng(seed).choice(len(values), limit, replace=False)]
     rng = np.random.default_rng(seed)
     # Repeated rows can leave k-means with clusters of no points: its centres start, and those stay,
     # at rows of the data.

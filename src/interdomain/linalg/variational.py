@@ -27,23 +27,12 @@ from .projections import (
 )
 
 
-class Variational(NamedTuple):
-    """q of T parts, in terms of u or of whitened variables.
-
-    :ivar mean: ``[T, M, P]``.
-    :ivar root: A root of the covariance S: ``[T, M, P]`` if S is diagonal, ``[T, P, M, M]`` lower
-        triangular if not, None for S = 0.
-    """
-
-    mean: tf.Tensor
-    root: tf.Tensor | None
-
-
 class Whitened(NamedTuple):
-    """q in terms of v.
+    """q of T parts, in terms of v.
 
-    :ivar mean: That of v.
-    :ivar root: A root of the covariance of v; or of u, see ``prior``.
+    :ivar mean: That of v, ``[T, M, P]``.
+    :ivar root: A root of the covariance S of v, or of u (see ``prior``): ``[T, M, P]`` if S is
+        diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0.
     :ivar prior: L, if ``root`` is still that of u; None otherwise. A diagonal S would become dense
         under an L that is not diagonal: the features take L instead.
     """
@@ -57,19 +46,19 @@ class Whitened(NamedTuple):
         return A if self.prior is None else self.prior.solve(A, adjoint=True)
 
 
-def whitened(root: Root, q: Variational) -> Whitened:
-    """q(v) from q(u).
+def whitened(root: Root, mean: tf.Tensor, root_of_S: tf.Tensor | None) -> Whitened:
+    """q(v) from the mean of q(u), and the root of its covariance.
 
     :param root: L ``[T, M, M]``.
     """
-    mean = root.solve(q.mean)
-    if q.root is None:
+    mean = root.solve(mean)
+    if root_of_S is None:
         return Whitened(mean, None)
-    if q.root.shape.rank == 4:
-        return Whitened(mean, _solve_roots(root, q.root))
+    if root_of_S.shape.rank == 4:
+        return Whitened(mean, _solve_roots(root, root_of_S))
     if root.diagonal is None:
-        return Whitened(mean, q.root, prior=root)
-    return Whitened(mean, root.solve(q.root))
+        return Whitened(mean, root_of_S, prior=root)
+    return Whitened(mean, root.solve(root_of_S))
 
 
 def _solve_roots(root: Root, roots: tf.Tensor) -> tf.Tensor:

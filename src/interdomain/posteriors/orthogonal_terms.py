@@ -32,7 +32,7 @@ from ..core.latents import latent_gps, split_q
 from ..core.pairs import Kuu_operator
 from ..linalg import Full, StructuredOperator
 from ..linalg.full import gram, matmul, stack
-from ..linalg.variational import Kept, Variational, Whitened, whitened
+from ..linalg.variational import Kept, Whitened, whitened
 from .groups import Group, JointQ
 from .parts import FeaturePart, stack_roots
 
@@ -125,8 +125,8 @@ def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
             mean = mean if own is None else own.solve(mean)
             whitened_of_each.append(Whitened(mean, tf.ones_like(mean)))
             continue
-        given = Variational(mean, stack_roots([root]))
-        whitened_of_each.append(Whitened(*given) if own is None else whitened(own, given))
+        pair = mean, stack_roots([root])
+        whitened_of_each.append(Whitened(*pair) if own is None else whitened(own, *pair))
     return whitened_of_each
 
 

@@ -11,6 +11,7 @@ import abc
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import gpflow
 import tensorflow as tf
@@ -24,7 +25,6 @@ from ..linalg import Root
 from ..linalg.variational import (
     Kept,
     Terms,
-    Variational,
     Whitened,
     feature_terms,
     joint_feature_terms,
@@ -32,6 +32,8 @@ from ..linalg.variational import (
     marginal_terms,
     whitened,
 )
+
+TensorQ: TypeAlias = tuple[tf.Tensor, tf.Tensor | None]
 
 
 class Part(abc.ABC):
@@ -97,14 +99,14 @@ class FactorisedPart(FeaturePart):
     """A part whose Kuu is factorised now.
 
     :param batch: The blocks.
-    :param q: Theirs.
+    :param q: Their mean, and the root of their covariance.
     :param whiten: Whether q is that of whitened variables.
     :param is_complete: See :class:`Part`.
     """
 
-    def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, is_complete: bool) -> None:
+    def __init__(self, batch: BlockBatch, q: TensorQ, whiten: bool, is_complete: bool) -> None:
         self._batch, self.is_complete = batch, is_complete
-        self.q = [Whitened(*q) if whiten else whitened(self.root, q)]
+        self.q = [Whitened(*q) if whiten else whitened(self.root, *q)]
 
     @functools.cached_property
     def root(self) -> Root:
@@ -169,7 +171,7 @@ def batch_root(batch: BlockBatch) -> Root:
     return batch.operator(default_jitter()).root()
 
 
-def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | None]]) -> Variational:
+def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | None]]) -> TensorQ:
     """The q of a batch's blocks, picked from those of all blocks.
 
     :param q: For each block a mean ``[m, P]``, and a root of the covariance ``[m, P]`` or
@@ -178,7 +180,7 @@ def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | Non
     """
     means, roots = zip(*(q[position] for position in batch.positions), strict=True)
     mean = tf.stack([tf.convert_to_tensor(of_block) for of_block in means])
-    return Variational(mean, None if roots[0] is None else stack_roots(roots))
+    return mean, None if roots[0] is None else stack_roots(roots)
 
 
 def stack_roots(values: Sequence[TensorType]) -> tf.Tensor:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import (
     Constant,
     Cosine,
@@ -28,17 +27,12 @@ from gpflow.kernels import (
     SquaredExponential,
     Stationary,
 )
-from scipy.stats import t as student
 
-from .._arguments import Array, ComplexArray
+from .._arguments import Array
 from ..core.columns import select_columns
 from ..families.harmonizable.spectral_mixture import SpectralComponent
 from ..families.waves.interval_features import (
-    INVERSE_ROOTS,
-    VariationalFourierFeatures,
     matern_order,
-    noise_density,
-    rate_of,
 )
 from .base import Draws, PriorSample, as_array, constant, unknown_prior
 
@@ -79,45 +73,6 @@ class Waves(PriorSample):
         weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
         weights /= math.sqrt(draws.num_features)
         return cls(kernel, columns, frequencies, weights[0], weights[1])
-
-    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Fourier features of an interval: inner products in the RKHS, of which
-        :mod:`interdomain.families.waves.interval_features` has the norm. For
-        ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
-        units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
-        derivatives at the beginning add to it."""
-        is_interval = isinstance(inducing_variable, VariationalFourierFeatures)
-        if not (is_interval and isinstance(self.kernel, _MATERNS)):
-            return super().project(inducing_variable)
-        inducing_variable.validate_kernel(self.kernel)
-        rate_as_tensor = rate_of(self.kernel)
-        order, rate = matern_order(self.kernel), float(as_array(rate_as_tensor))
-        angular = self._frequencies[..., 0]
-        start = np.exp(1j * angular * inducing_variable.lower)
-        amplitudes = (self._cosines - 1j * self._sines) * start  # [S, F]
-        nu, length = angular / rate, inducing_variable.length * rate
-        filtered = amplitudes * (1 + 1j * nu) ** (order + 1)
-
-        def integral(w: float) -> ComplexArray:
-            """Of ``Lf L exp(i w x)``, without the density of the noise, complex ``[S]``."""
-            half = (nu + w) * length / 2
-            integrals = length * np.exp(1j * half) * np.sinc(half / np.pi)
-            of_all: ComplexArray = np.sum(filtered * integrals, axis=1)
-            return of_all * (1 + 1j * w) ** (order + 1)
-
-        # Re sum C exp(i nu x) = (sum C exp(i nu x) + conj) / 2, and so for the features.
-        waves = [
-            (integral(w) + np.conj(integral(-w))) / 2
-            for w in inducing_variable.angular_frequencies / rate
-        ]
-        parts = [np.real(integral(0.0)), *map(np.real, waves), *map(np.imag, waves)]
-        inner = np.stack(parts, axis=1) / noise_density(order)  # [S, M]
-        powers = np.stack([(1j * nu) ** n for n in range(order + 1)], axis=-1)
-        values = np.real(np.einsum("sf,sfn->sn", amplitudes, powers))  # of f, at the beginning
-        root = INVERSE_ROOTS[order]
-        ends = as_array(inducing_variable.derivatives_at_ends(order, rate_as_tensor))
-        inner += values @ root @ (ends @ root).T
-        return constant(inner / as_array(self.kernel.variance))
 
 
 def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
@@ -180,12 +135,5 @@ def _unit_frequencies(kernel: Stationary, draws: Draws) -> tuple[Array, Array | 
     is_exponential = isinstance(kernel, Exponential)
     degrees = 1 if is_exponential else 2 * matern_order(kernel) + 1
     stretch = 0.5 if is_exponential else 1.0
-    if num_columns == 1 and degrees > 1:
-        # Drawn from a Cauchy distribution, and amplitudes make up for it: the derivatives of
-        # functions, and what features of an interval are of them, then have finite fourth moments,
-        # and estimates of their covariances finite errors.
-        frequencies = rng.standard_cauchy((*shape, 1))
-        ratios = student.pdf(frequencies[..., 0], degrees) / student.pdf(frequencies[..., 0], 1)
-        return frequencies, np.sqrt(ratios)
     scales = stretch / np.sqrt(rng.chisquare(degrees, size=shape) / degrees)
     return rng.standard_normal((*shape, num_columns)) * scales[..., None], 1.0
