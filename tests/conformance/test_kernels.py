@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.kernels import Kernel, Matern32
+from gpflow.kernels import Matern32
 
 from interdomain import kernels
 from interdomain.kernels import (
@@ -225,20 +224,15 @@ def test_single_precision(case: KernelCase) -> None:
 # Kernels in graphs that are built before the number of columns of X is known.
 
 X = np.random.default_rng(0).normal(size=(5, 4))
-REMEDY = r"tf.ensure_shape\(X, \[None, D\]\)"
 
 
-@pytest.mark.parametrize(
-    ("make", "shape"),
-    [
-        (lambda: SphericalMatern32(), [None, None]),
-        (lambda: SphericalMatern32(weight_variances=[1.0, 1.0, 1.0, 1.0]), None),
-        (lambda: Invariant(Matern32(), Negation()), [None, None]),
-    ],
-    ids=["spectrum", "rank", "orbit"],
-)
-def test_what_cannot_be_known(make: Callable[[], Kernel], shape: list[None] | None) -> None:
-    kernel = make()
-    signature = [tf.TensorSpec(shape, tf.float64)]
-    with pytest.raises(ValueError, match=REMEDY):
-        tf.function(kernel, input_signature=signature, autograph=False)(X)
+def test_what_cannot_be_known() -> None:
+    for kernel, shape in (
+        (SphericalMatern32(weight_variances=[1.0, 1.0, 1.0, 1.0]), None),
+        (Invariant(Matern32(), Negation()), [None, None]),
+    ):
+        compiled = tf.function(
+            kernel, input_signature=[tf.TensorSpec(shape, tf.float64)], autograph=False
+        )
+        with pytest.raises(ValueError, match=r"tf.ensure_shape\(X, \[None, D\]\)"):
+            compiled(X)

@@ -156,11 +156,3 @@ def test_shared_blocks_are_factorised_once() -> None:
     assert count(SeparateIndependent([first, second, first]), of_harmonics) == 1
     W = np.ones((3, 3))
     assert count(LinearCoregionalization([first, second, first], W=W), harmonics(2)) == 0
-
-
-def test_wrong_numbers_of_inducing_variables() -> None:
-    kernel = SeparateIndependent([SphericalMatern32() for _ in range(3)])
-    wrapper = inducing_variables.SeparateIndependentInducingVariables([harmonics(2)] * 2)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), wrapper, num_latent_gps=3)
-    with pytest.raises(ValueError, match="inducing_variable_list must have 3 entries, .* found 2"):
-        model.prior_kl()

@@ -19,7 +19,6 @@ from interdomain.inducing_variables import (
     HarmonicInducingPoints,
     InducingPatches,
     OrbitInducingPoints,
-    SumInducingVariables,
 )
 from interdomain.kernels import (
     Convolutional,
@@ -28,7 +27,7 @@ from interdomain.kernels import (
     SetKernel,
 )
 from interdomain.transforms import CyclicTransform, ImageFlip, ImageTranslation, Negation, Rotation
-from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.conformance.helpers import assert_close
 
 NOISE = 0.2
 RNG = np.random.default_rng(0)
@@ -84,23 +83,6 @@ def test_harmonic_parts(name: str, group: str) -> None:
     assert_close(kernel(inputs, inputs2), total, rtol=1e-12)
     assert_close(kernel(inputs), base(inputs), rtol=1e-14)
     assert_close(kernel(inputs, full_cov=False), base(inputs, full_cov=False), rtol=1e-14)
-
-
-def test_points_of_parts_are_patches_of_parts() -> None:
-    """Values and gradients of HarmonicInducingPoints, and of InducingPatches of each part."""
-    kernel = HarmonicKernel(conv(), [ImageFlip((2, 2), 1), Negation(range(4))])
-    points = HarmonicInducingPoints(np.random.default_rng(3).normal(size=(4, 2, 4)))
-    patches = SumInducingVariables([InducingPatches(block) for block in points.Z_per_component])
-    assert_same_objective(
-        lambda: sum(
-            tf.reduce_sum(tf.sin(K)) for K in (Kuf(points, kernel, X), Kuu(points, kernel))
-        ),
-        lambda: sum(
-            tf.reduce_sum(tf.sin(K)) for K in (Kuf(patches, kernel, X), Kuu(patches, kernel))
-        ),
-        (*kernel.trainable_variables, *points.trainable_variables),
-        rtol=1e-10,
-    )
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])

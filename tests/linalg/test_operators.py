@@ -161,27 +161,3 @@ def test_stacks_of_several_kinds_are_dense() -> None:
     other_order = block_diagonal([full(first), diagonal(second), diagonal(first)])
     matrices = stack([other_sizes, other_order]).to_dense()
     close(matrices[1], other_order.to_dense().numpy(), 1e-15)
-
-
-def test_unknown_sizes() -> None:
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.float64),
-            tf.TensorSpec([None], tf.float64),
-            tf.TensorSpec([None, 1], tf.float64),
-        ],
-        autograph=False,
-    )
-    def solved(matrix: tf.Tensor, entries: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-        operator = block_diagonal([Full(matrix), Diagonal(entries)])
-        root = operator.root()
-        kept, tensors = root.inverse()
-        return root.solve(columns), kept(tensors, columns), operator.whiten(columns)
-
-    matrix, entries = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([4.0, 9.0, 16.0])
-    x = np.arange(1.0, 6.0)[:, None]
-    expected = np.concatenate(
-        [np.linalg.solve(np.linalg.cholesky(matrix), x[:2]), x[2:] / np.sqrt(entries)[:, None]]
-    )
-    for result in solved(matrix, entries, x):
-        close(result, expected)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gpflow
 import numpy as np
 import pytest
@@ -48,22 +46,6 @@ def test_no_seam_and_no_jump() -> None:
     assert np.max(np.abs(around)) < 1e-6
     assert np.max(np.ptp(predict(AT_POLE), axis=0)) < 1e-12
     assert np.min(np.ptp(predict(EAST), axis=0)) > 0.01  # elsewhere they vary
-
-
-BEYOND = np.concatenate([np.tile(X, (20, 1)), [[91.0, 5.0]]])
-
-
-def test_rows_beyond_a_pole_are_refused() -> None:
-    """Also one that is not among the first."""
-    harmonics = SphericalHarmonics(3, [0, 1])
-    message = (
-        "from -90 to 90 degrees.*latitude and longitude|box .-90, 90. .*latitude and longitude"
-    )
-    for inputs in (X[:, ::-1].copy(), BEYOND):
-        outputs: Any = np.zeros([len(inputs), 1])
-        with pytest.raises(ValueError, match=message):
-            model = StructuredSGPR((inputs, outputs), GlobeMatern52(), harmonics, progress=False)
-            model.elbo()
 
 
 def test_new_rows_beyond_a_pole_are_refused() -> None:
