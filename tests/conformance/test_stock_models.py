@@ -1,8 +1,4 @@
-"""GPflow's other models, its optimisers, and how its users handle a model.
-
-They see no more of a family than dense Kuu and Kuf, parameters and a loss: two cases stand for all,
-one without structure to speak of and one with most.
-"""
+"""GPflow's other models, which see dense Kuu and Kuf alone: two cases stand for all."""
 
 from __future__ import annotations
 
