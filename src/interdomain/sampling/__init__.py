@@ -6,3 +6,5 @@ functions (``base``), so that ``conditioning`` can make functions of a posterior
 """
 
 from .functions import sample_functions as sample_functions
+
+__all__: list[str] = []
