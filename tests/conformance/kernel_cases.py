@@ -48,7 +48,7 @@ def column_variances(num_columns: int) -> np.ndarray:
 
 
 def _arc_cosine(num_columns: int) -> idm.kernels.ArcCosine:
-    return idm.kernels.ArcCosine(1, 2, variance=1.3, weight_variances=0.7, bias_variance=0.8)
+    return idm.kernels.ArcCosine(1, variance=1.3, weight_variances=0.7, bias_variance=0.8)
 
 
 def _stationary(

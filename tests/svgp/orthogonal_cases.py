@@ -55,7 +55,11 @@ BY_NAME: dict[str, Callable[[], Triple]] = {
         InducingPoints(points(4)),
     ),
     "activations-points": lambda: (zonal(), units(5, "softplus", 0), InducingPoints(points(4))),
-    "harmonics-activations": lambda: (zonal(), SphericalHarmonics(4, [0, 2]), units(3, "gelu", 1)),
+    "harmonics-activations": lambda: (
+        zonal(),
+        SphericalHarmonics(4, [0, 2]),
+        units(3, "softplus", 1),
+    ),
     "activations-harmonics": lambda: (zonal(), units(4, "relu", 2), SphericalHarmonics(4, [1, 3])),
     "sum-points": sum_points,
     # Kuu is diagonal plus low rank.

@@ -31,7 +31,7 @@ BASES: dict[str, tuple[Callable[[], Kernel], float]] = {
     "Matern32": (lambda: gpflow.kernels.Matern32(1.3, 0.8), 1e-12),
     "RationalQuadratic": (lambda: gpflow.kernels.RationalQuadratic(1.3, 0.8, 1.7), 1e-12),
     "Linear": (lambda: gpflow.kernels.Linear(0.7), 1e-12),
-    "ArcCosine": (lambda: ArcCosine(1, 2, variance=1.3, bias_variance=0.6), 1e-12),
+    "ArcCosine": (lambda: ArcCosine(1, variance=1.3, bias_variance=0.6), 1e-12),
 }
 """Base kernels, and how exactly two ways to compute the same entry agree."""
 GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], int, int]] = {

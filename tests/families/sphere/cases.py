@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from scipy.integrate import quad
-from scipy.special import beta
+from mpmath import mp
 
 from interdomain.families.sphere.mathematics.harmonics import spherical_harmonics
 from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
@@ -29,27 +28,27 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import num_harmonics
-from tests.families.sphere.mathematics.references import monomial_coefficients
+from tests.families.sphere.mathematics.references import (
+    DIGITS,
+    Mpf,
+    cosine_and_sine,
+    smooth_funk_hecke,
+)
 
-Function = Callable[[float], float]
+Function = Callable[[Mpf], Mpf]
 LAST_DEGREE = 6
 """L; no features here have higher ones."""
 
 
 @cache
 def coefficient(function: Function, dimension: int, degree: int) -> float:
-    """The Funk-Hecke coefficient by SciPy's adaptive quadrature, to 1e-14."""
-    polynomial = np.polynomial.Polynomial(
-        [float(c) for c in monomial_coefficients(dimension, degree)]
-    )
-
-    def integrand(theta: float) -> float:
-        t = np.cos(theta)
-        return function(t) * polynomial(t) * np.sin(theta) ** (dimension - 2)
-
-    halves = [(0, np.pi / 2), (np.pi / 2, np.pi)]
-    total = sum(quad(integrand, *half, epsabs=1e-14, epsrel=1e-13)[0] for half in halves)
-    return total / beta(0.5, (dimension - 1) / 2)
+    """The Funk-Hecke coefficient by mpmath's quadrature."""
+    with mp.workdps(DIGITS):
+        angles = (mp.zero, mp.pi / 2, mp.pi)
+        eigenvalue = smooth_funk_hecke(
+            lambda theta: function(cosine_and_sine(theta)[0]), dimension, degree, angles
+        )
+        return float(eigenvalue)
 
 
 def per_harmonic(levels: tf.Tensor, dimension: int) -> tf.Tensor:
@@ -97,12 +96,12 @@ def coordinates(
     return tf.constant(found[degrees] * kept) * harmonic_rows(directions, LAST_DEGREE)
 
 
-def relu(t: float) -> float:
-    return max(t, 0.0)
+def relu(t: Mpf) -> Mpf:
+    return max(t, mp.zero)
 
 
-def swish(t: float) -> float:
-    return t / (1 + np.exp(-4 * t))
+def swish(t: Mpf) -> Mpf:
+    return t / (1 + mp.exp(-4 * t))
 
 
 ACTIVATIONS: dict[Function, Any] = {

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow import Parameter
 from gpflow.config import Config, as_context
-from gpflow.utilities import positive
 from mpmath import mp
 
 from interdomain.families.sphere.stationary import LaplaceBeltrami
@@ -19,10 +17,7 @@ from interdomain.kernels import (
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
-    ZonalKernel,
 )
-from interdomain.sphere import funk_hecke_coefficients
-from tests.conformance.helpers import assert_gradients
 from tests.conformance.kernel_cases import FREE_DEGREES, FREE_RATIOS, ZONAL_CASES, KernelCase
 from tests.families.sphere.mathematics.references import (
     DIGITS,
@@ -57,25 +52,27 @@ def test_chordal_squared_exponential(dimension: int) -> None:
             actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES).numpy()
             assert relative_error(actual, reference) <= 1e-10, lengthscale
         degrees, variable = (0, 1, 9), kernel.lengthscale.unconstrained_variable
-        with tf.GradientTape(persistent=True) as tape:
-            values = tf.unstack(tf.math.log(kernel.eigenvalues(dimension, degrees)))
-        for value, degree in zip(values, degrees, strict=True):
-            gradient = tape.gradient(value, variable)
-            slope = mp.diff(lambda s, n=degree: mp.log(chordal_eigenvalue(s, dimension, n)), scale)
-            chain = float(tf.sigmoid(variable))
-            np.testing.assert_allclose(gradient, float(slope) * chain, rtol=1e-8)
+        with tf.GradientTape() as tape:
+            values = tf.math.log(kernel.eigenvalues(dimension, degrees))
+            total = tf.reduce_sum(values * [1.0, -2.0, 3.0])
+        slopes = [
+            mp.diff(lambda s, n=n: mp.log(chordal_eigenvalue(s, dimension, n)), scale)
+            for n in degrees
+        ]
+        expected = float(mp.fdot([1, -2, 3], slopes)) * float(tf.sigmoid(variable))
+        np.testing.assert_allclose(tape.gradient(total, variable), expected, rtol=1e-8)
 
 
 @each_case
 def test_each_kernel_has_its_own_eigenvalues(case: KernelCase) -> None:
-    """Order, depth, smoothness and lengthscale arrive; variance does not."""
+    """Order, smoothness and lengthscale arrive; variance does not."""
     dimension, degrees = 5, (0, 1, 2, 5)
     kernel = case.build(dimension - 1)
     assert kernel.variance != 1
     with mp.workdps(DIGITS):
         lengthscale = float(kernel.lengthscale.numpy()) if hasattr(kernel, "lengthscale") else 0.0
         if isinstance(kernel, ArcCosine):
-            kappa = exact_arc_cosine(kernel.order, kernel.depth)
+            kappa = exact_arc_cosine(kernel.order)
             kept = kernel.nonzero_degrees(dimension, 5)
             reference = [
                 funk_hecke(kappa, dimension, n, (mp.zero, mp.pi)) if n in kept else mp.zero
@@ -122,36 +119,6 @@ def test_mercer(case: KernelCase) -> None:
     difference = np.abs(values - shares @ np.array(polynomials))
     assert np.all(difference <= tail + case.accuracy + 1e-12)
     np.testing.assert_allclose(difference[-1], tail, atol=case.accuracy)  # kappa(1) = 1
-
-
-# Kernels that a user defines by a shape function alone.
-
-
-class Kinked(ZonalKernel):
-    """A positive combination of |t| and t^2 would do; only the quadrature matters here."""
-
-    kinks = (-0.2, 0.5)
-
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
-        return (tf.nn.relu(t - 0.5) + tf.nn.relu(-0.2 - t)) / 0.5
-
-
-class Exponential(ZonalKernel):
-    def __init__(self, rate: float) -> None:
-        super().__init__(variance=2.0)
-        self.rate = Parameter(rate, transform=positive())
-
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
-        return tf.exp(self.rate * (t - 1))
-
-
-def test_eigenvalues_of_a_user_s_kernel() -> None:
-    """By the quadrature of `mathematics/test_funk_hecke.py`, split at the kinks."""
-    kernel, degrees = Kinked(), (0, 1, 4, 9)
-    expected = funk_hecke_coefficients(kernel.shape_function, 5, degrees, breaks=(-0.2, 0.5))
-    np.testing.assert_allclose(kernel.eigenvalues(5, degrees), expected, rtol=0, atol=1e-15)
-    smooth = Exponential(1.7)
-    assert_gradients(lambda: smooth.eigenvalues(4, (0, 1, 3)), [smooth.rate.unconstrained_variable])
 
 
 # Kernels on the sphere are valid at every lengthscale.

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingPoints, InducingVariables
 
 from interdomain.covariances import Kuu_operator
-from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
     FreeSpectrum,
     SphericalMatern12,
     SphericalMatern52,
-    SphericalSquaredExponential,
     ZonalKernel,
 )
 from interdomain.models import StructuredSGPR
@@ -92,34 +90,6 @@ def test_small_ratios() -> None:
         total = tf.reduce_sum(kernel(inputs(4, 2)))
     for gradient in tape.gradient(total, kernel.trainable_variables):
         assert np.all(np.isfinite(gradient))
-
-
-def chosen() -> InducingVariables:
-    return SphericalHarmonics(3, chains=[[0, 0], [0, 1], [1, 1], [-1, 2], [2, 2], [3, 3]])
-
-
-FEATURES: dict[str, Callable[[], InducingVariables]] = {
-    "whole degrees": lambda: SphericalHarmonics(3, [0, 1, 3]),
-    "chosen": chosen,
-    "activations": lambda: ActivationFeatures.random(2, 5, "softplus", 4, seed=0),
-    "points": lambda: InducingPoints(inputs(5, 2, seed=2)),
-}
-
-
-@pytest.mark.parametrize("name", FEATURES)
-def test_covariances_do_not_tell_it_from_another_kernel(name: str) -> None:
-    """Of a kernel that has nothing above degree 10, to the accuracy of float64."""
-    kernel = SphericalSquaredExponential(lengthscale=0.9, weight_variances=[0.7, 1.2])
-    free, X, features = FreeSpectrum.from_kernel(kernel, 2, 10), inputs(9, 2), FEATURES[name]()
-    found = []
-    for each in (kernel, free):
-        with tf.GradientTape() as tape:
-            Kuu, cross = Kuu_operator(features, each).to_dense(), Kuf(features, each, X)
-            total = tf.reduce_sum(tf.sin(Kuu)) + tf.reduce_sum(tf.sin(cross))
-        scales = each.weight_variances.unconstrained_variable
-        found.append([Kuu, cross, tape.gradient(total, scales)])
-    for expected, actual in zip(*found, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_of_the_sums_of_another_model() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingPoints
 from scipy.special import eval_legendre
 
 import interdomain as idm
@@ -19,7 +18,6 @@ from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonic
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
-    FreeSpectrum,
     GlobeMatern12,
     GlobeMatern32,
     GlobeMatern52,
@@ -30,7 +28,7 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import unit_vectors
-from interdomain.transforms import LongitudeShift, Negation
+from interdomain.transforms import LongitudeShift
 from tests.conformance.helpers import assert_refused
 
 RNG = np.random.default_rng(0)
@@ -89,34 +87,14 @@ def test_unit_vectors_of_other_dimensions(dimension: int) -> None:
     np.testing.assert_allclose(prior(points), kernel(points), atol=1e-8)
 
 
-def test_inducing_points_and_those_of_others() -> None:
-    """Points in degrees or as unit vectors; longitude shifts and the antipode decompose them."""
-    kernel = GlobeMatern52()
-    features = Kuf(InducingPoints(X[:4]), kernel, X)
-    np.testing.assert_allclose(features, kernel(X[:4], X), rtol=1e-14)
-    unit = SphericalMatern52(inputs="unit_vectors", lengthscale=0.5)
+def test_features_of_points_of_the_globe() -> None:
+    """Longitude shifts decompose them, and units point at them."""
     longitude_first = HarmonicKernel(GlobeMatern52(active_dims=[1, 0]), LongitudeShift(6))
+    kernel, unit = GlobeMatern52(), SphericalMatern52(inputs="unit_vectors", lengthscale=0.5)
     np.testing.assert_allclose(longitude_first(X[:, ::-1].copy()), kernel(X), atol=1e-12)
-    for transform in (LongitudeShift(4, coordinates="euclidean"), Negation()):
-        np.testing.assert_allclose(HarmonicKernel(unit, transform)(UNIT), kernel(X), atol=1e-12)
     units = ActivationFeatures.from_data(kernel, X, 5, "relu", 6)
     assert units.dimension == 3
-    degrees = idm.sphere.latitude_longitude(units.directions)
-    expected = Kuf(units, unit, UNIT)
-    np.testing.assert_allclose(Kuf(units, kernel, X), expected, atol=1e-13)
-    assert degrees.shape == (5, 2)
-
-
-def test_free_spectrum() -> None:
-    kernel = GlobeMatern32(lengthscale=0.7)
-    free = FreeSpectrum.from_kernel(kernel, 2, 6)
-    assert free.inputs == "degrees"
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 6)
-    finite = idm.kernels.FiniteRank(kernel, harmonics)
-    np.testing.assert_allclose(free(X), finite(X), atol=1e-12)
-    chosen = SphericalHarmonics.for_data(kernel, X, 20)
-    shares = idm.diagnostics.harmonic_shares(chosen, kernel, X)
-    assert sorted("".join(shares.coordinates).replace(", ", "")) == ["x", "y", "z"]
+    np.testing.assert_allclose(Kuf(units, kernel, X), Kuf(units, unit, UNIT), atol=1e-13)
 
 
 BEYOND, SHORT = np.array([[10.0, 20.0], [95.5, 3.0]]), 0.9 * UNIT

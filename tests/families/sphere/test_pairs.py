@@ -102,48 +102,18 @@ def test_activations_without_a_common_degree() -> None:
     assert value == 0 and all(g is None or not np.any(g) for g in gradients)
 
 
-def test_points_with_any_kernel() -> None:
-    kernel = gpflow.kernels.Matern32() * gpflow.kernels.Linear()
-    W, Z = np.random.default_rng(0).normal(size=(2, 4, 3))
-    assert_close(Kvu(InducingPoints(W), InducingPoints(Z), kernel), kernel(W, Z), rtol=1e-15)
-
-
-def summed() -> tuple[gpflow.kernels.Sum, list, list]:
-    """A zonal kernel with each kind on both sides, and one with points."""
-    setting = SETTINGS["matern"]
-    other = gpflow.kernels.Matern32()
-    Z = np.random.default_rng(0).normal(size=(5, 2))
-    kernel = gpflow.kernels.Sum([setting.kernel(), other, setting.kernel()])
-    blocks_v = [
-        KINDS["activations"](setting, 1)[0],
-        InducingPoints(Z[:2]),
-        KINDS["points"](setting, 1)[0],
-    ]
-    blocks_u = [
-        KINDS["harmonics"](setting, 0)[0],
-        InducingPoints(Z),
-        KINDS["activations"](setting, 0)[0],
-    ]
-    return kernel, blocks_v, blocks_u
-
-
-def test_sums_are_block_diagonal() -> None:
-    kernel, v, u = summed()
-    expected = scipy.linalg.block_diag(
-        *(Kvu(*both, k).numpy() for *both, k in zip(v, u, kernel.kernels, strict=True))
-    )
-    assert expected.shape == (4 + 2 + 5, 11 + 5 + 3)
-    actual = Kvu(SumInducingVariables(v), SumInducingVariables(u), kernel)
-    np.testing.assert_array_equal(actual, expected)
-
-
-def test_sums_next_to_points() -> None:
-    """All summands see the points: nothing is block-diagonal there."""
-    kernel, _, u = summed()
-    base, W = SumInducingVariables(u), np.random.default_rng(1).normal(size=(3, 2))
-    expected = gpflow.covariances.Kuf(base, kernel, W)
-    assert_close(Kvu(InducingPoints(W), base, kernel), tf.transpose(expected), rtol=1e-15)
-    assert_close(Kvu(base, InducingPoints(W), kernel), expected, rtol=1e-15)
+def test_sums() -> None:
+    """Block-diagonal; but all summands see points, next to which nothing is."""
+    setting, Z = SETTINGS["matern"], np.random.default_rng(0).normal(size=(5, 2))
+    kernel = gpflow.kernels.Sum([setting.kernel(), gpflow.kernels.Matern32()])
+    v = [activations(setting, 1)[0], InducingPoints(Z[:2])]
+    u = [KINDS["harmonics"](setting, 0)[0], InducingPoints(Z)]
+    blocks = (Kvu(*both, k).numpy() for *both, k in zip(v, u, kernel.kernels, strict=True))
+    base, expected = SumInducingVariables(u), scipy.linalg.block_diag(*blocks)
+    np.testing.assert_array_equal(Kvu(SumInducingVariables(v), base, kernel), expected)
+    next_to_points = gpflow.covariances.Kuf(base, kernel, Z)
+    assert_close(Kvu(InducingPoints(Z), base, kernel), tf.transpose(next_to_points), rtol=1e-15)
+    assert_close(Kvu(base, InducingPoints(Z), kernel), next_to_points, rtol=1e-15)
 
 
 ZONAL = SphericalMatern52()

@@ -58,7 +58,7 @@ class ActivationFeatures(OnSphere):
     :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
         ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
         sphere themselves, d is the dimension of the space around it.)
-    :param activation: "relu", "softplus", "gelu" or "erf"; one of :mod:`interdomain.sphere` such as
+    :param activation: "relu", "softplus" or "erf"; one with a sharpness such as
         ``Softplus(sharpness=3.0)``; or any function of a tensor, whose coefficients are found by
         quadrature, to 1e-15 if it has no kinks but at zero.
     :param max_degree: The highest degree of the sums.
@@ -103,8 +103,6 @@ class ActivationFeatures(OnSphere):
         :param kernel: The zonal kernel they will be used with; its weight and bias variances place
             the data on the sphere.
         :param X: Inputs ``[N, D]``.
-        :param num_inducing: The number M of units.
-        :param seed: Seed of k-means.
         :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
             constructor.
         """
@@ -129,8 +127,6 @@ class ActivationFeatures(OnSphere):
 
         :param input_dim: The dimension d - 1 of the sphere. For lifted inputs this is the number D
             of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
-        :param num_inducing: The number M of units.
-        :param seed: Seed of the directions.
         :raises ValueError: As the constructor.
         """
         directions = np.random.default_rng(seed).normal(size=(num_inducing, input_dim + 1))
@@ -177,11 +173,10 @@ class ActivationFeatures(OnSphere):
         return Full(with_jitter(products, jitter, relative=True))
 
     def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
-        """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``, over the
-        degrees that both have.
+        """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``.
 
-        ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance``, with the coefficients a_l
-        and b_l of their activations.
+        It is ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance`` over the degrees that
+        both have, with the coefficients a_l and b_l of their activations.
         """
         common = set(other.degrees(kernel))
         degrees = tuple(degree for degree in self.degrees(kernel) if degree in common)
@@ -192,7 +187,7 @@ class ActivationFeatures(OnSphere):
             return tf.zeros_like(t)
         products = self.activation.coefficients(self.dimension, degrees)
         products = products * other.activation.coefficients(self.dimension, degrees)
-        products *= [num_harmonics(self.dimension, degree) for degree in degrees]
+        products *= level_multiplicities(self.dimension, degrees[-1] + 1)[list(degrees)]
         eigenvalues = kernel.eigenvalues(self.dimension, degrees)
         inverse = inverse_eigenvalues(kernel, eigenvalues, squared=False)
         weights = tf.scatter_nd(

@@ -47,7 +47,8 @@ class HarmonicDictionary(Dictionary):
         for atom in atoms:
             around = neighbours_of(atom[None])
             while len(around):
-                new = [chain for chain in map(tuple, around.tolist()) if chain not in seen]
+                reached = dict.fromkeys(map(tuple, around.tolist()))
+                new = [chain for chain in reached if chain not in seen]
                 seen.update(new)
                 new = [chain for chain in new if spectrum.from_degree(abs(chain[-1])) > 0]
                 near += [chain for chain in new if spectrum.has_degree(abs(chain[-1]))]

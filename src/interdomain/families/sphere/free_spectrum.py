@@ -18,9 +18,6 @@ from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
 from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
 
-ROUNDING = 1e-9
-"""By so much, relatively, an eigenvalue may exceed the one before and is taken for equal to it."""
-
 
 class FreeSpectrum(ZonalKernelOfDimension):
     """A zonal kernel of finitely many degrees, with positive, decreasing eigenvalues of its own.
@@ -62,9 +59,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
         :class:`~interdomain.kernels.SphericalMatern52`.
     :param options: All arguments of :class:`ZonalKernel`.
     :ivar degrees: The degrees with variance, increasing.
-    :raises ValueError: As :class:`ZonalKernel`; also if ``ratios`` is not a vector of numbers
-        between zero and one, ``degrees`` is not increasing or is not one longer, or
-        ``radial_power`` is negative.
+    :raises ValueError: As :class:`ZonalKernel`; also if an argument is not as above.
     """
 
     def __init__(
@@ -102,9 +97,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
         share no parameter; those that are not trainable there are not trainable here. Degrees
         without variance stay without.
 
-        :param kernel: The zonal kernel to start from.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
-        :param max_degree: The highest degree.
         :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
             decreasing, or fewer than two of the degrees up to ``max_degree`` carry variance.
         """
@@ -113,7 +106,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
         ratios = values[1:] / values[:-1]
-        if not (np.all(values > 0) and np.all(ratios <= 1 + ROUNDING)):
+        # One that exceeds the one before by rounding is taken for equal to it.
+        if not (np.all(values > 0) and np.all(ratios <= 1 + 1e-9)):
             listed = dict(zip(degrees, values.tolist(), strict=True))
             raise ValueError(
                 "kernel must have positive eigenvalues that decrease with the degree, found "

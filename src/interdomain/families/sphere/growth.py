@@ -33,17 +33,12 @@ LONGEST_GAP = 8
 def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
 
-    :raises ValueError: If they are not finite, or not on the sphere where the kernel expects that.
+    :raises ValueError: If they are not on the sphere where the kernel expects that.
     """
     inputs, _ = kernel.slice(tf.constant(X, kernel.variance.dtype), None)
     kernel.lift.validate("X", inputs.numpy())
     kernel.lift.warn("X", inputs.numpy())
     scale, unit = (part.numpy().astype(float) for part in kernel.to_scaled_sphere(inputs))
-    if not (np.all(np.isfinite(scale)) and np.all(np.isfinite(unit)) and np.all(scale > 0)):
-        raise ValueError(
-            f"X must have a finite variance under the kernel, found entries up to "
-            f"{np.max(np.abs(X)):.3g}; standardise its columns, or lower weight_variances."
-        )
     weights = (scale[:, 0] / np.max(scale)) ** 2
     return unit, weights / np.sum(weights)
 

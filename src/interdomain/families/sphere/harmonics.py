@@ -11,7 +11,6 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import (
-    IntArray,
     check_num_inducing,
     filled_matrix,
     integer,
@@ -24,7 +23,6 @@ from .growth import columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
 from .mathematics.dimensions import (
     chains_of_degrees,
-    degrees_of,
     num_harmonics,
     validate_chains,
     validate_degrees,
@@ -93,6 +91,7 @@ class SphericalHarmonics(OnSphere):
     :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
     :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
+    :ivar level_of_each: The position in ``degrees`` of the degree of each harmonic, ``[M]``.
     :ivar has_whole_degrees: Whether the harmonics were made by their degrees. Those of each sum to
         a function of the angle.
     :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid or
@@ -121,7 +120,9 @@ class SphericalHarmonics(OnSphere):
         else:
             raise ValueError("degrees must be None with chains, found both; pass one of them.")
         self.chains.setflags(write=False)
-        present, counts = np.unique(degrees_of(self.chains), return_counts=True)
+        present, self.level_of_each, counts = np.unique(
+            np.abs(self.chains[:, -1]), return_inverse=True, return_counts=True
+        )
         self.degrees, self.multiplicities = tuple(present.tolist()), tuple(counts.tolist())
         columns = list(range(self.dimension - 1))
         self.column_order = tuple(map(int, columns if column_order is None else column_order))
@@ -193,11 +194,6 @@ class SphericalHarmonics(OnSphere):
             )
         chains = chains[product_order(chains)]
         return cls(len(order) + 1, chains=chains, column_order=order, name=name)
-
-    @property
-    def level_of_each(self) -> IntArray:
-        """The position in :attr:`degrees` of the degree of each harmonic, ``[M]``."""
-        return np.searchsorted(self.degrees, degrees_of(self.chains))
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
         """Evaluate the harmonics at points of the sphere.

@@ -19,9 +19,8 @@ from ...core.columns import of_columns, select_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
-from .mathematics.dimensions import num_harmonics
 from .mathematics.funk_hecke import funk_hecke_coefficients
-from .mathematics.zonal_series import cosines, of_pairs
+from .mathematics.zonal_series import cosines, level_multiplicities, of_pairs
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -53,11 +52,8 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         for the entries of vectors of length one; "degrees" for latitude and longitude in degrees,
         in this order (data in the other order take ``active_dims=[1, 0]``).
     :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If a parameter is not finite and positive or has another shape,
-        ``weight_variances`` does not fit ``active_dims``, or ``weight_variances`` or
-        ``bias_variance`` is given for inputs that are not lifted. When called, for NumPy arrays
-        with latitudes beyond 90 degrees or with vectors whose length is not one; tensors are not
-        checked.
+    :raises ValueError: If a parameter is not as above. When called, for NumPy arrays with latitudes
+        beyond 90 degrees or with vectors whose length is not one; tensors are not checked.
     """
 
     weight_variances: gpflow.Parameter
@@ -65,9 +61,6 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     radial_power: float = 1.0
     """The power of r r' in the kernel."""
-
-    kinks: tuple[float, ...] = ()
-    """Values of t in (-1, 1) where the shape function is not smooth, for the quadrature."""
 
     def __init__(
         self,
@@ -139,9 +132,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         :param degrees: The degrees l.
         """
         dtype = self.variance.dtype
-        return funk_hecke_coefficients(
-            self.shape_function, dimension, degrees, breaks=self.kinks, dtype=dtype
-        )
+        return funk_hecke_coefficients(self.shape_function, dimension, degrees, dtype=dtype)
 
     def has_degree(self, dimension: int, degree: int) -> bool:
         """Whether the eigenvalue of a degree is nonzero, by the formula of the kernel."""
@@ -159,9 +150,8 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The share ``N(d, l) lambda_l`` of ``kappa(1)`` that each degree up to ``max_degree``
         carries, ``[max_degree + 1]``."""
         degrees = self.nonzero_degrees(dimension, max_degree)
-        multiplicities = [num_harmonics(dimension, degree) for degree in degrees]
-        eigenvalues = self.eigenvalues(dimension, degrees)
-        shares = tf.constant(multiplicities, eigenvalues.dtype) * eigenvalues
+        multiplicities = level_multiplicities(dimension, max_degree + 1)[list(degrees)]
+        shares = self.eigenvalues(dimension, degrees) * multiplicities
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:

@@ -19,9 +19,6 @@ LENGTH_TOLERANCE = 1e-4
 class Lift:
     """What a zonal kernel asks about its inputs."""
 
-    rule: str
-    """The dimension of the sphere's space, in words."""
-
     num_added = 0
     """How many more dimensions the sphere's space has than the inputs have columns."""
 
@@ -60,7 +57,6 @@ class Lift:
 class Euclidean(Lift):
     """Scaled, and with a bias as the last coordinate: by the kernel, whose parameters these are."""
 
-    rule = "the number of columns plus one"
     num_added = 1
 
     def coordinates(self, names: Sequence[str]) -> list[str]:
@@ -69,8 +65,6 @@ class Euclidean(Lift):
 
 class UnitVectors(Lift):
     """Points of the sphere themselves."""
-
-    rule = "the number of columns of the unit vectors"
 
     def validate(self, name: str, X: Array) -> None:
         lengths = np.linalg.norm(np.asarray(X, float), axis=-1)
@@ -86,7 +80,6 @@ class UnitVectors(Lift):
 class Degrees(Lift):
     """Latitude and longitude in degrees, on the sphere in three dimensions."""
 
-    rule = "3 for latitude and longitude"
     num_added = 1
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
@@ -100,6 +93,9 @@ class Degrees(Lift):
                 f"{num_columns}; pass 2, and select them with active_dims=[...] if X has others."
             )
         return 3
+
+    def num_columns(self, dimension: int) -> int:
+        return 2
 
     def coordinates(self, names: Sequence[str]) -> list[str]:
         return ["x", "y", "z"]

@@ -45,8 +45,7 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         if sphere_dimension(unit) != self.dimension:
             raise ValueError(
                 f"the kernel sees {seen.shape[-1]} columns of Xnew, but the inducing variable has "
-                f"dimension {self.dimension}; dimension must be {kernel.lift.rule}, "
-                f"{unit.shape[-1]} here."
+                f"dimension {self.dimension}; dimension must be {unit.shape[-1]} here."
             )
         return scale[..., 0], unit
 

@@ -25,10 +25,10 @@ def Kvu_harmonics_harmonics(
             "column_order of the other."
         )
     rows = {chain: row for row, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
-    chains = map(tuple, iv_v.chains.tolist())
-    common = [(row, rows[chain]) for row, chain in enumerate(chains) if chain in rows]
     same = np.zeros((iv_v.num_inducing, iv_u.num_inducing))
-    same[tuple(np.array(common, int).reshape([-1, 2]).T)] = 1
+    for row, chain in enumerate(map(tuple, iv_v.chains.tolist())):
+        if chain in rows:
+            same[row, rows[chain]] = 1
     diagonal = iv_v.diagonal(kernel)
     return diagonal[:, None] * tf.constant(same, diagonal.dtype)
 
@@ -40,17 +40,11 @@ def Kvu_activations_harmonics(
 ) -> tf.Tensor:
     """``a_l Y_m(w) / (variance lambda_l)``, with the activation's coefficient a_l (eq. 42)."""
     iv_v.check_same_sphere(iv_u)
-    common = set(iv_v.degrees(kernel))
-    products = dict.fromkeys(iv_u.degrees, 0.0)
-    degrees = [degree for degree in iv_u.degrees if degree in common]
-    if degrees:
-        values = iv_v.activation.coefficients(iv_v.dimension, degrees)
-        products.update(zip(degrees, values, strict=True))
+    coefficients = iv_v.activation.coefficients(iv_v.dimension, iv_u.degrees)
+    coefficients = coefficients * np.isin(iv_u.degrees, iv_v.degrees(kernel))
     diagonal = iv_u.diagonal(kernel)
-    coefficients = np.array(list(products.values()))[iv_u.level_of_each]
-    harmonics = iv_u.at(iv_v.directions)
-    rows = tf.constant(coefficients, diagonal.dtype) * diagonal
-    return tf.linalg.matrix_transpose(rows[:, None] * harmonics)
+    rows = tf.constant(coefficients[iv_u.level_of_each], diagonal.dtype) * diagonal
+    return tf.linalg.matrix_transpose(rows[:, None] * iv_u.at(iv_v.directions))
 
 
 @Kvu.register(SphericalHarmonics, ActivationFeatures, ZonalKernel)
@@ -59,7 +53,6 @@ def Kvu_harmonics_activations(
     iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
     """The other way around (eq. 49)."""
-    iv_v.check_same_sphere(iv_u)
     return tf.linalg.matrix_transpose(Kvu_activations_harmonics(iv_u, iv_v, kernel))
 
 

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.families.sphere.mathematics.arc_cosine import (
-    arc_cosine,
-    arc_cosine_eigenvalues,
-    arc_cosine_has_degree,
-)
+from interdomain.families.sphere.mathematics.arc_cosine import arc_cosine
+from interdomain.kernels import ArcCosine
 from tests.conformance.helpers import assert_gradients
 from tests.families.sphere.mathematics.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
     Mpf,
     ZonalFunction,
-    funk_hecke,
     relative_error,
     smooth_funk_hecke,
 )
@@ -24,48 +22,34 @@ from tests.families.sphere.mathematics.references import (
 ORDERS = [0, 1, 2]
 
 
-def exact_arc_cosine(order: int, depth: int) -> ZonalFunction:
-    """Cho & Saul's J_n(theta) / J_n(0), composed; a function of the angle, with a memory."""
-    remembered: dict[Mpf, Mpf] = {}
+def exact_arc_cosine(order: int) -> ZonalFunction:
+    """Cho & Saul's J_n(theta) / J_n(0), a function of the angle, with a memory."""
 
-    def one_layer(theta: Mpf) -> Mpf:
+    @cache
+    def kappa(theta: Mpf) -> Mpf:
         s, c, turn = mp.sin(theta), mp.cos(theta), mp.pi - theta
         return ((turn, s + turn * c, 3 * s * c + turn * (1 + 2 * c**2))[order]) / (
             mp.pi * (1, 1, 3)[order]
         )
 
-    def kappa(theta: Mpf) -> Mpf:
-        if theta not in remembered:
-            value = one_layer(theta)
-            for _ in range(depth - 1):
-                value = one_layer(mp.acos(min(value, mp.one)))
-            remembered[theta] = value
-        return remembered[theta]
-
     return kappa
 
 
-@pytest.mark.parametrize(
-    "order, depth", [*((order, depth) for order in ORDERS for depth in (1, 2)), (1, 3)]
-)
-def test_eigenvalues(order: int, depth: int) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_eigenvalues(order: int) -> None:
     """Against quadrature; and those that are zero are those that are named."""
-    kappa = exact_arc_cosine(order, depth)
-    for dimension in EIGENVALUE_DIMENSIONS if depth == 1 else (2 + order,):
-        values = arc_cosine_eigenvalues(order, depth, dimension, 20 if depth == 1 else 5)
-        degrees = [degree for degree in EIGENVALUE_DEGREES if degree < len(values)]
-        # Composed, order zero has a square root at angle zero.
-        integral = funk_hecke if (order, depth) == (0, 2) else smooth_funk_hecke
+    kappa, kernel = exact_arc_cosine(order), ArcCosine(order)
+    for dimension in EIGENVALUE_DIMENSIONS:
         reference = [
-            integral(kappa, dimension, degree, (mp.zero, mp.pi))
-            if depth > 1 or degree <= order or (degree - order) % 2
+            smooth_funk_hecke(kappa, dimension, degree, (mp.zero, mp.pi))
+            if degree <= order or (degree - order) % 2
             else mp.zero
-            for degree in degrees
+            for degree in EIGENVALUE_DEGREES
         ]
-        actual = np.array([values[degree] for degree in degrees])
+        actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES).numpy()
         assert relative_error(actual, reference) <= 1e-10, dimension
-        nonzero = [n for n in range(len(values)) if arc_cosine_has_degree(order, depth, n)]
-        assert [degree for degree, value in enumerate(values) if value > 0] == nonzero
+        values = kernel.eigenvalues(dimension, range(21)).numpy()
+        assert kernel.nonzero_degrees(dimension, 20) == tuple(np.flatnonzero(values > 0).tolist())
 
 
 T = np.array([-1.0, -0.9, -0.2, 0.0, 0.5, 0.999, 1.0])
@@ -73,7 +57,7 @@ T = np.array([-1.0, -0.9, -0.2, 0.0, 0.5, 0.999, 1.0])
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_values(order: int) -> None:
-    kappa = exact_arc_cosine(order, 1)
+    kappa = exact_arc_cosine(order)
     expected = [float(kappa(mp.acos(mp.mpf(float(v))))) for v in T]
     np.testing.assert_allclose(arc_cosine(tf.constant(T), order), expected, rtol=0, atol=1e-15)
 

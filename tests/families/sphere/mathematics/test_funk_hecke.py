@@ -9,6 +9,7 @@ from mpmath import mp
 
 from interdomain.families.sphere.mathematics.funk_hecke import funk_hecke_rule, power_coefficient
 from interdomain.sphere import funk_hecke_coefficients
+from tests.conformance.helpers import assert_gradients
 from tests.families.sphere.mathematics.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
@@ -83,3 +84,11 @@ def test_the_rule_is_orthogonal(dimension: int, max_degree: int, accuracy: float
     assert matrix.shape == (max_degree + 1, len(t))
     assert np.all(np.abs(t) < 1)
     np.testing.assert_allclose(matrix.sum(axis=1), np.eye(max_degree + 1)[0], atol=accuracy)
+
+
+def test_gradients() -> None:
+    """With respect to a parameter of the function, as a user's kernel has."""
+    rate = tf.Variable(1.7, dtype=tf.float64)
+    assert_gradients(
+        lambda: funk_hecke_coefficients(lambda t: tf.exp(rate * (t - 1)), 4, (0, 1, 3)), [rate]
+    )

@@ -93,8 +93,7 @@ def test_tables_are_the_sums(monkeypatch: pytest.MonkeyPatch, nu: float, dimensi
 
 
 def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At angles whose cosines float32 holds: there it is as exact as float32 is. Tables lose more
-    digits of an angle."""
+    """Of tables, which lose more digits of an angle than sums."""
     nu, dimension = KINDS[0]
 
     def evaluate(t: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -104,12 +103,6 @@ def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
             total = tf.reduce_sum(tf.cos(20 * t) * value)
         return (value, *tape.gradient(total, (t, scale)))
 
-    for lengthscale in (1e-2, 0.1, 1.0, 1e3):
-        t = tf.constant([0.2, 0.9, 0.99, 1 - 2.0**-10, 1], tf.float32)
-        scale = tf.constant(lengthscale, tf.float32)
-        single, double = evaluate(t, scale), evaluate(*(tf.cast(v, tf.float64) for v in (t, scale)))
-        assert all(part.dtype == tf.float32 for part in single)
-        np.testing.assert_allclose(single[0], double[0], rtol=2e-6, atol=1e-7)
     t, scale = tf.constant(np.cos(np.linspace(0.02, np.pi, 1_003)), tf.float32), tf.constant(0.6)
     expected = evaluate(tf.cast(t, tf.float64), tf.cast(scale, tf.float64))
     monkeypatch.setattr(laplace_beltrami, "_LEAST_TABULATED", 1)

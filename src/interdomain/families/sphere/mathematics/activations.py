@@ -95,20 +95,6 @@ class Softplus(SmoothActivation):
 
 
 @dataclass(frozen=True)
-class GELU(SmoothActivation):
-    """``t Phi(sharpness t)``, where Phi is the standard normal distribution function. It has the
-    degrees 0, 1 and all even ones."""
-
-    def __call__(self, t: tf.Tensor) -> tf.Tensor:
-        # tf.nn.gelu rounds sqrt(2) to single precision.
-        return t * tf.math.erfc(-self.sharpness / np.sqrt(2) * t) / 2
-
-    def extended(self, mp: Any, theta: Any) -> Any:
-        t = mp.cos(theta)
-        return t * mp.erfc(-mp.mpf(self.sharpness) * t / mp.sqrt(2)) / 2
-
-
-@dataclass(frozen=True)
 class Erf(SmoothActivation):
     """``erf(sharpness t)``, an odd function. It has the odd degrees."""
 
@@ -172,7 +158,6 @@ def _function_coefficients(activation: Activation, dimension: int, max_degree: i
 NAMED_ACTIVATIONS: dict[str, Activation] = {
     "relu": ReLU(),
     "softplus": Softplus(),
-    "gelu": GELU(),
     "erf": Erf(),
 }
 """The activations that have a name, with a sharpness of one."""

@@ -7,7 +7,7 @@ the nodes, with cubic polynomials between neighbours, costs only a few passes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -23,11 +23,8 @@ NODES: Array = np.linspace(0.0, 1.0, NUM_INTERVALS + 1)
 """The nodes, as fractions of the angle where the table ends."""
 
 
-class AtNodes(NamedTuple):
-    """A function at the nodes, and its derivative with respect to the angle there."""
-
-    values: tf.Tensor
-    slopes: tf.Tensor
+AtNodes: TypeAlias = tuple[tf.Tensor, tf.Tensor]
+"""A function at the nodes, and its derivative with respect to the angle there."""
 
 
 @check_shapes(
@@ -84,7 +81,7 @@ def tabulated(
 
 def _cubics(nodes: AtNodes, step: tf.Tensor) -> tf.Tensor:
     """The coefficients in each interval, constant first, ``[4, NUM_INTERVALS]``."""
-    values, slopes = nodes.values, nodes.slopes * step
+    values, slopes = nodes[0], nodes[1] * step
     rise, left, right = values[1:] - values[:-1], slopes[:-1], slopes[1:]
     return tf.stack([values[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise])
 

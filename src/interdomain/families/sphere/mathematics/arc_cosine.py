@@ -1,4 +1,4 @@
-"""The (deep) arc-cosine kernel as a function of the inner product, and its eigenvalues.
+"""The arc-cosine kernel as a function of the inner product, and its eigenvalues.
 
 Cho & Saul, *Kernel Methods for Deep Learning*, 2009, eqs. 3-6, divided by the value at t = 1.
 """
@@ -6,15 +6,12 @@ Cho & Saul, *Kernel Methods for Deep Learning*, 2009, eqs. 3-6, divided by the v
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .dimensions import num_harmonics
-from .funk_hecke import extended_coefficients, power_coefficient
+from .funk_hecke import power_coefficient
 
 
 @check_shapes(
@@ -56,46 +53,9 @@ def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
     return evaluate(t)
 
 
-def arc_cosine_has_degree(order: int, depth: int, degree: int) -> bool:
-    """Whether the eigenvalue of this degree is not zero.
-
-    One layer of order n has no degrees l > n with l - n even. Every degree follows the first
-    composition, because all Taylor coefficients of opposite parity are positive and mix.
-    """
-    return depth > 1 or degree <= order or (degree - order) % 2 == 1
-
-
-def arc_cosine_eigenvalues(
-    order: int, depth: int, dimension: int, max_degree: int
-) -> tuple[float, ...]:
-    """The eigenvalues of degrees 0 to ``max_degree``, each to full relative accuracy.
-
-    For one layer they are the squared coefficients of ``max(t, 0)^order``, in closed form. Deeper
-    kernels have no closed form, and their eigenvalues fall far below the 1e-16 that a quadrature in
-    float64 resolves, so they are integrated in extended precision.
-    """
-    if depth > 1:
-        return _deep_eigenvalues(order, depth, dimension, max_degree)
+def arc_cosine_eigenvalue(order: int, dimension: int, degree: int) -> float:
+    """The eigenvalue of a degree: the squared coefficient of ``max(t, 0)^order``, in closed form,
+    times a factor that makes kappa_n(1) one. Zero, exactly, for l > n with l - n even."""
     d = dimension
     scale = (2.0, 2.0 * d, 2.0 * d * (d + 2) / 3)[order]  # 1 / E[max(t, 0)^(2 order)]
-    return tuple(scale * power_coefficient(order, d, l) ** 2 for l in range(max_degree + 1))
-
-
-@lru_cache(maxsize=64)
-def _deep_eigenvalues(order: int, depth: int, dimension: int, max_degree: int) -> tuple[float, ...]:
-    def kappa(mp: Any, theta: Any) -> Any:
-        for _ in range(depth):
-            c, turn = mp.cos(theta), mp.pi - theta
-            value = [
-                turn / mp.pi,
-                (mp.sin(theta) + turn * c) / mp.pi,
-                (3 * mp.sin(theta) * c + turn * (1 + 2 * c * c)) / (3 * mp.pi),
-            ][order]
-            theta = mp.acos(min(value, mp.one))
-        return value
-
-    # lambda_l is above 1 / (N(d, l) (l + 1)^(2 order + 2 depth + 3)) or so; 25 digits remain.
-    size = num_harmonics(dimension, max_degree) * (max_degree + 1) ** (2 * order + 2 * depth + 3)
-    return extended_coefficients(
-        kappa, dimension, range(max_degree + 1), digits=25 + len(str(size))
-    )
+    return scale * power_coefficient(order, d, degree) ** 2

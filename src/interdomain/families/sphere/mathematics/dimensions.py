@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._arguments import IntArray, as_integer, as_integers, different_rows, integer, short
+from ...._arguments import IntArray, as_integers, different_rows, integer, short
 
 
 def num_harmonics(dimension: int, degree: int) -> int:
@@ -18,21 +18,17 @@ def num_harmonics(dimension: int, degree: int) -> int:
     :param degree: Degree l >= 0.
     :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0.
     """
-    dimension, degree = validate_dimension(dimension), integer("degree", degree, at_least=0)
+    validate_dimension(dimension)
     below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
     return comb(dimension + degree - 1, degree) - below
 
 
 def validate_dimension(dimension: int) -> int:
     """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
-    value = as_integer(dimension)
-    if value is None or value < 2:
-        rule = "2 or more" if value is not None else "an integer of 2 or more"
-        raise ValueError(
-            f"dimension must be {rule}, found {short(dimension)}; pass the dimension of the "
-            "space around the sphere, the number of input columns plus one."
-        )
-    return value
+    remedy = (
+        "pass the dimension of the space around the sphere, the number of input columns plus one"
+    )
+    return integer("dimension", dimension, at_least=2, remedy=remedy)
 
 
 def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
@@ -74,12 +70,6 @@ def chains_of(raises: IntArray) -> IntArray:
     return chains
 
 
-def degrees_of(chains: IntArray) -> IntArray:
-    """The degree l of each harmonic, ``[M]``."""
-    degrees: IntArray = np.abs(chains[:, -1])
-    return degrees
-
-
 def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
     """All chains of some degrees, increasing, in the order of ``spherical_harmonics``,
     ``[M, d - 1]``."""
@@ -102,14 +92,10 @@ def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
     """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
-    remedy = (
-        f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
-        "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
-    )
+    remedy = f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each, k_2 < 0 for a sine"
     rule = f"integers [M, {dimension - 1}]"
     rows = different_rows("chains", chains, rule, dimension - 1, remedy)
-    raises = raises_of(rows)
-    wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
+    wrong = np.flatnonzero(np.any(raises_of(rows)[:, 1:] < 0, axis=1))
     if len(wrong):
         raise ValueError(
             f"chains must not decrease along a row, found {short(rows[wrong[0]].tolist())} in row "
@@ -119,17 +105,10 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
 
 
 def neighbours_of(chains: IntArray) -> IntArray:
-    """The neighbours of some chains, ``[C, d - 1]``: new chains that raise the degree of one of
-    them by one, at any coordinate. Neighbours of the first chains come first."""
-    raises = raises_of(chains)
-    seen = set(map(tuple, raises.tolist()))
-    found: list[tuple[int, ...]] = []
-    for row in raises.tolist():
-        signs = (1, -1) if row[0] == 0 else (int(np.sign(row[0])),)
-        steps = [(0, sign) for sign in signs] + [(j, 1) for j in range(1, len(row))]
-        for place, step in steps:
-            other = (*row[:place], row[place] + step, *row[place + 1 :])
-            if other not in seen:
-                seen.add(other)
-                found.append(other)
-    return chains_of(np.array(found, np.int64).reshape([len(found), chains.shape[1]]))
+    """The neighbours of some chains, ``[C, d - 1]``: those that raise the degree by one, at any
+    coordinate. Some may be neighbours of several."""
+    raises, width = raises_of(chains), chains.shape[1]
+    steps = np.eye(width, dtype=np.int64) * np.where(raises < 0, -1, 1)[:, None]
+    sines = raises[raises[:, 0] == 0]
+    sines[:, 0] = -1
+    return chains_of(np.concatenate([(raises[:, None] + steps).reshape([-1, width]), sines]))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,15 +46,15 @@ def funk_hecke_rule(
     t = np.cos(theta)
     weights = (half * w).ravel() * np.sin(theta) ** (dimension - 2)
     weights *= np.exp(-betaln(0.5, (dimension - 1) / 2))
-    return t, normalised_gegenbauer(t, dimension, max_degree) * weights
+    return t, np.stack(normalised_gegenbauer(t, dimension, max_degree)) * weights
 
 
-def normalised_gegenbauer(t: Array, dimension: int, max_degree: int) -> Array:
-    """P_0(t), ..., P_L(t) with P_l(1) = 1, ``[L + 1, n]``."""
-    rows = [np.ones_like(t), t]
+def normalised_gegenbauer(t: Any, dimension: int, max_degree: int) -> list[Any]:
+    """P_0(t), ..., P_L(t) with P_l(1) = 1, of an array or a number of any precision."""
+    rows = [t**0, t]
     for l in range(1, max_degree):
         rows.append(((2 * l + dimension - 2) * t * rows[-1] - l * rows[-2]) / (l + dimension - 2))
-    return np.stack(rows[: max_degree + 1])
+    return rows[: max_degree + 1]
 
 
 @check_shapes(
@@ -131,7 +131,7 @@ def extended_coefficients(
     while True:
         mp = MPContext()
         mp.dps = digits
-        totals = _tanh_sinh_sums(mp, function, dimension, degrees)
+        totals = _integrals(mp, function, dimension, degrees)
         largest = max(abs(total) for total in totals)
         smallest = min(abs(total) for total in totals)
         # What is lost in cancellation has to leave the 17 digits of a float.
@@ -148,49 +148,17 @@ def extended_coefficients(
     return tuple(float(norm * total) for total in totals)
 
 
-def _tanh_sinh_sums(
+def _integrals(
     mp: Any, function: ExtendedFunction, dimension: int, degrees: Sequence[int]
 ) -> list[Any]:
-    """The integrals of ``function P_l sin(theta)^(d - 2)`` over theta, for each degree l.
+    """The integrals of ``function P_l sin(theta)^(d - 2)`` over theta, for each degree l: by
+    tanh-sinh quadrature, whose nodes are the same for all."""
 
-    The trapezoidal rule after ``theta = pi / (1 + exp(-pi sinh(k step)))``; the step is halved
-    until no sum changes by more than a float can tell.
-    """
-    max_degree = max(degrees)
-    wanted = set(degrees)
+    @cache
+    def products(theta: Any) -> list[Any]:
+        weight = function(mp, theta) * mp.sin(theta) ** (dimension - 2)
+        polynomials = normalised_gegenbauer(mp.cos(theta), dimension, max(degrees))
+        return [weight * p for p in polynomials]
 
-    def sums_over(points: range, step: Any) -> list[Any]:
-        sums = dict.fromkeys(degrees, mp.zero)
-        for k in points:
-            decay = mp.exp(-mp.pi * mp.sinh(k * step))
-            theta = mp.pi / (1 + decay)
-            weight = mp.cosh(k * step) * mp.pi**2 * decay / (1 + decay) ** 2
-            weight *= function(mp, theta) * mp.sin(theta) ** (dimension - 2)
-            p, p_before, t = mp.one, mp.zero, mp.cos(theta)
-            for l in range(max_degree + 1):
-                if l in wanted:
-                    sums[l] += weight * p
-                divisor = l + dimension - 2
-                p_next = (
-                    ((2 * l + dimension - 2) * t * p - l * p_before) / divisor if divisor else t
-                )
-                p, p_before = p_next, p
-        return [sums[degree] for degree in degrees]
-
-    reach = mp.asinh((mp.dps + 2) * mp.log(10) / mp.pi)
-    step, half = reach / 8, 8
-    totals = sums_over(range(-half, half + 1), step)
-    noise = mp.mpf(10) ** (8 - mp.dps)
-    while True:
-        step, half = step / 2, 2 * half
-        finer = sums_over(range(1 - half, half, 2), step)
-        finer = [a + b for a, b in zip(totals, finer, strict=True)]
-        largest = max(abs(b) for b in finer)
-        # A sum that is lost in the rounding of this precision does not change any more.
-        settled = all(
-            abs(2 * a - b) <= 1e-18 * abs(b) + noise * largest
-            for a, b in zip(totals, finer, strict=True)
-        )
-        totals = finer
-        if settled:
-            return [step * total for total in totals]
+    intervals = [0, mp.pi]
+    return [mp.quad(lambda theta, l=l: products(theta)[l], intervals, maxdegree=9) for l in degrees]

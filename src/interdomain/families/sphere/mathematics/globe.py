@@ -31,8 +31,8 @@ def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     :return: In the float type of the argument, float64 for integers and lists. The first axis is at
         longitude 0 on the equator, the second at longitude 90 degrees east, the third at the north
         pole.
-    :raises ValueError: If an entry is not finite or a latitude is beyond 90 degrees. Tensors whose
-        values are not known while a function is compiled are not checked.
+    :raises ValueError: If a latitude is not a number or beyond 90 degrees. Tensors whose values are
+        not known while a function is compiled are not checked.
     :warns UserWarning: If the angles look like radians.
     """
     X = _as_floats(latitude_longitude)
@@ -82,15 +82,9 @@ def _sine_and_cosine(degrees: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:
-    """:raises ValueError: Unless all are finite and the first column is of latitudes."""
-    X = np.asarray(X)
-    if not np.all(np.isfinite(X)):
-        raise ValueError(
-            f"{name} must be finite, found {np.count_nonzero(~np.isfinite(X))} entries that are "
-            "not; pass the rows without NaN and infinite entries."
-        )
-    latitudes = X[..., 0]
-    beyond = int(np.count_nonzero(np.abs(latitudes) > 90))
+    """:raises ValueError: Unless the first column is of latitudes."""
+    latitudes = np.asarray(X)[..., 0]
+    beyond = np.count_nonzero(~(np.abs(latitudes) <= 90))
     if beyond:
         raise ValueError(
             f"{name} must have latitudes from -90 to 90 degrees in its first column, found "

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -34,26 +34,16 @@ Factor = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class _Recurrence:
-    """The factors of coordinates from the third on, those with the same (j, k) side by side.
-
-    They are sorted by how far they go, so that those that go on are the first ones.
-
-    :ivar axes: The coordinate j - 1 of each, ``[R]``.
-    :ivar steps: For a = 1, 2, ...: the factors of ``x_j p_{a-1}`` and of ``r_j^2 p_{a-2}``,
-        ``[number that go on, 1]`` each.
-    """
-
-    axes: IntArray
-    steps: tuple[tuple[Array, Array], ...]
-
-
-@dataclass(frozen=True)
 class _Plan:
     """How to compute some harmonics.
 
+    The factors of coordinates from the third on are sorted by how far they go, so that those with
+    the same (j, k) that go on are the first ones.
+
     :ivar planar: For k = 1, 2, ..., the norm of the factors of the first two coordinates.
-    :ivar recurrence: The other factors.
+    :ivar axes: The coordinate j - 1 of each (j, k) of the other factors, ``[R]``.
+    :ivar steps: For a = 1, 2, ...: the numbers before ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}``,
+        ``[number that go on, 1]`` each.
     :ivar rounds: In each round, for each of its harmonics the row of its last factor, and that of
         what this multiplies among the harmonics of the round before.
     :ivar order: Where the harmonics asked for are, one round behind the other; None if they are
@@ -61,7 +51,8 @@ class _Plan:
     """
 
     planar: Array
-    recurrence: _Recurrence
+    axes: IntArray
+    steps: list[tuple[Array, Array]]
     rounds: tuple[tuple[IntArray, IntArray], ...]
     order: IntArray | None
 
@@ -98,14 +89,14 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
         return place
 
     places = [row_of(tuple(raises)) for raises in raises_of(chains).tolist()]
-    planar, recurrence, row_of_factor = _factors(
-        dimension, {factor for part in rounds for factor, _ in part}
-    )
+    wanted = {factor for part in rounds for factor, _ in part}
+    planar, axes, steps, row_of_factor = _factors(dimension, wanted)
     starts = np.cumsum([0, 1, *(len(part) for part in rounds)])
     order = np.array([starts[number] + row for number, row in places])
     return _Plan(
         planar=planar,
-        recurrence=recurrence,
+        axes=axes,
+        steps=steps,
         rounds=tuple(
             (
                 np.array([row_of_factor[factor] for factor, _ in part]),
@@ -117,7 +108,9 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
     )
 
 
-def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, dict[Factor, int]]:
+def _factors(
+    dimension: int, wanted: set[Factor]
+) -> tuple[Array, IntArray, list[tuple[Array, Array]], dict[Factor, int]]:
     """How to compute factors, those included that they follow from, and the row of each."""
     turns = max((abs(a) for j, _, a in wanted if j == 2), default=0)
     signed = [sign * k for k in range(1, turns + 1) for sign in (1, -1)]
@@ -135,7 +128,7 @@ def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, d
         steps.append((first[:, None], second[:, None]))
         rows |= {(j, k, a): len(rows) + row for row, (j, k) in enumerate(going_on)}
     axes = np.array([j - 1 for j, _ in pairs], np.int64)
-    return planar_norms(dimension, turns), _Recurrence(axes, tuple(steps)), rows
+    return planar_norms(dimension, turns), axes, steps, rows
 
 
 def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
@@ -143,12 +136,11 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
     tables = []
     if len(plan.planar):
         tables.append(_planar_factors(plan.planar, x[:1], x[1:2]))
-    recurrence = plan.recurrence
-    if recurrence.steps:
-        x_j = tf.gather(x, recurrence.axes)
-        r2_j = tf.gather(tf.cumsum(tf.square(x), axis=0), recurrence.axes)
+    if plan.steps:
+        x_j = tf.gather(x, plan.axes)
+        r2_j = tf.gather(tf.cumsum(tf.square(x), axis=0), plan.axes)
         before, last = x_j, tf.ones_like(x_j)
-        for first, second in recurrence.steps:
+        for first, second in plan.steps:
             count = len(first)
             factor, correction = tf.constant(first, x.dtype), tf.constant(second, x.dtype)
             after = factor * (x_j[:count] * last[:count])
@@ -206,15 +198,9 @@ def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
     return harmonics if harmonics.shape[0] == 1 else tf.gather(harmonics, rows)
 
 
-_Evaluation: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-
-
 @lru_cache(maxsize=128)
-def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> tuple[_Evaluation, _Evaluation]:
-    """
-    One per (dimension, chains, dtype), from ``[d, n]``, ``[1, n]`` to ``[M, n]``: as it is, and as
-    a function that is traced once.
-    """
+def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
+    """One traced function per (dimension, chains, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
     plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
 
     @tf.custom_gradient
@@ -229,7 +215,7 @@ def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> tuple[_Evaluati
         return multiply(_evaluate_factors(plan, x), scale)
 
     signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
-    return evaluate, compiled(evaluate, input_signature=signature)
+    return compiled(evaluate, input_signature=signature)
 
 
 @check_shapes(
@@ -253,7 +239,8 @@ def chosen_harmonics(
     dimension = X.shape[-1]
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
-    plain, traced = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
-    evaluate = plain if is_operation_by_operation() else traced
+    evaluate = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
+    if is_operation_by_operation():
+        evaluate = evaluate.python_function
     rows = evaluate(tf.transpose(flat), scale[None])
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))

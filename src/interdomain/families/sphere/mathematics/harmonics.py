@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -37,26 +38,18 @@ class _Block:
     """The harmonics of one degree whose degree was last raised by coordinate ``axis``.
 
     The first ``num_heads`` rows raise the degree by one: they have no grandparent, and share one
-    factor. The ``num_tails`` others have factors of their own.
+    factor. The others have factors of their own.
     """
 
     axis: int
     num_heads: int
-    num_tails: int
-    factor: Array  # a, [num_heads + num_tails, 1]
-    correction: Array  # c, [num_tails, 1]
-
-    @property
-    def num_rows(self) -> int:
-        return self.num_heads + self.num_tails
+    factor: Array  # a, [rows, 1]
+    correction: Array  # c, [rows - num_heads, 1]
 
 
-@dataclass(frozen=True)
-class _Level:
-    """How the harmonics of one degree follow from those of the two degrees below."""
-
-    planar_factor: float  # of the two rows that depend on x_1 and x_2 alone
-    blocks: tuple[_Block, ...]
+_Level: TypeAlias = tuple[float, list[_Block]]
+"""How the harmonics of one degree follow from those of the two degrees below: the factor of the two
+rows that depend on x_1 and x_2 alone, and the blocks of the others."""
 
 
 def _level(dimension: int, degree: int) -> _Level:
@@ -69,19 +62,12 @@ def _level(dimension: int, degree: int) -> _Level:
             _Block(
                 axis=j - 1,
                 num_heads=counts[0],
-                num_tails=sum(counts[1:]),
                 factor=np.repeat(factor, counts)[:, None],
                 correction=np.repeat(correction, counts)[counts[0] :, None],
             )
         )
     norms = np.append(1.0, planar_norms(dimension, degree))
-    return _Level(planar_factor=float(norms[-1] / norms[-2]), blocks=tuple(blocks))
-
-
-@lru_cache(maxsize=128)
-def _levels(dimension: int, max_degree: int) -> tuple[_Level, ...]:
-    """The recurrences for degrees 1, ..., max_degree."""
-    return tuple(_level(dimension, degree) for degree in range(1, max_degree + 1))
+    return float(norms[-1] / norms[-2]), blocks
 
 
 def _ascend(
@@ -100,24 +86,24 @@ def _ascend(
     """
     rows = [scale]
     harmonics: list[tf.Tensor] = []
-    for degree, level in enumerate(levels, start=1):
+    for degree, (planar_factor, blocks) in enumerate(levels, start=1):
         harmonics.append(tf.concat(rows, axis=0))
         parents = harmonics[-1]
-        x_1, x_2 = level.planar_factor * x[0], level.planar_factor * x[1]
+        x_1, x_2 = planar_factor * x[0], planar_factor * x[1]
         if degree == 1:
             rows = [x_1 * parents, x_2 * parents]
         else:
             re, im = parents[:1], parents[1:2]
             rows = [x_1 * re - x_2 * im, x_1 * im + x_2 * re]
-        for block in level.blocks:
+        for block in blocks:
             x_j = x[block.axis]
             rows.append((float(block.factor[0, 0]) * x_j) * parents[: block.num_heads])
-            if block.num_tails:
+            if len(block.correction):
                 factor = tf.constant(block.factor[block.num_heads :], x_j.dtype)
                 correction = tf.constant(block.correction, x_j.dtype)
                 rows.append(
-                    factor * (x_j * parents[block.num_heads : block.num_rows])
-                    - correction * (r2[block.axis] * harmonics[-2][: block.num_tails])
+                    factor * (x_j * parents[block.num_heads : len(block.factor)])
+                    - correction * (r2[block.axis] * harmonics[-2][: len(block.correction)])
                 )
     return harmonics, rows
 
@@ -135,11 +121,11 @@ def _descend(
     dx: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
     dr2: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
     for degree in range(len(levels), 0, -1):
-        level, parents = levels[degree - 1], harmonics[degree - 1]
+        (planar_factor, blocks), parents = levels[degree - 1], harmonics[degree - 1]
         gradient = _sum_of_prefixes(gradients[degree])
-        sizes = [1, 1, *(block.num_rows for block in level.blocks)]
+        sizes = [1, 1, *(len(block.factor) for block in blocks)]
         g_re, g_im, *g_blocks = tf.split(gradient, sizes, axis=0)
-        g_re, g_im = level.planar_factor * g_re, level.planar_factor * g_im
+        g_re, g_im = planar_factor * g_re, planar_factor * g_im
         if degree == 1:
             dx[0].append(parents * g_re)
             dx[1].append(parents * g_im)
@@ -151,14 +137,16 @@ def _descend(
             gradients[degree - 1].append(
                 tf.concat([x[0] * g_re + x[1] * g_im, x[0] * g_im - x[1] * g_re], axis=0)
             )
-        for block, g_block in zip(level.blocks, g_blocks, strict=True):
+        for block, g_block in zip(blocks, g_blocks, strict=True):
             j = block.axis
             g = tf.constant(block.factor, gradient.dtype) * g_block
-            dx[j].append(_sum_of_rows(g * parents[: block.num_rows]))
+            rows = g * parents[: len(block.factor)]
+            dx[j].append(tf.reduce_sum(rows, axis=0, keepdims=True))
             gradients[degree - 1].append(x[j] * g)
-            if block.num_tails:
+            if len(block.correction):
                 g = tf.constant(-block.correction, gradient.dtype) * g_block[block.num_heads :]
-                dr2[j].append(_sum_of_rows(g * harmonics[degree - 2][: block.num_tails]))
+                rows = g * harmonics[degree - 2][: len(block.correction)]
+                dr2[j].append(tf.reduce_sum(rows, axis=0, keepdims=True))
                 gradients[degree - 2].append(r2[j] * g)
     dx_direct, dx_radial = (
         tf.concat([tf.add_n(terms) for terms in rows], axis=0) for rows in (dx, dr2)
@@ -166,10 +154,6 @@ def _descend(
     # r_j^2 contains x_i^2 for every i <= j.
     dx_radial = 2 * tf.concat(x, axis=0) * tf.cumsum(dx_radial, axis=0, reverse=True)
     return dx_direct + dx_radial, _sum_of_prefixes(gradients[0])
-
-
-def _sum_of_rows(rows: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(rows, axis=0, keepdims=True)
 
 
 def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
@@ -196,7 +180,7 @@ def _compiled(
     dimension: int, degrees: tuple[int, ...], dtype: tf.DType
 ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
     """One traced function per (dimension, degrees, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
-    levels = _levels(dimension, degrees[-1])
+    levels = tuple(_level(dimension, degree) for degree in range(1, degrees[-1] + 1))
 
     @tf.custom_gradient
     def evaluate(
@@ -247,11 +231,6 @@ def spherical_harmonics(
     degrees = validate_degrees(degrees)
     X = tf.convert_to_tensor(X)
     dimension = X.shape[-1]
-    if dimension is None:
-        raise ValueError(
-            f"X must have a known number of columns, found shape {X.shape}; pass it through "
-            "tf.ensure_shape(X, [None, D]), or give tf.function such an input_signature."
-        )
     validate_dimension(dimension)
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])

@@ -87,8 +87,7 @@ def heat_at_angles(squared_angles: tf.Tensor, times: tf.Tensor, dimension: int) 
 
 def heat_at_one(times: tf.Tensor, dimension: int) -> tf.Tensor:
     """As :func:`heat_at_angles`, at angle zero, ``[K]``."""
-    powers = times ** _EXPONENTS[:-1, None]
-    return tf.exp(tf.linalg.matvec(powers, _log_coefficients(dimension)[0], transpose_a=True))
+    return heat_at_angles(tf.zeros([1], tf.float64), times, dimension)[0]
 
 
 def heat_at_haversines(haversines: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:

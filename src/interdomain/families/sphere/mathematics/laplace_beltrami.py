@@ -22,9 +22,7 @@ lengthscale, and cast at the end. For many values of t the function is tabulated
 where it ends, and interpolated in the angle, in which it is smooth: an error below 5e-11.
 
 These are errors of the function of an angle. What an error of the angle adds is, for Matern-1/2,
-that error divided by the lengthscale: kernels take angles from
-:func:`.heat_kernel.haversines`, to 1e-14, and not from inner products, whose
-rounding moves a small angle by 1e-16 divided by the angle.
+that error divided by the lengthscale: kernels take angles from :func:`.heat_kernel.haversines`.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from scipy.special import gammainccinv, gammaln, loggamma
 
 from ...._arguments import Array
 from ...._tracing import compiled
-from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
+from .angle_table import NODES, NUM_INTERVALS, tabulated
 from .heat_kernel import (
     heat_at_angles,
     heat_at_haversines,
@@ -176,7 +174,7 @@ def _interpolate(
         second = _with_first(rise / angles[1] - 2 * second[1], second)
     elif nu < 2:
         second = _with_first(-limit, second)
-    function, derivative = AtNodes(values, slopes), AtNodes(first, second)
+    function, derivative = (values, slopes), (first, second)
     return tabulated(haversines, function, derivative, root=root, reach=reach, dtype=dtype)
 
 
@@ -201,11 +199,8 @@ def _levels_needed(dimension: int) -> int:
 
 def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
     """One heat kernel, or, at a long time, its series."""
-    alpha, time, longest = (
-        (dimension - 2) / 2,
-        0.5 * tf.square(lengthscale),
-        longest_time(dimension),
-    )
+    alpha, time = (dimension - 2) / 2, 0.5 * tf.square(lengthscale)
+    longest = longest_time(dimension)
     is_short = time < longest
     short_time = tf.minimum(time, longest)[None]
     at_one = heat_at_one(short_time, dimension)
