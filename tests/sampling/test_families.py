@@ -154,15 +154,6 @@ def test_what_a_zonal_spectrum_leaves_out_is_given_to_its_last_degree() -> None:
     assert shares[-1] > 0 and len(shares) % 2 == 1 and np.sum(shares) == pytest.approx(1.0)
 
 
-def test_sampled_orbits_are_whole_in_functions() -> None:
-    kernel = idm.kernels.Invariant(SE(), idm.transforms.Rotation(5), num_samples=2)
-    functions = sample_functions(kernel, 4, num_features=8, input_dim=2)
-    X = POINTS[:, :2]
-    image = idm.transforms.Rotation(5).power(X, 2)
-    np.testing.assert_allclose(functions(X), functions(image), rtol=1e-10, atol=1e-10)
-    assert kernel.num_samples == 2  # the model's own is as it was
-
-
 def test_kernels_without_features_are_refused() -> None:
     """With what to use in their place."""
     kernels = [

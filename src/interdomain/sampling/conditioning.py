@@ -41,7 +41,6 @@ from ..core.finite_rank import is_complete
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, latent_gps
 from ..core.pairs import Kuu_operator
-from ..families.harmonic.invariant import take_whole_orbits
 from ..linalg import Full
 from ..linalg.operators import Inverse
 from ..posteriors.blockwise import BlockwisePosterior
@@ -95,7 +94,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     :raises ValueError: For models of other kinds.
     """
     if isinstance(model, Kernel):
-        (kernel,) = _frozen(model)
+        kernel = gpflow.utilities.deepcopy(model)
         functions = []
         for latents in latent_gps(kernel):
             number = len(latents.positions or (0,))
@@ -114,22 +113,14 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         )
     if isinstance(posterior, BlockwisePosterior):  # without its model, which may hold data
         parts = posterior.kernel, posterior.mean_function, posterior.groups()
-        kernel, mean_function, groups = _frozen(*parts)
+        kernel, mean_function, groups = gpflow.utilities.deepcopy(parts)
         return kernel, mean_function, [_of_group(group, draws) for group in groups]
-    (posterior,) = _frozen(posterior)
+    posterior = gpflow.utilities.deepcopy(posterior)
     if isinstance(posterior, GPRPosterior):
         functions = [_of_rows(posterior, draws)]
     else:
         functions = [_of_group(group, draws) for group in _groups_of(posterior)]
     return posterior.kernel, posterior.mean_function, functions
-
-
-def _frozen(module: Any, *others: Any) -> Any:
-    """A copy that later training does not change. Where a kernel sums over a random sample of an
-    orbit, the copy sums over the whole orbit, so that a function has one value at each place."""
-    copied = gpflow.utilities.deepcopy((module, *others))
-    take_whole_orbits(copied[0])
-    return copied
 
 
 def _groups_of(posterior: Any) -> Sequence[Group]:
