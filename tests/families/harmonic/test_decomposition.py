@@ -144,19 +144,6 @@ def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
     assert len(of_part.graph.get_operations()) > len(of_base.graph.get_operations())
 
 
-@pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern32, gpflow.kernels.Linear])
-def test_active_dims_of_the_base_kernel(kernel_class: type[Kernel]) -> None:
-    sliced = HarmonicKernel(kernel_class(active_dims=[3, 1]), Rotation(3, (3, 1)))
-    plain = HarmonicKernel(kernel_class(), Rotation(3))
-    X, X2, columns = inputs(4, 5), inputs(3, 5, seed=1), [3, 1]
-    for part, expected in zip(sliced.kernels, plain.kernels, strict=True):
-        np.testing.assert_allclose(part(X), expected(X[:, columns]), atol=1e-14)
-        np.testing.assert_allclose(part(X, X2), expected(X[:, columns], X2[:, columns]), atol=1e-14)
-        np.testing.assert_allclose(
-            part(X, full_cov=False), expected(X[:, columns], full_cov=False), atol=1e-14
-        )
-
-
 def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
     """GPflow flattens sums of sums; taken apart, the kernel would lose its own K."""
     kernel = HarmonicKernel(gpflow.kernels.Matern32(), Negation(0))

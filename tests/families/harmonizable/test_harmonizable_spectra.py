@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from interdomain.kernels import HarmonizableComponent
-from tests.conformance.helpers import assert_close, assert_gradients
+from tests.conformance.helpers import assert_close
 
 from .harmonizable_cases import (
     FORMS,
@@ -56,29 +53,3 @@ def test_wigner_distribution(form: Form) -> None:
     )
     assert_close(expected.imag, np.zeros_like(expected.imag), atol=1e-9)
     assert_close(kernel.wigner(x, w), expected.real, rtol=1e-9)
-
-
-@of_forms("2d-full")
-def test_gradients(form: Form) -> None:
-    """Of the kernel, its density and its Wigner distribution, to every parameter."""
-    kernel: HarmonizableComponent = component(form)
-    gpflow.set_trainable(kernel, True)
-    rng = np.random.default_rng(0)
-    X = tf.constant(kernel.centre.numpy() + rng.normal(size=(4, form.dimension)))
-    w, v = frequencies(3, form.dimension), frequencies(4, form.dimension, seed=1)
-    weights = rng.normal(size=(3, 4))
-
-    def sums() -> tf.Tensor:
-        density = kernel.generalized_spectral_density(w, v)
-        return tf.stack(
-            [
-                tf.reduce_sum(weights * kernel(X)[:3]),
-                tf.reduce_sum(weights * kernel(X[:3], X)),
-                tf.reduce_sum(weights * tf.math.real(density)),
-                tf.reduce_sum(weights * tf.math.imag(density)),
-                tf.reduce_sum(weights * tf.transpose(kernel.wigner(X, w))),
-            ]
-        )
-
-    assert len(kernel.trainable_variables) == 7
-    assert_gradients(sums, kernel.trainable_variables)

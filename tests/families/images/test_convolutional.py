@@ -74,39 +74,6 @@ def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert_as_by_broadcasting(BY_NAME[name])
 
 
-def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a kernel without a closed form; the others in tests/conformance/test_kernels.py."""
-    few_at_a_time(monkeypatch, 60)
-    case = BY_NAME["rational-quadratic-same"]
-    kernel, _ = case.build()
-    X, X2 = data(case)
-
-    signature = [tf.TensorSpec([None, case.input_dim], tf.float64)] * 2
-    compiled = tf.function(
-        lambda X, X2: (kernel(X, X2), kernel(X, full_cov=False)),
-        input_signature=signature,
-        autograph=False,
-    )
-    assert_same_results(
-        lambda: compiled(X, X2),
-        lambda: (kernel(X, X2), kernel(X, full_cov=False)),
-        [X, *kernel.trainable_variables],
-        rtol=1e-10,
-    )
-
-
-def test_active_dims() -> None:
-    """Of features, in batches too, and of patches; of K in tests/conformance/test_kernels.py."""
-    columns = np.random.default_rng(5).permutation(12).tolist()
-    plain, points = BY_NAME["se"].build()
-    kernel, _ = BY_NAME["se"].build()
-    kernel.active_dims = columns
-    X = np.random.default_rng(0).normal(size=(3, 12))
-    batches = Kuf(points, kernel, np.stack([X, 2 * X]))
-    assert_close(batches[:, 1], Kuf(points, plain, 2 * X[:, columns]), rtol=1e-13)
-    np.testing.assert_array_equal(kernel.get_patches(X), plain.get_patches(X[:, columns]))
-
-
 def test_as_gpflows() -> None:
     image_shape, patch_shape, channels = (5, 4), (2, 3), 3
     base = gpflow.kernels.Matern32(1.3, np.linspace(1, 2, 6))

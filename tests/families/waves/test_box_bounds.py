@@ -10,7 +10,7 @@ from gpflow.kernels import Matern32, Matern52
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized
 from interdomain.models import StructuredSGPR
-from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.conformance.helpers import assert_close
 
 NOISE = 0.05
 Data = tuple[np.ndarray, np.ndarray]
@@ -73,26 +73,3 @@ def test_towards_the_kernel_itself_as_the_box_grows(num_columns: int) -> None:
     assert np.all(np.diff(gaps) < 0)
     # exp(-sqrt(3) 16) of images, times some rows whose weights are up to 1 / NOISE.
     assert gaps[0] > 0.05 and gaps[-1] < 1e-8
-
-
-def test_gradients_and_one_pass(computed_rows: list[int]) -> None:
-    """Those of GPflow's SGPR, the data being read once for all values of the hyperparameters."""
-    X, Y = data(2, 40)
-    X = np.concatenate([X, np.ones_like(Y)], axis=1)[:, [2, 1, 0]]
-    base = Matern52(lengthscales=[1.0, 0.5])
-    kernel = Periodized(base, [-1, -1], [2, 2], active_dims=[2, 1])
-    features = BoxFourierFeatures.for_kernel(kernel, 30)
-    model = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE, progress=False)
-    assert model.feature_parameters == {}
-    sgpr = gpflow.models.SGPR((X, Y), kernel, features)
-    sgpr.likelihood = model.likelihood
-    assert len(model.trainable_variables) == 3
-
-    for factor in (1.0, 0.4, 30.0):
-        for parameter in kernel.parameters:
-            parameter.assign(factor * parameter)
-        model.likelihood.variance.assign(0.1 * factor)
-        assert_same_objective(
-            model.training_loss, sgpr.training_loss, sgpr.trainable_variables, rtol=1e-8
-        )
-    assert computed_rows.count(40) == 1  # besides a few rows to find what the features depend on

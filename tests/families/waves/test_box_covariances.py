@@ -163,17 +163,3 @@ def test_densities_that_underflow(dtype: type) -> None:
         for value in (diagonal, tf.sqrt(diagonal), *gradients):
             assert np.all(np.isfinite(value))
         np.testing.assert_allclose(total, kernel.total_variance(), rtol=1e-6)
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_lengths_of_any_unit_in_float32(unit: float) -> None:
-    def covariances(dtype: type) -> tuple[np.ndarray, np.ndarray]:
-        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-            base = Matern32(variance=80.0, lengthscales=[0.2 * unit, 0.3 * unit])
-            kernel = Periodized(base, -unit * np.ones(2), unit * np.ones(2))
-            X = (unit * np.random.default_rng(0).uniform(-1, 1, size=(5, 2))).astype(dtype)
-            iv = features(kernel, 40)
-            return Kuu(iv, kernel).numpy(), Kuf(iv, kernel, X).numpy()
-
-    for single, double in zip(covariances(np.float32), covariances(np.float64), strict=True):
-        np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))

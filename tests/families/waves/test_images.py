@@ -11,7 +11,6 @@ from gpflow.kernels import Matern12
 
 from interdomain.kernels import Periodized
 from interdomain.linalg.periodic import _SWITCH, _theta
-from tests.conformance.helpers import assert_gradients
 
 from .references import (
     KINDS,
@@ -104,25 +103,3 @@ def test_limits_of_long_and_short_lengthscales(name: str) -> None:
     np.testing.assert_allclose(
         value(periodized(base, 2), tau), value(base, tau), rtol=0, atol=1e-13
     )
-
-
-def test_gradients() -> None:
-    """To the variance, long lengthscales and both inputs."""
-    k = periodized(stationary("Matern32", 2, 20.0), 2)
-    rng = np.random.default_rng(0)
-    X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
-    weights = rng.normal(size=(3, 2))
-
-    def sums() -> tf.Tensor:
-        diagonal = tf.reduce_sum(k(X, full_cov=False))
-        total = tf.reduce_sum(weights * k(X, X2)) + tf.reduce_sum(k(X)[0])
-        return tf.stack([total, diagonal])
-
-    assert_gradients(sums, (*k.trainable_variables, X, X2), step=1e-6, rtol=1e-7)
-
-
-def test_it_repeats() -> None:
-    k = periodized(stationary("Matern32", 2), 2)
-    X = np.random.default_rng(0).uniform(size=(5, 2))
-    np.testing.assert_allclose(k(X + [3, -2] * PERIODS[:2], X), k(X), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(k(X, full_cov=False), np.full(5, k.total_variance()), rtol=1e-14)

@@ -10,7 +10,6 @@ import scipy.special
 from interdomain.families.waves.spectral_density import spectral_density
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized
-from tests.conformance.helpers import assert_gradients
 
 from .references import (
     KINDS,
@@ -64,13 +63,6 @@ def test_several_columns_by_hankel_transform(name: str, num_columns: int) -> Non
     expected = (2 * np.pi) ** half * norms ** (1 - half) * integrals
     expected *= VARIANCE * np.prod(lengthscales)
     np.testing.assert_allclose(spectral_density(kernel, w), expected, rtol=1e-10, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", ["Matern32", "SquaredExponential"])
-def test_gradients(name: str) -> None:
-    kernel = stationary(name, 2)
-    w = np.array([[0.0, 0.0], [4.0, -3.0], [9.0, 2.0]])
-    assert_gradients(lambda: spectral_density(kernel, w), kernel.trainable_variables, rtol=1e-7)
 
 
 @EACH

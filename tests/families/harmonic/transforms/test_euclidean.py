@@ -224,14 +224,6 @@ def test_wrapping_never_returns_the_period_itself(dtype: type) -> None:
     assert np.all((longitude >= -180) & (longitude < 180))
 
 
-def test_distance_on_the_torus() -> None:
-    transform = Translation(2, 1, 4.0)
-    X = np.array([[1.0, 0.1]])
-    assert transform.distance(X, X + [0.0, 8.0]) == pytest.approx(0.0, abs=1e-14)
-    assert transform.distance(X, [[1.0, 3.9]]) == pytest.approx(0.2)
-    assert transform.distance(X, [[5.0, 0.1]]) == pytest.approx(4.0)
-
-
 def test_longitude_shift() -> None:
     X = np.array([[170.0, 10.0], [-180.0, -80.0], [0.0, 90.0]])
     actual = LongitudeShift(4)(X)
