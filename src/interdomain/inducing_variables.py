@@ -7,7 +7,7 @@ from .core.combined import (
 from .core.family import InterDomainInducingVariables
 from .core.products import ProductInducingVariables
 from .core.sums import SumInducingVariables
-from .families.harmonic.orbit_points import OrbitInducingPoints
+from .families.harmonic.invariant import OrbitInducingPoints
 from .families.harmonic.points import HarmonicInducingPoints
 from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
 from .families.images.patches import InducingPatches

@@ -24,7 +24,7 @@ from ..core.pairs import block_batches
 from ..core.parameters import single_output
 from ..core.set_kernel import SetKernel
 from ..families.harmonic.decomposition import HarmonicKernel
-from ..families.harmonic.orbit_points import OrbitInducingPoints
+from ..families.harmonic.invariant import OrbitInducingPoints
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms

@@ -10,7 +10,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import HarmonizableFourierFeatures
 from interdomain.kernels import HarmonizableComponent
-from tests.conformance.helpers import assert_close, assert_gradients
+from tests.conformance.helpers import assert_close
 from tests.families.harmonizable.harmonizable_cases import (
     FORMS,
     HALF_WIDTH,
@@ -98,26 +98,3 @@ def test_nearly_zero_frequency(dtype: type) -> None:
                 total = tf.add_n([tf.reduce_sum(tf.sin(part)) for part in covariances])
             for value in (total, *tape.gradient(total, variables)):
                 assert np.all(np.isfinite(value))
-
-
-def test_gradients() -> None:
-    """To the kernel's parameters, the frequencies and X."""
-    kernel = component(BY_NAME["1d"])
-    gpflow.set_trainable(kernel, True)
-    # Without a zero, whose neighbours have an imaginary part and itself has none.
-    features = HarmonizableFourierFeatures(frequencies(3, 1)[:2])
-    X = tf.Variable(inputs(kernel, 2))
-    rng = np.random.default_rng(2)
-    A, B = rng.normal(size=(4, 2)), rng.normal(size=(4, 4))
-
-    def sums() -> tf.Tensor:
-        return tf.stack(
-            [
-                tf.reduce_sum(A * Kuf(features, kernel, X)),
-                tf.reduce_sum(B * Kuu(features, kernel)),
-            ]
-        )
-
-    assert_gradients(
-        sums, (*kernel.trainable_variables, *features.trainable_variables, X), step=1e-6
-    )

@@ -13,7 +13,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import Periodized
-from tests.conformance.helpers import assert_close, assert_gradients
+from tests.conformance.helpers import assert_close
 from tests.families.waves.references import LOWER, PERIODS, UPPER
 
 
@@ -124,20 +124,6 @@ def test_mercer(name: str) -> None:
         assert np.max(np.abs(covariance - explained)) <= left + 1e-12
         before = explained
     assert left < 0.2 * total
-
-
-def test_gradients() -> None:
-    """Of Kuf to X, of Kuu to the parameters."""
-    kernel = KERNELS["two columns"]()
-    iv, X = features(kernel, 15), tf.Variable(inputs(2, 3)[2:])
-    rng = np.random.default_rng(0)
-    A, b = rng.normal(size=(iv.num_inducing, 3)), rng.normal(size=iv.num_inducing)
-
-    def sums() -> tf.Tensor:
-        diagonal = tf.linalg.diag_part(Kuu(iv, kernel))
-        return tf.stack([tf.reduce_sum(A * Kuf(iv, kernel, X)), tf.reduce_sum(b * diagonal)])
-
-    assert_gradients(sums, (*kernel.trainable_variables, X), step=1e-6, rtol=1e-7)
 
 
 def test_high_frequencies_alone() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,14 +75,6 @@ class HarmonicKernel(DecomposedKernel):
         remedy = "decompose the kernel of each output, and wrap the HarmonicKernels instead"
         self.base_kernel = single_output("base_kernel", base_kernel, remedy)
         self.transform = Product(transforms)
-        # The transformations of a set kernel act on its points, not on X.
-        needed = None if self._set_kernel is None else self._set_kernel.point_dim
-        if None not in (needed, self.transform.input_dim) and needed != self.transform.input_dim:
-            raise ValueError(
-                f"transforms must act on {needed} columns, as the points have that the "
-                f"{type(self.base_kernel).__name__} sums over, found {self.transform.input_dim}; "
-                "pass transformations of the points, such as ImageFlip(patch_shape, axis)."
-            )
         orders = self.transform.orders
         self._weights = _cosine_weights(orders)
         self.num_components = len(self._weights)
@@ -238,5 +229,4 @@ def _cosine_weights(orders: Sequence[int]) -> Array:
         shape[axis] = T
         weights = weights[:, None] * factors.reshape(1, len(t), *shape)
         weights = weights.reshape(-1, *weights.shape[2:])
-    assert len(weights) == math.prod(T // 2 + 1 for T in orders)
     return weights

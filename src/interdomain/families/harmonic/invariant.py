@@ -1,4 +1,5 @@
-"""Kernels of functions that are invariant to a group of transformations."""
+"""Kernels of functions that are invariant to a group of transformations, and their inducing points:
+van der Wilk et al. 2017, Appendix D."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.kernels import Kernel
 
 from ...core.parameters import single_output
-from ...core.set_kernel import SetKernel, mean_weights
+from ...core.set_kernel import SetInducingVariables, SetKernel, mean_weights
 from .transforms.base import CyclicTransform
 from .transforms.product import Product
 
@@ -64,3 +65,15 @@ class Invariant(SetKernel):
     def points(self, X: tf.Tensor) -> tf.Tensor:
         orbits = tf.transpose(self.transform.orbit(X), [1, 0, 2])
         return tf.ensure_shape(orbits, [X.shape[0], self.transform.order, X.shape[-1]])
+
+
+class OrbitInducingPoints(SetInducingVariables):
+    """Values ``u = g(z)`` of the base function of :class:`interdomain.kernels.Invariant`.
+
+    ``cov(u, f(x)) = 1/T sum_s k_g(z, G^s x)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
+    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32). An entry of Kuf takes T
+    evaluations of k_g, where inducing points of f take T^2; an entry of Kuu takes one.
+
+    :param Z: ``[M, D]``, in the space of the data (of the kernel's ``active_dims``).
+    :raises ValueError: If Z is not a matrix, or not finite.
+    """

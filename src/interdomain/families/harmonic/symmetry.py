@@ -19,9 +19,7 @@ _DISTANCES = 10.0 ** np.arange(-3.0, 4.0)
 """From a probe to its partners, so that some are near on the scale of any lengthscale."""
 
 
-def validate_invariance(
-    kernel: Kernel, transform: CyclicTransform, group: CyclicTransform | None = None
-) -> None:
+def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: CyclicTransform) -> None:
     """Check on random points that ``k(G x, G x') = k(x, x')``, as Sun et al. 2021, eq. 9, ask.
 
     :param kernel: The kernel, with its present parameters.
@@ -30,7 +28,6 @@ def validate_invariance(
     :raises ValueError: If a pair of points has another correlation after the transformation, or
         the kernel cannot be evaluated on points the transformation acts on.
     """
-    group = transform if group is None else group
     columns = num_columns(kernel, group)
     with tf.init_scope():
         X, X2 = _pairs(group, columns)

@@ -101,12 +101,6 @@ def turns(points: tf.Tensor, frequencies: tf.Tensor) -> tuple[tf.Tensor, tf.Tens
     return tf.cos(angle), tf.sin(angle)
 
 
-def outer_product(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """The products of all rows ``[..., N, K]``, as GPflow orders them: the batches of the first
-    before those of the second."""
-    return tf.tensordot(first, second, axes=[[-1], [-1]])
-
-
 def normal_densities(points: tf.Tensor, means: tf.Tensor, covariance: tf.Tensor) -> tf.Tensor:
     """``N(w | mean, covariance)`` for all pairs of rows ``[n, D]`` and ``[k, D]``."""
     root = tf.linalg.cholesky(covariance)
@@ -146,16 +140,16 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
             return gaussian_of_lag(Y, None, precision) * product
         precision, [(Y, waves), (Y2, waves2)] = self._waves(X, X2)
-        return gaussian_of_lag(Y, Y2, precision) * outer_product(waves, waves2)
+        # As GPflow orders them: the batches of the first before those of the second.
+        return gaussian_of_lag(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
 
-    def _columns(self, X: TensorType, source: str = "frequencies have") -> tf.Tensor:
+    def _columns(self, X: TensorType) -> tf.Tensor:
         """The active columns.
 
-        :param source: What says how many there are, and its verb, for the message.
         :raises ValueError: If they are not as many as the frequencies have.
         """
-        remedy = "pass those columns, or active_dims to the kernel"
-        return of_columns(select_columns(self, X), self.dimension, f", as {source}", remedy)
+        why, remedy = ", as frequencies have", "pass those columns, or active_dims to the kernel"
+        return of_columns(select_columns(self, X), self.dimension, why, remedy)
 
 
 Part = TypeVar("Part", bound=MixtureComponent)

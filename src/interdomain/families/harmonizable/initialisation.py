@@ -234,14 +234,14 @@ def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Arr
         return -float(_explained((start + scale * offset)[None], X, residual, weights)[0])
 
     simplex = np.concatenate([np.zeros([1, len(start)]), 0.25 * np.eye(len(start))])
-    result = minimize(
+    found = minimize(
         lost,
         np.zeros(len(start)),
         method="Nelder-Mead",
+        bounds=[(-1, 1)] * len(start),
         options={"initial_simplex": simplex, "xatol": 1e-3, "maxiter": 50 * len(start)},
     )
-    moved = start + scale * np.clip(result.x, -1, 1)
-    refined: Array = moved if lost((moved - start) / scale) <= lost(np.zeros(len(start))) else start
+    refined: Array = start + scale * found.x
     return refined
 
 

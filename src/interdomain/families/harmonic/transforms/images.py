@@ -61,10 +61,6 @@ class ImageTranslation(Permutation):
     def __init__(self, image_shape: Sequence[int], shift: Sequence[int]) -> None:
         self.image_shape = as_image_shape(image_shape)
         self.shift = as_integers("shift", shift, "pass (rows, columns) in pixels")
-        if len(self.shift) != 2:
-            raise ValueError(
-                f"shift must be two integers, found {shift!r}; pass (rows, columns) in pixels."
-            )
         super().__init__(np.roll(numbered_pixels(self.image_shape), self.shift, (0, 1)).ravel())
 
 
