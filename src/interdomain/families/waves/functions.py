@@ -108,7 +108,8 @@ def largest_frequencies(
         _check_candidates(sizes, num_features)
         grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
         candidates, densities = in_order(grid.reshape(-1, num_columns), density)
-        count = how_many(candidates, num_features)
+        within = np.cumsum(num_functions(candidates)) <= num_features
+        count = None if np.all(within) else int(np.argmin(within))
         # What is beyond a face of the grid has less than what is on it.
         on_face = candidates == sizes - 1
         if count is not None and not np.any(on_face[:count]):
@@ -127,12 +128,6 @@ def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tup
     columns = [frequencies[:, column] for column in reversed(range(frequencies.shape[1]))]
     order = np.lexsort([*columns, np.sum(frequencies, axis=1), -logarithms])
     return frequencies[order], densities[order]
-
-
-def how_many(frequencies: IntArray, num_features: int) -> int | None:
-    """How many of them to take, from the first on; None if all are not enough."""
-    within = np.cumsum(num_functions(frequencies)) <= num_features
-    return None if np.all(within) else int(np.argmin(within))
 
 
 def _check_candidates(sizes: IntArray, num_features: int) -> None:

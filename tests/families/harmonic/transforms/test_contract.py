@@ -52,20 +52,29 @@ def test_order_orbit_and_powers(name: str) -> None:
 
 @ALL
 def test_leading_dimensions(name: str) -> None:
-    transform, order, num_columns = make(name)
+    """Also of unknown sizes in a compiled function."""
+    transform, order, D = make(name)
     for batch in ((), (3,), (2, 1, 3), (0,), (0, 2)):
-        rows = transform.probes(int(np.prod(batch)), num_columns)
-        X = rows.reshape(*batch, num_columns)
-        one, orbit = transform(X), transform.orbit(X)
-        assert one.shape == X.shape, batch
-        assert orbit.shape == (order, *X.shape), batch
-        for actual, expected in (
-            (one.numpy().reshape(rows.shape), transform(rows)),
-            (orbit.numpy().reshape(order, *rows.shape), transform.orbit(rows)),
-        ):
-            np.testing.assert_allclose(
-                actual, expected, rtol=1e-14, atol=1e-14, err_msg=f"batch {batch}"
+        rows = transform.probes(int(np.prod(batch)), D)
+        X, shape = rows.reshape(*batch, D), [*(None for _ in batch), D]
+        expected = transform(rows), transform.orbit(rows)
+        found = [(transform(X), transform.orbit(X))]
+        if np.prod(batch) > 1:
+            compiled = tf.function(
+                lambda X: (transform(X), transform.orbit(X)),
+                input_signature=[tf.TensorSpec(shape, tf.float64)],
+                autograph=False,
             )
+            found.append(compiled(X))
+            _, orbit = compiled.get_concrete_function().structured_outputs
+            assert orbit.shape.as_list() == [order, *shape]
+        for one, orbit in found:
+            assert (one.shape, orbit.shape) == (X.shape, (order, *X.shape)), batch
+            for actual, desired in zip((one, orbit), expected, strict=True):
+                flat = actual.numpy().reshape(desired.shape)
+                np.testing.assert_allclose(
+                    flat, desired, rtol=1e-14, atol=1e-14, err_msg=f"{batch}"
+                )
 
 
 @ALL
@@ -77,26 +86,6 @@ def test_float32(name: str) -> None:
     assert transform(X.astype(np.float32)).dtype == tf.float32
     assert transform.power(X.astype(np.float32), (2,) * len(transform.orders)).dtype == tf.float32
     assert equal(transform, orbit, transform.orbit(X), 1e-5)
-
-
-@ALL
-def test_unknown_sizes_in_a_compiled_function(name: str) -> None:
-    transform, order, num_columns = make(name)
-    for shape in ([None, num_columns], [3, None, num_columns]):
-        compiled = tf.function(
-            lambda X: (transform(X), transform.orbit(X)),
-            input_signature=[tf.TensorSpec(shape, tf.float64)],
-            autograph=False,
-        )
-        sizes = [3 if size is None else size for size in shape]
-        X = transform.probes(int(np.prod(sizes[:-1])), num_columns).reshape(sizes)
-        expected = transform(X), transform.orbit(X)
-        for actual, desired in zip(compiled(X), expected, strict=True):
-            np.testing.assert_allclose(
-                actual, desired, rtol=1e-14, atol=1e-14, err_msg=f"shape {shape}"
-            )
-        _, orbit = compiled.get_concrete_function().structured_outputs
-        assert orbit.shape.as_list() == [order, *shape]
 
 
 @ALL

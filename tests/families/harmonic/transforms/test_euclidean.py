@@ -107,17 +107,6 @@ def test_gradient_of_a_permutation_needs_no_scatter() -> None:
     np.testing.assert_allclose(gradient(inputs), 2 * (10 + 1) * inputs)
 
 
-def test_second_derivative_of_a_permutation() -> None:
-    transform = Permutation([1, 2, 0, 3])
-    x = tf.Variable(X[0])
-    with tf.GradientTape() as outer:
-        with tf.GradientTape() as inner:
-            loss = tf.reduce_sum(transform(x) ** 3 * tf.constant([1.0, 2.0, 3.0, 4.0], x.dtype))
-        gradient = inner.gradient(loss, x)
-    expected = np.diag(6 * X[0] * [3.0, 1.0, 2.0, 4.0])
-    np.testing.assert_allclose(outer.jacobian(gradient, x), expected, atol=1e-14)
-
-
 def test_principal_negation_reflects() -> None:
     directions, centre = random_rows(2, 4), np.array([1.0, 2.0, 3.0, 4.0])
     transform = PrincipalNegation(directions, centre)

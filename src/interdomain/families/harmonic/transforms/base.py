@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ...._arguments import Array, as_integer, integer, short
+from ...._arguments import Array, integer, short
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
@@ -105,10 +106,10 @@ class CyclicTransform(abc.ABC):
 
         :param exponent: An integer (or a tuple with one, as :attr:`orders` has one); negative ones
             go backwards. A multiple of the order returns X.
-        :raises ValueError: If the exponent is not an integer.
         """
         X = self.validate_input(X)
-        remainder = self._exponent(exponent)
+        (number,) = exponent if isinstance(exponent, Sequence) else (exponent,)
+        remainder = operator.index(number) % self.order
         if remainder == 0:
             return X
         power = self._powers(_as_rows(X), np.array([remainder]))[0]
@@ -208,17 +209,6 @@ class CyclicTransform(abc.ABC):
                 f"{self!r} is not of order {self.order}: its power {exponent} is the identity "
                 f"already; pass order={exponent}."
             )
-
-    def _exponent(self, exponent: int | Sequence[int]) -> int:
-        single = exponent
-        if isinstance(exponent, Sequence) and len(exponent) == 1:
-            single = exponent[0]
-        value = as_integer(single)
-        if value is None:
-            raise ValueError(
-                f"exponent must be an integer for {self!r}, found {exponent!r}; pass one integer."
-            )
-        return value % self.order
 
     def _validate_columns(self, columns: int, found: str) -> None:
         if self.input_dim is not None and columns != self.input_dim:

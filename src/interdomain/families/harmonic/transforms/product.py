@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
-from ...._arguments import Array, as_integer
+from ...._arguments import Array
 from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, same
 
 
@@ -63,14 +63,9 @@ class Product(CyclicTransform):
         """``G_1^{s_1} ... G_J^{s_J} X``.
 
         :param exponent: The tuple ``(s_1, ..., s_J)``, one integer for each axis.
-        :raises ValueError: If it is not such a tuple.
+        :raises ValueError: If there are more or fewer.
         """
-        exponents = [exponent] if not isinstance(exponent, Sequence) else list(exponent)
-        if len(exponents) != len(self._axes) or any(as_integer(s) is None for s in exponents):
-            raise ValueError(
-                f"exponent must be {len(self._axes)} integers, one per axis of the Product, found "
-                f"{exponent!r}; pass a tuple such as {(1,) * len(self._axes)}."
-            )
+        exponents = exponent if isinstance(exponent, Sequence) else (exponent,)
         X = self.validate_input(X)
         for axis, s in zip(self._axes, exponents, strict=True):
             X = axis.power(X, s)
