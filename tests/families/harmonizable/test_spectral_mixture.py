@@ -90,15 +90,6 @@ def wave(X: np.ndarray, *frequency: float, phase: float = 0.4) -> np.ndarray:
     return np.cos(2 * np.pi * X @ np.array(frequency)[:, None] + phase)
 
 
-@pytest.mark.parametrize("X", [GRID, SCATTERED], ids=["grid", "scattered"])
-def test_peaks_of_gridded_and_scattered_data(X: np.ndarray) -> None:
-    Y = noisy(2.0 * wave(X, 1.31) + 0.7 * wave(X, 3.87) + 0.8)
-    frequencies, powers = find_peaks(X, Y, np.ones(len(X)), np.std(X, axis=0), 3)
-    # What the windowed data resolve is 1 / (2 pi 2.9): a constant and a slow wave are nearly one.
-    np.testing.assert_allclose(frequencies[:, 0], [1.31, 0.0, 3.87], atol=0.02)
-    np.testing.assert_allclose(powers[[0, 2]], [2.0, 0.245], rtol=0.15)
-
-
 def test_peaks_in_two_dimensions_and_of_two_outputs() -> None:
     X = RNG.uniform(0.0, 6.0, (250, 2))
     Y = noisy(np.concatenate([wave(X, 0.4, -0.9), 0.5 * wave(X, 0.7, 0.3)], axis=1))
