@@ -8,6 +8,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.families.harmonizable import fourier_features
@@ -51,15 +52,12 @@ def test_zero_has_no_imaginary_part_and_stays() -> None:
     assert features.with_imaginary_part == (0, 2)
     assert features.num_inducing == features.shape[0] == 5
     X = np.random.default_rng(0).normal(size=(8, 1))
-    model = gpflow.models.SGPR((X, np.sin(3 * X)), kernel, features)
-    before = features.frequencies.numpy()
-    optimizer = gpflow.keras.tf_keras.optimizers.Adam(0.01)
-    for _ in range(2):
-        optimizer.minimize(model.training_loss, model.trainable_variables)
-    after = features.frequencies.numpy()
-    assert after[1, 0] == 0.0
-    assert np.all(np.abs(after - before)[[0, 2]] > 1e-3)
-    assert Kuu(features, kernel).shape == (5, 5)
+    with tf.GradientTape() as tape:
+        covariances = Kuf(features, kernel, X), Kuu(features, kernel)
+        total = tf.add_n([tf.reduce_sum(tf.sin(part)) for part in covariances])
+    (gradient,) = tape.gradient(total, features.trainable_variables)
+    assert gradient[1, 0] == 0.0
+    assert np.all(np.abs(gradient)[::2] > 1e-3)
 
 
 def unexplained(kernel: Any, features: HarmonizableFourierFeatures, X: np.ndarray) -> float:

@@ -114,15 +114,15 @@ def test_each_component_has_the_frequencies_around_it() -> None:
 @pytest.mark.parametrize("centres", ["k-means", "grid"])
 def test_centres_and_forms(centres: Any) -> None:
     X = RNG.uniform(0.0, 6.0, (80, 2))
-    options = {"centres": centres, "complex_amplitudes": True, "active_dims": [2, 0]}
-    kernel = HarmonizableMixture.from_data(X, wave(X, 0.3, 0.2)[:, 0], 4, 3, **options)
+    kernel = HarmonizableMixture.from_data(
+        X, wave(X, 0.3, 0.2)[:, 0], 4, 3, centres=centres, active_dims=[2, 0]
+    )
     if centres == "grid":
         places = np.stack([component.centre.numpy() for component in kernel.kernels])
         lower, size = X.min(axis=0), np.ptp(X, axis=0)
         expected = [[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75, 0.75]]
         np.testing.assert_allclose(places, lower + size * expected)
     for component in kernel.kernels:
-        assert component.amplitudes.dtype.is_complex
         assert len(np.unique(np.abs(component.frequencies.numpy()), axis=0)) == 3
     wide = np.concatenate([X[:, 1:], np.full([80, 1], np.nan), X[:, :1]], axis=1)
     assert np.all(np.linalg.eigvalsh(kernel(wide).numpy()) > -1e-10)

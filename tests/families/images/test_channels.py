@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 from gpflow import kernels as gk
@@ -102,27 +101,6 @@ def test_weights_that_are_products() -> None:
     close(additive(X), multi(X))
     close(additive(X, X2), multi(X, X2))
     close(additive(X, full_cov=False), multi(X, full_cov=False))
-
-
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
-def test_parts_of_a_channel_additive_kernel(shared: bool) -> None:
-    base: Any = own_kernels()[2] if shared else own_kernels()
-    kernel = ChannelAdditive(base, (2, 2, 3))
-    patches, patches2 = X[:, :12], X2[:, :12]
-    kernels = [base] * 3 if shared else base
-    expected = [
-        evaluate(k, patches[:, None, c::3], patches2[None, :, c::3]) for c, k in enumerate(kernels)
-    ]
-    for part, desired in zip(kernel.kernels, expected, strict=True):
-        close(part(patches, patches2), desired)
-        close(part(patches, full_cov=False), np.diag(part(patches)))
-    close(kernel(patches, patches2), np.sum(expected, axis=0))
-    close(kernel(patches), np.sum([part(patches) for part in kernel.kernels], axis=0))
-    close(kernel(patches, full_cov=False), np.diag(kernel(patches)))
-    points = SumInducingVariables(
-        [gpflow.inducing_variables.InducingPoints(patches2)] * kernel.num_channels
-    )
-    close(Kuf(points, kernel, patches), np.concatenate([np.transpose(K) for K in expected]))
 
 
 def test_parts_share_the_patches_and_a_kernel() -> None:

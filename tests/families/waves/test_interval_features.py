@@ -138,13 +138,6 @@ def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
         np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))
 
 
-def test_frequencies_of_whole_periods() -> None:
-    features = VariationalFourierFeatures(-1, 3, 3)
-    assert (features.length, features.num_inducing, features.shape) == (4.0, 7, (7, None, 1))
-    np.testing.assert_allclose(features.angular_frequencies, np.pi / 2 * np.arange(1, 4))
-    assert VariationalFourierFeatures(0.0, 1.0, 0).num_inducing == 1
-
-
 def test_interval_around_data() -> None:
     for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
         features = VariationalFourierFeatures.from_data(X, 4)

@@ -132,10 +132,3 @@ def test_functions_of_frequencies() -> None:
     np.testing.assert_array_equal(features.frequencies, [[2, 1], [0, 0], [0, 3]])
     one = BoxFourierFeatures(0.0, 1.0, [[0], [1]])
     np.testing.assert_array_equal(one.functions, [[0], [1], [2]])
-
-
-@EACH
-def test_features_for_a_kernel(name: str) -> None:
-    features = BoxFourierFeatures.for_kernel(KERNELS[name], 50)
-    np.testing.assert_array_equal(features.frequencies, KERNELS[name].largest_frequencies(50))
-    features.validate_kernel(KERNELS[name])

@@ -57,7 +57,6 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         num_frequencies: int,
         *,
         centres: Literal["k-means", "grid"] = "k-means",
-        complex_amplitudes: bool = False,
         active_dims: slice | list[int] | None = None,
         seed: int = 0,
         name: str | None = None,
@@ -77,7 +76,6 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         :param num_components: The number of components.
         :param num_frequencies: The number of frequencies of each component.
         :param centres: "k-means", or "grid": the centres of equal cells of the box around the data.
-        :param complex_amplitudes: Whether B may become complex in training.
         :raises ValueError: If a number is not positive or above the number of rows, shapes do not
             fit, an entry is not finite, a column of X is constant, Y is zero everywhere, or a grid
             cannot have that many cells.
@@ -87,7 +85,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
             [
                 HarmonizableComponent(
                     frequencies,
-                    amplitudes=variances.astype(complex if complex_amplitudes else float),
+                    amplitudes=variances,
                     centre=centre,
                     envelope=envelope,
                     lag=envelope,
