@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interdomain.families.harmonizable import initialisation
 from interdomain.families.harmonizable.initialisation import find_peaks
 from interdomain.kernels import HarmonizableMixture, SpectralComponent, SpectralMixture
 from tests.conformance.helpers import assert_close, assert_refused
@@ -134,18 +133,6 @@ def test_spectral_mixture() -> None:
     found = [component.frequency.numpy()[0] for component in kernel.kernels]
     np.testing.assert_allclose(found, [1.31, 3.87], atol=0.01)
     np.testing.assert_allclose(kernel(GRID, full_cov=False), np.mean(np.square(Y)))
-
-
-def test_many_rows_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(initialisation, "_MAX_ROWS", 200)
-    X = np.linspace(0.0, 10.0, 1_000)[:, None]
-    first, again, other = (
-        SpectralMixture.from_data(X, noisy(wave(X, 2.2), 0.0), 1, seed=seed) for seed in (0, 0, 1)
-    )
-    frequencies = [kernel.kernels[0].frequency.numpy() for kernel in (first, again, other)]
-    np.testing.assert_allclose(frequencies, 2.2, atol=1e-3)
-    np.testing.assert_array_equal(frequencies[0], frequencies[1])
-    assert frequencies[0] != frequencies[2]
 
 
 def test_errors() -> None:

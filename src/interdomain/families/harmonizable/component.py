@@ -185,11 +185,6 @@ def _tensor(value: TensorType) -> tf.Tensor:
 
 def _per_column(name: str, value: TensorType, dimension: int) -> Array:
     array = finite_array(name, value, (0, 1), f"a number or [{dimension}]")
-    if array.ndim and len(array) != dimension:
-        raise ValueError(
-            f"{name} must have {dimension} entries, found {len(array)}; pass one for each column, "
-            "or a number."
-        )
     return np.broadcast_to(array, [dimension]).copy()
 
 
