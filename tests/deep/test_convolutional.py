@@ -7,8 +7,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
-from gpflow.covariances import Kuu
+from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import SquaredExponential
 from scipy.special import eval_gegenbauer
@@ -155,8 +154,9 @@ def test_the_mean_is_a_forward_pass(options: dict[str, Any]) -> None:
 def test_the_activation_approaches_the_relu() -> None:
     """With the radius as the scale a unit computes the ReLU of its input, as degrees go up."""
     t, errors = np.linspace(-1, 1, 101), []
+    X = np.stack([t, np.sqrt(1 - t**2), 0 * t, 0 * t], axis=1)
     for degree in (4, 16, 64):
-        units = make_layer(1, degree).inducing_variable
-        activation = units.truncated_activation(arc_cosine(), tf.constant(t))
+        units = ActivationFeatures([[1.0, 0.0, 0.0, 0.0]], "relu", degree)
+        activation = Kuf(units, ArcCosine(inputs="unit_vectors"), X)[0]
         errors.append(np.sqrt(np.mean((activation - np.maximum(t, 0)) ** 2)))
     assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 2e-3
