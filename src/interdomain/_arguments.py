@@ -19,7 +19,6 @@ import tensorflow as tf
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
-ComplexArray = np.ndarray[Any, np.dtype[np.complex128]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
 

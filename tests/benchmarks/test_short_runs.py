@@ -1,4 +1,4 @@
-"""Short runs of two benchmarks: a model in a process of its own, and a training with looks."""
+"""A short run of a benchmark, and what all of them have in common: names, imports, records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import image_patches, terrain, vff_additive
+from benchmarks import terrain, vff_additive
 from benchmarks.__main__ import BENCHMARKS
-from benchmarks._lib.child import function_named, target_of
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import Benchmark
 
@@ -37,28 +36,6 @@ def test_a_model_in_a_process_of_its_own(
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
     assert "| box_60 " in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_training_with_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digits whose class is where they are bright; results go through JSON as between processes."""
-
-    def called(function: Any, **arguments: Any) -> Any:
-        given = json.loads(json.dumps(arguments))
-        return json.loads(json.dumps(function_named(target_of(function))(**given)))
-
-    monkeypatch.setattr(image_patches, "from_child", called)
-    generator = np.random.default_rng(0)
-    labels = np.arange(320) % 10
-    images = generator.integers(100, size=(320, 9, 9))
-    images[np.arange(320), labels % 9] += 150
-    split = {"X_train": images[:220], "Y_train": labels[:220]}
-    np.savez(tmp_path / "mnist.npz", **split, X_test=images[220:], Y_test=labels[220:])
-    options = ("--data-dir", str(tmp_path), "--models", "m")
-    (record,) = short_run(image_patches.ImagePatches(), tmp_path, *options)
-    trace = record["result"]["trace"]
-    assert trace[-1]["seconds"] >= 1.0 and np.isfinite(trace[-1]["nll"])
-    assert all(np.isfinite(one["bound"]) for one in trace)
 
 
 # Where the benchmarks' files may import from, and that every command has the name it states.

@@ -58,8 +58,8 @@ class HarmonicShares:
     def __str__(self) -> str:
         by_degree, by_column = [("degree", "harmonics", "share")], []
         for degree in np.unique(self.degrees):
-            own = self.degrees == degree
-            by_degree.append((str(degree), *_summed(own, self.shares)))
+            alike = self.degrees == degree
+            by_degree.append((str(degree), *_summed(alike, self.shares)))
         for k in np.flatnonzero(np.any(self.raises, axis=0)):
             count, share = _summed(self.raises[:, k] > 0, self.shares)
             highest = str(np.max(self.raises[:, k]))
@@ -97,9 +97,9 @@ class HarmonicShares:
         return ax
 
 
-def _summed(own: NDArray[np.bool_], shares: Array) -> tuple[str, str]:
+def _summed(which: NDArray[np.bool_], shares: Array) -> tuple[str, str]:
     """How many harmonics these are, and their share."""
-    return f"{np.count_nonzero(own):,}", f"{np.sum(shares[own]):.1%}"
+    return f"{np.count_nonzero(which):,}", f"{np.sum(shares[which]):.1%}"
 
 
 @check_shapes(

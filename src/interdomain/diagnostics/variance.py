@@ -188,8 +188,9 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:
         multioutput = MultioutputKernel, MultioutputInducingVariables
-        one = getattr(model, "q_mu", None), model.kernel, model.inducing_variable
-        if not isinstance(one[0], gpflow.Parameter) or any(isinstance(p, multioutput) for p in one):
+        pair = model.kernel, model.inducing_variable
+        q_mu = getattr(model, "q_mu", None)
+        if not isinstance(q_mu, gpflow.Parameter) or any(isinstance(p, multioutput) for p in pair):
             raise ValueError(
                 "model must be an SVGP with one q(u) and one prior for all its latent GPs, found "
                 f"{type(model).__name__} with {type(model.kernel).__name__}; pass a "

@@ -110,25 +110,25 @@ def block_groups(
         particular, by default.
     """
     latents = latent_gps(kernel, inducing_variable)
-    wholes = [(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
-    blocks = [[whole] if joint else flat_blocks(*whole) for whole in wholes]
+    pairs = [(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]
+    blocks = [[pair] if joint else flat_blocks(*pair) for pair in pairs]
     of_blocks = [
         split_q(latents, [block for block, _ in alike], *pair)
         for pair, alike in zip(q, zip(*blocks, strict=True), strict=True)
     ]
     groups = []
-    for k, own in enumerate(blocks):
+    for k, of_latent in enumerate(blocks):
         batches: list[BlockBatch] = (
-            [StackedBlocks(own, [0])] if joint else block_batches(*wholes[k])
+            [StackedBlocks(of_latent, [0])] if joint else block_batches(*pairs[k])
         )
         placed = None
         if devices is not None:
-            batches = [batch for block in own for batch in block_batches(*block)]
+            batches = [batch for block in of_latent for batch in block_batches(*block)]
             for t, batch in enumerate(batches):
                 batch.positions = (t,)
             placed = [devices[t % len(devices)] for t in range(len(batches))]
-        own_q = [of_block[k] for of_block in of_blocks]
-        groups.append(BlockGroup(latents[k], own_q, batches, whiten, placed))
+        q_of_latent = [of_block[k] for of_block in of_blocks]
+        groups.append(BlockGroup(latents[k], q_of_latent, batches, whiten, placed))
     return groups
 
 
@@ -143,12 +143,12 @@ def marginals_and_kl(
     kls: list[tf.Tensor] = []
     for group in groups:
         parts = group.parts()
-        of_parts, own_kls = zip(*(part.terms_and_kl(X) for part in parts), strict=True)
+        of_parts, kls_of_parts = zip(*(part.terms_and_kl(X) for part in parts), strict=True)
         terms = reduce(Terms.plus, of_parts)
         means.append(terms.mean)
         prior = _prior_variances(group.latents, parts, X)
         variance.append(tf.broadcast_to(variances(prior, terms), tf.shape(terms.mean)))
-        kls += own_kls
+        kls += kls_of_parts
     latents = [group.latents for group in groups]
     return in_order(latents, means, 1), in_order(latents, variance, 1), tf.add_n(kls)
 

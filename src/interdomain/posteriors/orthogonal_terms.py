@@ -119,14 +119,14 @@ def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
     """
     whitened_of_each = []
     for k, (mean, root) in enumerate(q):
-        own = None if roots is None else (roots.base, roots.orthogonal)[k]
+        of_set = None if roots is None else (roots.base, roots.orthogonal)[k]
         mean = tf.convert_to_tensor(mean)[None]
         if root is None:  # I in whitened variables
-            mean = mean if own is None else own.solve(mean)
+            mean = mean if of_set is None else of_set.solve(mean)
             whitened_of_each.append(Whitened(mean, tf.ones_like(mean)))
             continue
         pair = mean, stack_roots([root])
-        whitened_of_each.append(Whitened(*pair) if own is None else whitened(own, *pair))
+        whitened_of_each.append(Whitened(*pair) if of_set is None else whitened(of_set, *pair))
     return whitened_of_each
 
 

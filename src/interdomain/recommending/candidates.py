@@ -92,15 +92,15 @@ def candidates_for(
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
-    found = {}
-    for name, suits, recipe, training, own in listed:
+    suitable = {}
+    for name, suits, recipe, training, settings in listed:
         if suits:
-            script = _with_names(recipe, common | own)
+            script = _with_names(recipe, common | settings)
             lines = [recipes.IMPORTS, data.code, "", script, *_call_of_fit(training), ""]
             build = functools.partial(_built, script, likelihood)
             why = recipe.splitlines()[0].removeprefix("# ")
-            found[name] = Candidate(why, "\n".join(lines), (build, training))
-    return found
+            suitable[name] = Candidate(why, "\n".join(lines), (build, training))
+    return suitable
 
 
 def _built(script: str, likelihood: Likelihood | None, data: RegressionData) -> Any:

@@ -97,30 +97,30 @@ class EffectTerm(NamedTuple):
         :param centred: Of each of its columns the functions, ``[1 + h, N]``.
         """
         products = np.ones([1, centred[0].shape[1]])
-        for functions, own in zip(self.functions.T, centred, strict=True):
-            products = products * own[functions]
+        for functions, of_column in zip(self.functions.T, centred, strict=True):
+            products = products * of_column[functions]
         spread = products.T @ self.root
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
         """Under the distribution of the columns, of coefficients ``[n, S]``; ``[S]``."""
         gram = np.ones([1, 1])
-        for functions, own in zip(self.functions.T, self.columns, strict=True):
-            gram = gram * own.covariances[np.ix_(functions, functions)]
+        for functions, of_column in zip(self.functions.T, self.columns, strict=True):
+            gram = gram * of_column.covariances[np.ix_(functions, functions)]
         # Not negative but for rounding.
         return np.asarray(np.maximum(np.sum(coefficients * (gram @ coefficients), axis=0), 0.0))
 
 
 def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
     """Of each column of the table, over rows ``[N, D]``, as many functions as the features have."""
-    highest, found = weights.features.highest_functions(), []
+    highest, of_columns = weights.features.highest_functions(), []
     for k, (column, values) in enumerate(zip(weights.table.columns, rows.T, strict=True)):
         functions = _functions(column, highest.get(k, 0), values)
         means = np.mean(functions, axis=1)
         means[np.abs(means) < _ROUNDING] = 0.0
         centred = functions - means[:, None]
-        found.append(ColumnFunctions(column, means, centred @ centred.T / len(values)))
-    return found
+        of_columns.append(ColumnFunctions(column, means, centred @ centred.T / len(values)))
+    return of_columns
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:

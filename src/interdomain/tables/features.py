@@ -82,7 +82,9 @@ class AdditiveFeatures(InterDomainInducingVariables):
         super().__init__(name=name)
         self.columns, self.effects = kernel.columns, kernel.effects
         checked = {effect: self._checked(effect, frequencies[effect]) for effect in self.effects}
-        count = 1 + sum(len(own) * atom_size(kernel, effect) for effect, own in checked.items())
+        count = 1 + sum(
+            len(chosen) * atom_size(kernel, effect) for effect, chosen in checked.items()
+        )
         check_num_inducing("frequencies", count, "features")
         products = [
             _products([self.columns[k] for k in effect], checked[effect]) for effect in checked
@@ -118,8 +120,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
         return all(
-            {*map(tuple, own.tolist())} <= {*map(tuple, other.tolist())}
-            for own, other in zip(self.functions, others.functions, strict=True)
+            {*map(tuple, ours.tolist())} <= {*map(tuple, theirs.tolist())}
+            for ours, theirs in zip(self.functions, others.functions, strict=True)
         )
 
     def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
@@ -136,7 +138,9 @@ class AdditiveFeatures(InterDomainInducingVariables):
         functions = tf.concat(of_columns, axis=0)
         products = []
         for order, of_order in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
-            places = np.concatenate([own + [first[k] for k in effect] for effect, own in of_order])
+            places = np.concatenate(
+                [chosen + [first[k] for k in effect] for effect, chosen in of_order]
+            )
             # Of the constant, the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)
             factors = [tf.gather(functions, slot) for slot in slots]
@@ -191,8 +195,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         everywhere, ``[1 + E]``."""
         # Of a column of categories, that of known levels; it is the same of the one beyond them.
         known = [
-            np.all(own != [self.columns[k].num_levels or 0 for k in effect], axis=1)
-            for effect, own in self.by_effect()
+            np.all(chosen != [self.columns[k].num_levels or 0 for k in effect], axis=1)
+            for effect, chosen in self.by_effect()
         ]
         numbers = np.repeat(np.arange(len(known)), list(map(np.count_nonzero, known)))
         variances = tf.boolean_mask(self.prior_variances(kernel), np.concatenate(known))
@@ -220,8 +224,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         """The number of functions of each column that occurs."""
         highest: dict[int, int] = {}
         for effect, functions in self.by_effect():
-            for column, own in zip(effect, functions.T, strict=True):
-                highest[column] = max(highest.get(column, 0), int(np.max(own)))
+            for column, chosen in zip(effect, functions.T, strict=True):
+                highest[column] = max(highest.get(column, 0), int(np.max(chosen)))
         return dict(sorted(highest.items()))
 
     def _checked(self, effect: Effect, frequencies: Any) -> IntArray:

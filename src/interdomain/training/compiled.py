@@ -38,19 +38,19 @@ def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -
 def _state(model: tf.Module) -> tuple[Any, ...]:
     """What a graph of a model has as constants: its modules, their attributes, and what is
     trainable. Arrays that are changed in place are not noticed."""
-    found: list[Any] = [gpflow.config.config()]
+    parts: list[Any] = [gpflow.config.config()]
     for module in (model, *model.submodules):
-        found.append(module)
+        parts.append(module)
         if isinstance(module, gpflow.Parameter):
-            found += [module.trainable, module.prior, module.prior_on]
+            parts += [module.trainable, module.prior, module.prior_on]
         elif not type(module).__module__.startswith("tensorflow"):
-            found += tf.nest.flatten(getattr(module, "_traced_state", tuple)())
+            parts += tf.nest.flatten(getattr(module, "_traced_state", tuple)())
             for name, value in vars(module).items():
                 cached = isinstance(getattr(type(module), name, None), functools.cached_property)
                 if not (cached or name == _ATTRIBUTE or name.startswith(("_self_", "_obj_"))):
                     container = isinstance(value, (tuple, list, dict))
-                    found += [name, *(tf.nest.flatten(value) if container else [value])]
-    return tuple(found)
+                    parts += [name, *(tf.nest.flatten(value) if container else [value])]
+    return tuple(parts)
 
 
 def _same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

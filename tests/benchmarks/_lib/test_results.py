@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from benchmarks._lib.regression import test_errors as errors_on_test_rows
 from benchmarks._lib.results import Record, ResultFile, configuration_key
 from benchmarks._lib.runner import Benchmark, Configuration, indices
 from benchmarks._lib.splits import Split, normalise, take_split
-from benchmarks._lib.timing import alternate
 
 
 class Squares(Benchmark):
@@ -124,19 +122,6 @@ def test_splits_of_a_table(tmp_path: Path) -> None:
     assert not np.array_equal(first, other)
 
 
-def test_wrong_files(tmp_path: Path) -> None:
-    with pytest.raises(data.DataError, match=r"pass --data-dir, .* uci_power\.npz"):
-        data.load_table("power", None)
-    with pytest.raises(data.DataError, match=r"--data-dir holds no uci_power\.npz") as error:
-        data.load_table("power", tmp_path)
-    assert str(tmp_path) not in str(error.value)
-    X = np.ones((20, 3))
-    X[7, 1] = np.nan
-    write_table(tmp_path, X=X)
-    with pytest.raises(data.DataError, match="1 rows that are not finite, the first is row 7"):
-        data.load_table("yacht", tmp_path)
-
-
 def test_normalisation_uses_training_rows_and_survives_constant_columns() -> None:
     generator = np.random.default_rng(0)
     X, Y = generator.normal(3.0, 2.0, size=(30, 2)), generator.normal(-5.0, 0.5, size=(30, 1))
@@ -145,19 +130,6 @@ def test_normalisation_uses_training_rows_and_survives_constant_columns() -> Non
     np.testing.assert_allclose(split.X_train.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(split.X_train.std(axis=0), [1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
-
-
-# Timings, peak memory, and cells of tables.
-
-
-def test_sides_take_turns() -> None:
-    calls: list[str] = []
-    sides = {name: functools.partial(calls.append, name) for name in ("a", "b")}
-    samples = alternate(sides, rounds=3, warm_up=1, min_sample_seconds=0.0)
-    assert calls == ["a", "a", "b", "b"] + ["a", "b", "b", "a", "a", "b"]
-    assert {name: len(values) for name, values in samples.items()} == {"a": 3, "b": 3}
-    with pytest.raises(ValueError, match="rounds is 0"):
-        alternate(sides, rounds=0)
 
 
 # The bound with the q that is optimal, for each kind of model it is for.

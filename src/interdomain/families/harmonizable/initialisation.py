@@ -234,14 +234,14 @@ def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Arr
         return -float(_explained((start + scale * offset)[None], X, residual, weights)[0])
 
     simplex = np.concatenate([np.zeros([1, len(start)]), 0.25 * np.eye(len(start))])
-    found = minimize(
+    highest = minimize(
         lost,
         np.zeros(len(start)),
         method="Nelder-Mead",
         bounds=[(-1, 1)] * len(start),
         options={"initial_simplex": simplex, "xatol": 1e-3, "maxiter": 50 * len(start)},
     )
-    refined: Array = start + scale * found.x
+    refined: Array = start + scale * highest.x
     return refined
 
 

@@ -146,10 +146,10 @@ class MultiChannelConvolutional(DecomposedKernel):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        whole = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels=True)
-        self.grid = PatchGrid(whole.image_shape[:2], patch_shape, stride, padding)
+        of_images = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels=True)
+        self.grid = PatchGrid(of_images.image_shape[:2], patch_shape, stride, padding)
         self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
-        self.num_channels = whole.num_channels
+        self.num_channels = of_images.num_channels
         self.base_kernels = one_per_channel(base_kernels, self.num_channels)
         self.weights = initial_weights(weights, (self.num_patches, self.num_channels))
 

@@ -30,8 +30,8 @@ class HarmonicDictionary(Dictionary):
     def arranged(self, X: Array) -> Dictionary:
         """With the columns that matter least first; of whole degrees, which span the same then."""
         dimension, degrees = self.harmonics.dimension, self.harmonics.degrees
-        whole = [num_harmonics(dimension, degree) for degree in degrees]
-        if list(self.harmonics.multiplicities) != whole:
+        numbers = [num_harmonics(dimension, degree) for degree in degrees]
+        if list(self.harmonics.multiplicities) != numbers:
             return self
         order = columns_by_scale(self.kernel, X)
         harmonics = type(self.harmonics)(dimension, degrees, column_order=order)

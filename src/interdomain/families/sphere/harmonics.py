@@ -111,10 +111,10 @@ class SphericalHarmonics(OnSphere):
         self.dimension = validate_dimension(dimension)
         self.has_whole_degrees = chains is None
         if chains is None:
-            whole = validate_degrees(degrees)
-            total = sum(num_harmonics(self.dimension, degree) for degree in whole)
+            listed = validate_degrees(degrees)
+            total = sum(num_harmonics(self.dimension, degree) for degree in listed)
             check_num_inducing("dimension, degrees", total, "harmonics")
-            self.chains = chains_of_degrees(self.dimension, whole)
+            self.chains = chains_of_degrees(self.dimension, listed)
         elif degrees is None:
             self.chains = validate_chains(chains, self.dimension)
         else:

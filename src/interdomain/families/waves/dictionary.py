@@ -34,8 +34,8 @@ class WaveDictionary(Dictionary):
     def likeliest(self, X: Array, count: int) -> IntArray:
         """The same for all rows of the box."""
         frequencies = self.kernel.largest_frequencies(count)
-        whole = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
-        shares = np.asarray(self.kernel.spectral_density(frequencies), float) / whole
+        total = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
+        shares = np.asarray(self.kernel.spectral_density(frequencies), float) / total
         notable: IntArray = frequencies[shares >= NEGLIGIBLE_SHARE]
         return notable
 

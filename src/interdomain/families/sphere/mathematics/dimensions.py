@@ -73,7 +73,7 @@ def chains_of(raises: IntArray) -> IntArray:
 def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
     """All chains of some degrees, increasing, in the order of ``spherical_harmonics``,
     ``[M, d - 1]``."""
-    raises, found = np.zeros((1, dimension - 1), np.int64), []
+    raises, chains = np.zeros((1, dimension - 1), np.int64), []
     for l in range(degrees[-1] + 1):
         if l > 0:
             planar = np.zeros((2, dimension - 1), np.int64)
@@ -86,8 +86,8 @@ def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
                 blocks.append(block)
             raises = np.concatenate(blocks)
         if l in degrees:
-            found.append(raises)
-    return chains_of(np.concatenate(found))
+            chains.append(raises)
+    return chains_of(np.concatenate(chains))
 
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
