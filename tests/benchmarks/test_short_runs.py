@@ -17,21 +17,15 @@ import benchmarks
 from benchmarks import terrain, vff_additive
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
-from benchmarks._lib.runner import Benchmark
-
-
-def short_run(benchmark: Benchmark, folder: Path, *options: str) -> list[Any]:
-    """The records of a short run that prints a table."""
-    assert benchmark.main(["--short", "--results", str(folder), *options]) == 0
-    lines = (folder / f"{benchmark.name}.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.slow
 def test_a_model_in_a_process_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (record,) = short_run(terrain.Terrain(), tmp_path, "--models", "box_60")
+    options = ["--short", "--results", str(tmp_path), "--models", "box_60"]
+    assert terrain.Terrain().main(options) == 0
+    record = json.loads((tmp_path / "terrain.jsonl").read_text())
     assert record["configuration"]["model"] == "box_60"
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
@@ -66,11 +60,6 @@ def test_every_benchmark_is_a_command() -> None:
 
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
 ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
-NO_MODEL_IS_FITTED = (
-    "pareto",
-    pytest.param("kernel_recovery", marks=pytest.mark.slow),  # evaluates its kernels on grids
-)
-"""Benchmarks whose pictures show records alone. Those of the others need data, or fit a model."""
 
 
 def check(record: Any, name: str, line: str) -> None:
@@ -99,14 +88,14 @@ def test_every_file_is_complete_and_makes_a_table() -> None:
         assert text.count("\n|") >= 2, f"{path.name} makes no table"
 
 
-@pytest.mark.parametrize("name", NO_MODEL_IS_FITTED)
-def test_records_can_be_drawn(name: str, tmp_path: Path) -> None:
-    benchmark = BENCHMARKS[name]()
-    records = ResultFile(RESULTS_FOLDER / f"{name}.jsonl").records()
+def test_records_can_be_drawn(tmp_path: Path) -> None:
+    """Of the benchmark whose pictures show records alone; others need data, or fit a model."""
+    benchmark = BENCHMARKS["pareto"]()
+    records = ResultFile(RESULTS_FOLDER / "pareto.jsonl").records()
     benchmark.draw(tmp_path, records, benchmark._parser().parse_args([]))
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn and all((tmp_path / one).stat().st_size > 5_000 for one in drawn)
-    assert drawn >= {path.name for path in RESULTS_FOLDER.glob(f"{name}*.png")}
+    assert drawn >= {path.name for path in RESULTS_FOLDER.glob("pareto*.png")}
 
 
 # What the margin of an interval costs: figures of benchmarks/README.md.

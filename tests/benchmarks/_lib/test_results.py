@@ -17,7 +17,6 @@ import interdomain as idm
 from benchmarks._lib import data
 from benchmarks._lib.data import DataError
 from benchmarks._lib.optimal_q import OptimalQ
-from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, start_at_optimal_q
 from benchmarks._lib.regression import test_errors as errors_on_test_rows
 from benchmarks._lib.results import Record, ResultFile, configuration_key
 from benchmarks._lib.runner import Benchmark, Configuration, indices
@@ -100,7 +99,7 @@ def write_table(folder: Path, **arrays: Any) -> None:
 
 
 def test_splits_of_a_table(tmp_path: Path) -> None:
-    """Stored as indices or as folds, or drawn by their number."""
+    """Stored as indices, or drawn by their number."""
     train, test = np.arange(4, 20, dtype=np.int32), np.arange(4, dtype=np.int32)
     write_table(tmp_path, train_idx=train[None], test_idx=test[None])
     table = data.load_table("yacht", tmp_path)
@@ -109,11 +108,6 @@ def test_splits_of_a_table(tmp_path: Path) -> None:
     np.testing.assert_array_equal(split.Y_train, table.Y[4:])
     with pytest.raises(ValueError, match="split 1 of 'yacht' does not exist"):
         take_split(table, 1)
-    fold = np.arange(20) % 4
-    write_table(tmp_path, fold=fold.astype(np.uint8))
-    table = data.load_table("yacht", tmp_path)
-    assert len(table.splits) == 4
-    np.testing.assert_array_equal(table.splits[2][1], np.flatnonzero(fold == 2))
     write_table(tmp_path)
     table = data.load_table("yacht", tmp_path)
     first, again, other = (take_split(table, number).X_test for number in (3, 3, 4))
@@ -172,24 +166,15 @@ def test_no_q_is_better(build: Callable[[], Any]) -> None:
         np.testing.assert_allclose(gradient, np.zeros(gradient.shape), atol=1e-7)
 
 
-# Fitting and judging regression models.
+# Judging regression models.
 
 
-def test_fit_and_errors() -> None:
+def test_errors_of_a_model() -> None:
     generator = np.random.default_rng(0)
     X = generator.uniform(-2.0, 2.0, size=(60, 2))
     Y = np.sin(X[:, :1]) + X[:, 1:] + 0.1 * generator.normal(size=(60, 1))
     split = normalise(Split(X[:50], Y[:50], X[50:], Y[50:]))
-    data = (split.X_train, split.Y_train)
-    Z = inducing_points(split.X_train, 7, seed=0)
-    collapsed = gpflow.models.SGPR(data, gpflow.kernels.Matern32(), Z.copy(), noise_variance=0.1)
-    likelihood = gpflow.likelihoods.Gaussian(0.1)
-    model = gpflow.models.SVGP(gpflow.kernels.Matern32(), likelihood, Z.copy(), num_data=50)
-    start_at_optimal_q(model, data)
-    np.testing.assert_allclose(model.elbo(data), collapsed.elbo(), rtol=1e-6)
-    outcome = fit_by_lbfgs(collapsed, None, max_iterations=100)
-    assert outcome["converged"] and outcome["objective"] > model.elbo(data)
-    assert outcome["objective"] == pytest.approx(float(collapsed.elbo()))
+    model = gpflow.models.GPR((split.X_train, split.Y_train), gpflow.kernels.Matern32())
     errors = errors_on_test_rows(model, split, batch_size=3)
     mean, variance = (np.asarray(value) for value in model.predict_y(split.X_test))
     squared = np.square(mean - split.Y_test)
