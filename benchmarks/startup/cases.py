@@ -194,7 +194,7 @@ def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]
     if case == "out_of_core":
         return idm.fit(model, steps=1, progress=False, options={"subset_steps": 1})
     if case == "harmonizable":
-        return idm.fit(model, steps=1, progress=False, options={"subset_size": None})
+        return idm.fit(model, steps=1, progress=False)
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]
     natural = gpflow.optimizers.NaturalGradient(NATURAL_GRADIENT)
     optimizer = natural if case == "svgp_natural" else (None, 0.01)
