@@ -188,16 +188,18 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
     fit = getattr(outcome, "result", outcome)  # of `fit_additive`, or of `fit`
-    statistics, batches = model.statistics, len(X) / model.batch_size
-    features = batches * features_seconds(model, X[: model.batch_size])
+    statistics, size = model.statistics, int(model.inducing_variable.num_inducing)
+    at_once = max(256, min(8192, 2**22 // size))  # rows of a batch, as by default
+    batches = len(X) / at_once
+    features = batches * features_seconds(model, X[:at_once])
     products = outcome.pass_seconds - features
-    floor = batches * product_seconds(len(statistics.sums["gram"]), model.batch_size)
+    floor = batches * product_seconds(len(statistics.sums["gram"]), at_once)
     predicting = time.perf_counter()
     errors = errors_of(model, X_test, Y_test)
     return {
         "num_rows": model.num_data,
         "test_rows": len(X_test),
-        "num_inducing": int(model.inducing_variable.num_inducing),
+        "num_inducing": size,
         "subset_seconds": outcome.subset_seconds,
         "pass_seconds": outcome.pass_seconds,
         "features_seconds": features,
