@@ -9,6 +9,7 @@ import gpflow
 import numpy as np
 
 from interdomain.core.dictionaries import Dictionary
+from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
 from interdomain.covariances import Kuu_operator
 from interdomain.families.sphere.mathematics.dimensions import chains_of_degrees
@@ -79,7 +80,7 @@ def test_harmonics_end_with_the_kernel() -> None:
 def test_arranged_harmonics_span_the_same() -> None:
     kernel = SphericalMatern52(weight_variances=SCALES)
     own = found(harmonics_of(kernel, 2), kernel)
-    arranged, _ = own.arranged(ROWS).block(own.atoms)
+    arranged, _ = block_of(own.arranged(ROWS), own.atoms)
     assert isinstance(arranged, SphericalHarmonics) and arranged.column_order == (1, 0)
     before = FiniteRank(kernel, harmonics_of(kernel, 2))(ROWS)
     np.testing.assert_allclose(FiniteRank(kernel, arranged)(ROWS), before, atol=1e-12)
@@ -93,7 +94,7 @@ def test_likeliest_harmonics_come_first() -> None:
     own = found(harmonics_of(kernel, 1), kernel).arranged(ROWS)
     many = own.likeliest(ROWS, 40)
     np.testing.assert_array_equal(own.likeliest(ROWS, 7), many[:7])
-    harmonics, _ = own.block(many)
+    harmonics, _ = block_of(own, many)
     features = gpflow.covariances.Kuf(harmonics, kernel, ROWS).numpy()
     shares = np.mean(features**2, axis=1) / Kuu_operator(harmonics, kernel).diag_part().numpy()
     assert np.mean(shares[:10]) > 10 * np.mean(shares[-10:])
@@ -106,7 +107,7 @@ def test_waves() -> None:
     atoms = np.array([[1, 2], [0, 0], [0, 3]])
     assert own.neighbours(atoms).tolist() == [[2, 2], [1, 3], [1, 0], [0, 1], [0, 4]]
     assert own.neighbours(atoms, limit=3).tolist() == [[2, 2], [1, 3], [1, 0]]
-    features, same = own.block(atoms)
+    features, same = block_of(own, atoms)
     assert same is kernel and isinstance(features, BoxFourierFeatures)
     owners = own.owners(atoms)
     assert np.bincount(owners).tolist() == [4, 1, 2]

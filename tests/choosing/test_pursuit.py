@@ -10,6 +10,7 @@ import pytest
 
 from interdomain.choosing import Pursuit
 from interdomain.choosing import pursuit as choosing_pursuit
+from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -63,7 +64,7 @@ def test_harmonics_that_made_the_data_are_found_first() -> None:
     kernel = SphericalMatern32(weight_variances=np.ones(6), radial_power=0.0)
     few = SphericalHarmonics.for_kernel(kernel, 6, 1)
     # Which these are depends on the order of the columns.
-    made, _ = dictionary_of(few, kernel).arranged(rows).block(truth)
+    made, _ = block_of(dictionary_of(few, kernel).arranged(rows), truth)
     Y = gpflow.covariances.Kuf(made, kernel, rows).numpy().T @ np.ones([3, 1])
     Y += 0.1 * np.random.default_rng(2).normal(size=Y.shape)
     model = StructuredSGPR((rows, Y), FiniteRank(kernel, few), few, noise_variance=0.01)

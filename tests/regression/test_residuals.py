@@ -10,6 +10,7 @@ import pytest
 from gpflow.covariances import Kuf
 from scipy.stats import multivariate_normal
 
+from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
@@ -94,21 +95,21 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
             break
         expected.append(int(np.argmax(bounds)))
     assert len(expected) == (2 if finite_rank else 3)
-    sums, charged = model.residuals().compare(block), not finite_rank
+    sums, pays = model.residuals().compare(block), not finite_rank
     owners = own.owners(atoms)
-    assert sums.best(owners, 3, charged, 0.0) == expected
+    assert sums.best(owners, 3, pays, 0.0) == expected
     # Each by itself; and the bound of a model that has the first.
     diagonal = np.diagonal(sums.precisions[0])[:, None]
-    found = _gains(sums.products, diagonal, charged * sums.squares)
+    found = _gains(sums.products, diagonal, pays * sums.squares)
     np.testing.assert_allclose(found, gains, atol=1e-9)
     before = model.elbo().numpy()
     assert before == pytest.approx(bound(B), abs=1e-8)
     grown = np.concatenate([own.atoms, atoms[expected[:1]]])
-    model.inducing_variable, model.kernel = own.block(grown)
+    model.inducing_variable, model.kernel = block_of(own, grown)
     assert model.elbo().numpy() - before == pytest.approx(gains[expected[0]], abs=1e-8)
     # It ends where no other is worth it.
-    assert sums.best(owners, 9, charged, float(gains.max()) + 1e-6) == []
-    assert sums.best(owners, 9, charged, float(gains.max()) - 1e-6) == expected[:1]
+    assert sums.best(owners, 9, pays, float(gains.max()) + 1e-6) == []
+    assert sums.best(owners, 9, pays, float(gains.max()) - 1e-6) == expected[:1]
 
 
 def test_atoms_are_taken_as_a_whole() -> None:

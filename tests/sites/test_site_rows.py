@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
@@ -80,7 +81,7 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
         assert best == int(np.argmax(gains))
         before = float(model.maximum_log_likelihood_objective())
         grown = np.concatenate([own.atoms, atoms[[best]]])
-        model.inducing_variable, model.kernel = own.block(grown)
+        model.inducing_variable, model.kernel = block_of(own, grown)
         after = float(model.maximum_log_likelihood_objective())
     assert after - before == pytest.approx(gains[best], abs=1e-9)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._arguments import Array
 from ..core.family import Block
+from ..core.finite_rank import block_of
 from ..regression.rows_model import RowsModel
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
@@ -155,7 +156,7 @@ def _begin(model: Any, start: Block, num_inducing: int) -> None:
     atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
     within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing
     within[0] = True
-    model.inducing_variable, model.kernel = dictionary.block(atoms[within])
+    model.inducing_variable, model.kernel = block_of(dictionary, atoms[within])
 
 
 def _block(model: Any) -> Block:

@@ -11,6 +11,7 @@ import numpy as np
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
 from ..core.dictionaries import Dictionary, others_than
+from ..core.finite_rank import block_of
 from ..core.pairs import dictionary_of
 
 MOST_CANDIDATES = 5_000
@@ -170,7 +171,7 @@ class _Rounds:
         :param is_better: Whether it is, whatever its bound.
         """
         model, atoms = self._model, np.asarray(atoms)
-        model.inducing_variable, model.kernel = block = self._dictionary.block(atoms)
+        model.inducing_variable, model.kernel = block = block_of(self._dictionary, atoms)
         if self.rounds and self._train is not None and model.trainable_parameters:
             self._train()
         self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
@@ -204,17 +205,17 @@ def _best_of(
     if not len(candidates):
         return candidates, 0, "num_inducing"
     count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
-    charged = not dictionary.finite_rank  # the bound charges for what is left out of a kernel
+    pays = not dictionary.finite_rank  # the bound charges for what is left out of a kernel
     residuals = model.residuals()
     owners = dictionary.owners(candidates)
     sums = residuals.screen(dictionary.features(candidates))
-    means = np.bincount(owners, sums.gains(charged)) / sizes
+    means = np.bincount(owners, sums.gains(pays)) / sizes
     order = _decreasing(means)
     most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
     shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
     compared = residuals.compare(dictionary.features(shortlist))
     of_shortlist = dictionary.owners(shortlist)
-    taken = compared.best(of_shortlist, count, charged, least_gain)
+    taken = compared.best(of_shortlist, count, pays, least_gain)
     return shortlist[taken], len(owners), None if taken else "elbo"
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
 from .._arguments import Array, IntArray
-from .family import Block
-from .finite_rank import FiniteRank
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,11 @@ class Dictionary(abc.ABC):
         first, and no more than ``limit``."""
 
     @abc.abstractmethod
-    def features(self, atoms: IntArray) -> Block:
+    def features(self, atoms: IntArray) -> tuple[InducingVariables, Kernel]:
         """An inducing variable that has these atoms instead, and the kernel of the dictionary."""
 
-    def block(self, atoms: IntArray) -> Block:
-        """As :meth:`features`, with a kernel that ends with them if it did so before."""
-        features, kernel = self.features(atoms)
-        return features, FiniteRank(kernel, features) if self.finite_rank else kernel
-
     def owners(self, atoms: IntArray) -> IntArray:
-        """For each feature of :meth:`block` the row of its atom, ``[M]``."""
+        """For each feature of :meth:`features` the row of its atom, ``[M]``."""
         return np.arange(len(atoms))
 
 

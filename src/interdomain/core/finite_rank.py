@@ -9,12 +9,13 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
-from .._arguments import instance
+from .._arguments import IntArray, instance
 from .._tracing import unconverted
 from .columns import scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
-from .family import is_subset
+from .dictionaries import Dictionary
+from .family import Block, is_subset
 from .pairs import as_family
 from .parameters import single_output
 
@@ -162,3 +163,9 @@ def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> 
     if inducing_variable is None or inducing_variable is features:
         return inducing_variable is features
     return is_subset(inducing_variable, features) and is_subset(features, inducing_variable)
+
+
+def block_of(dictionary: Dictionary, atoms: IntArray) -> Block:
+    """Some atoms of a dictionary, and its kernel, which ends with them if it did so before."""
+    features, kernel = dictionary.features(atoms)
+    return features, FiniteRank(kernel, features) if dictionary.finite_rank else kernel

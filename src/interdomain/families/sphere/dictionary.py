@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..._arguments import Array, IntArray
 from ...core.dictionaries import Dictionary, rows_of
@@ -12,20 +12,21 @@ from .growth import Spectrum, columns_by_scale, grown_chains
 from .kernel import ZonalKernel
 from .mathematics.dimensions import neighbours_of, num_harmonics
 
-if TYPE_CHECKING:
-    from .harmonics import SphericalHarmonics
-
 
 @dataclass(frozen=True, eq=False)
 class HarmonicDictionary(Dictionary):
-    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees."""
+    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees.
 
-    harmonics: SphericalHarmonics
+    :ivar harmonics: SphericalHarmonics, whose file imports this one.
+    """
+
+    harmonics: Any
     kernel: ZonalKernel
 
     @property
     def atoms(self) -> IntArray:
-        return self.harmonics.chains
+        chains: IntArray = self.harmonics.chains
+        return chains
 
     def arranged(self, X: Array) -> Dictionary:
         """With the columns that matter least first; of whole degrees, which span the same then."""

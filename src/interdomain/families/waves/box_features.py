@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import check_num_inducing, different_rows, instance, short, warn
+from ..._arguments import (
+    Array,
+    IntArray,
+    check_num_inducing,
+    different_rows,
+    instance,
+    short,
+    warn,
+)
 from ...core.diagonals import DiagonalTerm
-from ...core.family import Domain, InterDomainInducingVariables
+from ...core.dictionaries import Dictionary, others_than
+from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
-from .dictionary import WaveDictionary
 from .functions import (
     check_box,
     frequencies_of,
@@ -20,6 +29,9 @@ from .functions import (
     num_functions,
 )
 from .periodized import Periodized
+
+NEGLIGIBLE_SHARE = 1e-12
+"""Of the prior variance: waves with less are not taken."""
 
 
 class BoxFourierFeatures(InterDomainInducingVariables):
@@ -168,6 +180,40 @@ class BoxFourierFeatures(InterDomainInducingVariables):
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "BoxFourierFeatures.for_kernel(kernel, num_inducing)."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class WaveDictionary(Dictionary):
+    """The waves of a box: integer frequencies, of up to ``2^D`` features each."""
+
+    waves: BoxFourierFeatures
+    kernel: Periodized
+
+    @property
+    def atoms(self) -> IntArray:
+        return self.waves.frequencies
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """The same for all rows of the box."""
+        frequencies = self.kernel.largest_frequencies(count)
+        total = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
+        shares = np.asarray(self.kernel.spectral_density(frequencies), float) / total
+        notable: IntArray = frequencies[shares >= NEGLIGIBLE_SHARE]
+        return notable
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """With one period more in one column."""
+        width = atoms.shape[1]
+        around = (atoms[:, None] + np.eye(width, dtype=np.int64)).reshape([-1, width])
+        return others_than(atoms, around)[:limit]
+
+    def features(self, atoms: IntArray) -> Block:
+        return type(self.waves)(self.waves.lower, self.waves.upper, atoms), self.kernel
+
+    def owners(self, atoms: IntArray) -> IntArray:
+        rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
+        of_features = frequencies_of(functions_of(atoms))
+        return np.array([rows[tuple(frequency)] for frequency in of_features.tolist()])
 
 
 def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
