@@ -86,8 +86,8 @@ def rank_transforms(
     :param num_inducing: The number m of points of each part.
     :param seed: The seed of k-means.
     :return: For each candidate, the smallest error first: the candidate itself, the number of
-        variables in all of its parts, and :func:`nystrom_trace_error` divided by the number of
-        rows.
+        variables in all of its parts, and the mean over the rows of the prior variance that they
+        leave out.
     :raises ValueError: If the kernel is not invariant to one of them.
     """
     single_output("kernel", kernel)
