@@ -55,14 +55,14 @@ print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
 # %% [markdown]
 # ## A model with Fourier features
 #
-# A Matern-5/2 kernel and 31 Fourier features of an interval about the one of interest. A sample of
-# the posterior is a sample of the prior (random waves of all frequencies), corrected by what the
-# features of a draw of q have that those of the sample do not. The dashed lines are the mean and
-# two standard deviations.
+# A Matern-5/2 kernel, and 31 Fourier features of an interval about the one of interest, of which the
+# prior consists (`FiniteRank`). A sample of the posterior is a sum of these features with weights
+# that are drawn from q. The dashed lines are the mean and two standard deviations.
 
 # %%
-kernel = gpflow.kernels.Matern52(lengthscales=0.7)
+matern = gpflow.kernels.Matern52(lengthscales=0.7)
 features = idm.inducing_variables.VariationalFourierFeatures(LOWER - 1.5, UPPER + 1.5, 15)
+kernel = idm.kernels.FiniteRank(matern, features)
 
 
 def fitted(X: np.ndarray, Y: np.ndarray) -> idm.models.StructuredSGPR:
