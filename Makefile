@@ -62,7 +62,8 @@ demo: $(VENV)/.installed-notebooks
 
 # Warnings are errors, and every link inside the site is followed. Nothing is executed: of a notebook
 # whose outputs are not stored the source is shown.
-docs: $(VENV)/.installed-docs
+# What the gate has installed already is not installed again.
+docs: $(firstword $(wildcard $(VENV)/.installed-dev) $(VENV)/.installed-docs)
 	@rm -rf build/site
 	@$(python) -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
 	@echo "build/site/index.html"

@@ -12,10 +12,7 @@ import pytest
 
 from interdomain import fit
 from interdomain.choosing import choice
-from interdomain.inducing_variables import (
-    BoxFourierFeatures,
-    SphericalHarmonics,
-)
+from interdomain.inducing_variables import BoxFourierFeatures, SphericalHarmonics
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
 

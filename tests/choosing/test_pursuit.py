@@ -12,10 +12,7 @@ from interdomain.choosing import Pursuit
 from interdomain.choosing import pursuit as choosing_pursuit
 from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
-from interdomain.inducing_variables import (
-    BoxFourierFeatures,
-    SphericalHarmonics,
-)
+from interdomain.inducing_variables import BoxFourierFeatures, SphericalHarmonics
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.training.lbfgs import fit_by_lbfgs

@@ -11,10 +11,7 @@ import tensorflow as tf
 from gpflow.kernels import Matern32
 
 from interdomain import kernels
-from interdomain.kernels import (
-    Invariant,
-    SphericalMatern32,
-)
+from interdomain.kernels import Invariant, SphericalMatern32
 from interdomain.transforms import Negation
 from tests.conformance.helpers import double
 from tests.conformance.kernel_cases import CASES, KINDS, KernelCase, public_kernel_classes

@@ -17,14 +17,7 @@ from interdomain.linalg import projections
 
 from .cases import ONE_OF_EACH_KIND, Case
 from .dense_twin import DenseTwin, dense_twin
-from .helpers import (
-    assert_close,
-    assert_same_objective,
-    make_data,
-    make_inputs,
-    make_q,
-    make_svgp,
-)
+from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_q, make_svgp
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 each_kind = pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)

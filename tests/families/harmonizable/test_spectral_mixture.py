@@ -146,6 +146,11 @@ def test_errors() -> None:
                 r"n\^2, for an .* found 5; pass for example 4",
             ),
             (lambda: SpectralComponent(FREQUENCY, lag=-0.1), "lag must be .*positive definite"),
+            (lambda: SpectralMixture([]), "components must be one or more .*, found none; pass"),
+            (
+                lambda: SpectralMixture([SpectralComponent(w) for w in ([1.0], [1.0, 2.0])]),
+                r"\[1, 2\]",
+            ),
             (lambda: SpectralMixture([mixture()]), "SpectralComponent, found SpectralMixture; add"),
         ]
     )

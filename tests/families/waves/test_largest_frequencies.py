@@ -91,7 +91,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: Periodized(UNKNOWN, *BOX), "a known spectral density, found Periodic; pass Matern12"),
     (lambda: spectral_density(Matern32() + Matern12(), X), "a known .* found Sum; pass Matern12"),
     (
-        lambda: Periodized(Matern32(active_dims=[0]), *BOX),
+        lambda: Periodized(Matern32(active_dims=[0, 1]), *BOX),
         "all 2 columns .* found active_dims",
     ),
     (lambda: Periodized(Matern32(lengthscales=[1, 1, 1]), *BOX), r"one for each of the 2 columns"),

@@ -159,7 +159,8 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     """A sum of components of one kind, which hold the parameters.
 
     :param components: One or more; the same number of columns each.
-    :raises ValueError: If an entry is of another kind.
+    :raises ValueError: If there is none, an entry is of another kind, or the numbers of columns
+        differ.
     """
 
     component_class: type[MixtureComponent]
@@ -174,6 +175,12 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
                     f"components must be {self.component_class.__name__}, found "
                     f"{type(part).__name__}; add other kernels to the mixture with +."
                 )
+        dimensions = sorted({part.dimension for part in parts})
+        if len(dimensions) != 1:
+            raise ValueError(
+                "components must be one or more of the same number of columns, found "
+                f"{dimensions or 'none'}; pass frequencies with the same columns."
+            )
         self.components = parts
 
     @property

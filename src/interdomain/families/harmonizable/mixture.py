@@ -43,7 +43,8 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     TensorShape([5, 1])
 
     :param components: The P components, all with the same number of columns.
-    :raises ValueError: If an entry is not a component.
+    :raises ValueError: If there is none, an entry is not a component, or the numbers of columns
+        differ.
     """
 
     component_class = HarmonizableComponent

@@ -92,7 +92,8 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
     :param components: One for each peak, all with the same number of columns.
-    :raises ValueError: If an entry is not a component.
+    :raises ValueError: If there is none, an entry is not a component, or the numbers of columns
+        differ.
     """
 
     component_class = SpectralComponent

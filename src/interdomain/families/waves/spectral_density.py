@@ -69,7 +69,7 @@ def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
     :raises ValueError: If the kernel's density is not known, or not for all columns of the box.
     """
     matern_order(kernel)
-    if kernel.active_dims != slice(None):
+    if not (isinstance(kernel.active_dims, slice) and kernel.active_dims == slice(None)):
         raise ValueError(
             f"base_kernel must see all {num_columns} columns of the box, found active_dims "
             f"{kernel.active_dims}; leave them out there, and pass active_dims to Periodized."

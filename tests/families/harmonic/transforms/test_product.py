@@ -110,6 +110,7 @@ def test_elements_that_coincide(name: str) -> None:
 
 
 def test_columns_of_the_factors() -> None:
+    assert_refused([(lambda: Product([]), "transforms must be one or more, found none")])
     product = Product([Negation(), Negation([0, 3])])
     assert (product.input_dim, product.min_input_dim) == (None, 4)
     # With the four columns alone nothing is lost, but one column would make these the same:

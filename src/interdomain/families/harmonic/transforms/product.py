@@ -23,14 +23,17 @@ class Product(CyclicTransform):
 
     :param transforms: One transformation, or a list of them; a product among them contributes its
         axes.
-    :raises ValueError: If they need different numbers of columns, two do not commute, two elements
-        of the group are the same transformation, or there are more than 65,536 elements.
+    :raises ValueError: If there is none, they need different numbers of columns, two do not
+        commute, two elements of the group are the same transformation, or there are more than
+        65,536 elements.
     """
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
         if isinstance(transforms, CyclicTransform):
             transforms = [transforms]
         self._axes = tuple(axis for transform in transforms for axis in transform.axes)
+        if not self._axes:
+            raise ValueError("transforms must be one or more, found none; pass Negation(), say.")
         self.order = math.prod(axis.order for axis in self._axes)
         if self.order > MAX_ORDER:
             raise ValueError(
