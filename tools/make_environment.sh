@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Create the virtual environment FOLDER if there is none, and install this checkout into it
-# (editable) with the extras EXTRAS.
+# (editable) with the extras EXTRAS; or the file WHEEL.
 #
-#     tools/make_environment.sh FOLDER EXTRAS [INTERPRETER [OVERRIDES]]
+#     tools/make_environment.sh FOLDER EXTRAS|WHEEL [INTERPRETER [OVERRIDES]]
 #
 # Without INTERPRETER (or with an empty one) the first suitable one of the list below is taken.
-# OVERRIDES is a file of requirements that take the place of everybody's, GPflow's included. pip
-# cannot do that, so uv resolves then; and the interpreter may be newer than pyproject.toml allows.
+# OVERRIDES is a file of requirements that take the place of everybody's, GPflow's included; the
+# interpreter may then be newer than pyproject.toml allows.
+#
+# uv installs in a quarter of pip's time, and knows overrides. Where it cannot, pip does.
 set -euo pipefail
 
 folder=$1
@@ -80,8 +82,9 @@ configure_uv() {
     export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$(from_pip index-url)}
     export UV_INDEX=${UV_INDEX:-$(from_pip extra-index-url)}
     export UV_FIND_LINKS=${UV_FIND_LINKS:-${links// /,}}
+    export UV_CONSTRAINT=${UV_CONSTRAINT:-$(from_pip constraint)}
     export SSL_CERT_FILE=${SSL_CERT_FILE:-$(from_pip cert)}
-    for name in UV_DEFAULT_INDEX UV_INDEX UV_FIND_LINKS SSL_CERT_FILE; do
+    for name in UV_DEFAULT_INDEX UV_INDEX UV_FIND_LINKS UV_CONSTRAINT SSL_CERT_FILE; do
         if [[ -z ${!name} ]]; then unset "$name"; fi
     done
     # Of several indexes pip takes the best version; uv would take the first that knows the name.
@@ -94,20 +97,23 @@ if ! is_suitable "$folder/bin/python"; then
     "$interpreter" -m venv --clear "$folder"
 fi
 
-echo "Installing interdomain[$extras] into $folder (TensorFlow is large: minutes the first time)"
-pip_install=(-m pip install --progress-bar off)
-if [[ -z $overrides ]]; then
-    with_progress "$folder/bin/python" "${pip_install[@]}" --editable ".[$extras]"
-else
-    "$folder/bin/python" -m venv --clear "$folder/uv"
-    with_progress "$folder/uv/bin/python" "${pip_install[@]}" uv
-    configure_uv
+what=(--editable ".[$extras]")
+if [[ $extras == *.whl ]]; then what=("$extras"); fi
+echo "Installing ${what[*]} into $folder (TensorFlow is large: a minute or more the first time)"
+pip_install=("$folder/bin/python" -m pip install --progress-bar off)
+install_by_uv() {
+    with_progress "${pip_install[@]}" --target "$folder/uv" --upgrade uv && configure_uv &&
+        with_progress "$folder/uv/bin/uv" pip install --python "$folder/bin/python" "$@"
+}
+
+if [[ $overrides ]]; then
     # First what the checkout requires, then the checkout alone: only pip can be asked to install
     # it for an interpreter that it does not allow.
-    with_progress "$folder/uv/bin/uv" pip install --python "$folder/bin/python" \
-        --override "$overrides" --requirements pyproject.toml --extra "$extras"
-    with_progress "$folder/bin/python" "${pip_install[@]}" --no-deps --ignore-requires-python \
-        --editable .
+    install_by_uv --override "$overrides" --requirements pyproject.toml --extra "$extras"
+    with_progress "${pip_install[@]}" --no-deps --ignore-requires-python --editable .
+elif ! install_by_uv "${what[@]}"; then
+    echo "uv cannot, and pip goes on"
+    with_progress "${pip_install[@]}" "${what[@]}"
 fi
 printf '  installed in %d s\n' "$SECONDS"
 if [[ $overrides ]]; then
