@@ -7,6 +7,7 @@ from collections.abc import Callable
 import gpflow
 import pytest
 import tensorflow as tf
+from check_shapes import disable_check_shapes
 from tensorflow.types.experimental import ConcreteFunction
 
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
@@ -55,7 +56,8 @@ def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
         lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
         autograph=False,
     )
-    return function.get_concrete_function()
+    with disable_check_shapes():  # it takes most of the time
+        return function.get_concrete_function()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def graph_size(num_blocks: int) -> int:
 
 def test_growth() -> None:
     """A block that is added has its parameters read and their gradients returned, no more."""
-    assert graph_size(6) - graph_size(3) < 3 * 12
+    assert graph_size(5) - graph_size(3) < 2 * 12
 
 
 def test_cached_predictions_factorise_nothing() -> None:
