@@ -219,5 +219,5 @@ def test_blocks_become_independent_on_symmetric_data() -> None:
     ]
     assert symmetric[0] > 2 * symmetric[1] > 4 * symmetric[2]
     assert symmetric[2] < 0.05
-    for num in (100, 1000, 10_000):
+    for num in (100, 10_000):
         assert largest_correlation(rng.uniform(0.2, 2.0, size=(num, 1))) > 0.8
