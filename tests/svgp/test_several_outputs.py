@@ -10,7 +10,6 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from check_shapes import disable_check_shapes
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import (
     Kernel,
@@ -137,8 +136,7 @@ def test_as_many_models_of_one_output(family: str, mixing: str, q_diag: bool, wh
     def mixed(full_cov: bool) -> tuple[tf.Tensor, tf.Tensor]:
         identity = tf.eye(NUM_LATENTS, dtype=gpflow.default_float())
         weights = tf.convert_to_tensor(model.kernel.W) if num_outputs == len(W) else identity
-        with disable_check_shapes():  # it takes most of the time, and an oracle needs none
-            pairs = [single.predict_f(X, full_cov=full_cov) for single in singles]
+        pairs = [single.predict_f(X, full_cov=full_cov) for single in singles]
         mean = tf.concat([mean for mean, _ in pairs], axis=-1) @ tf.transpose(weights)
         if full_cov:
             cov = tf.concat([cov for _, cov in pairs], axis=0)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import gpflow
 import pytest
 import tensorflow as tf
-from check_shapes import disable_check_shapes
 from tensorflow.types.experimental import ConcreteFunction
 
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
@@ -26,7 +25,7 @@ def additive(name: str = "mixed", **options: object) -> AdditiveSVGP:
     return make_additive(cases.BY_NAME[name], **options)
 
 
-def orthogonal(name: str = "activations-points", **options: object) -> OrthogonalSVGP:
+def orthogonal(name: str, **options: object) -> OrthogonalSVGP:
     return make_orthogonal(orthogonal_cases.BY_NAME[name], **options)
 
 
@@ -56,8 +55,7 @@ def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
         lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
         autograph=False,
     )
-    with disable_check_shapes():  # it takes most of the time
-        return function.get_concrete_function()
+    return function.get_concrete_function()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,6 @@ def assert_as_by_broadcasting(case: Case) -> None:
     )
 
 
-# What "se" has, others have too: it is for test_in_parts.
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "se"])
 def test_values_and_gradients(name: str) -> None:
     assert_as_by_broadcasting(BY_NAME[name])
