@@ -8,6 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 from gpflow.optimizers import NaturalGradient
@@ -40,9 +41,9 @@ REGRESSIONS: dict[str, tuple[Callable[[], ZonalKernel], float]] = {
 @pytest.fixture(autouse=True)
 def without_jitter_or_tracing() -> Iterator[None]:
     """SGPR adds jitter to Kuu also where it is diagonal and needs none, and loses a little by it.
-    What is evaluated once need not be traced."""
+    What is evaluated once need not be traced; checks of shapes would take most of the time."""
     tf.config.run_functions_eagerly(True)
-    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-14)):
+    with disable_check_shapes(), gpflow.config.as_context(gpflow.config.Config(jitter=1e-14)):
         yield
     tf.config.run_functions_eagerly(False)
 
@@ -131,7 +132,7 @@ def test_classification_reaches_full_variational_inference() -> None:
 def optimise_q(model: gpflow.models.GPModel, loss: Callable) -> None:
     """By natural gradients of full length, which are Newton steps here."""
     optimizer = NaturalGradient(gamma=1.0)
-    for _ in range(8):
+    for _ in range(6):
         optimizer.minimize(loss, [(model.q_mu, model.q_sqrt)])
 
 
@@ -218,5 +219,5 @@ def test_blocks_become_independent_on_symmetric_data() -> None:
     ]
     assert symmetric[0] > 2 * symmetric[1] > 4 * symmetric[2]
     assert symmetric[2] < 0.05
-    for num in (100, 1000, 10_000):
+    for num in (100, 10_000):
         assert largest_correlation(rng.uniform(0.2, 2.0, size=(num, 1))) > 0.8

@@ -54,7 +54,6 @@ BY_NAME: dict[str, Callable[[], Triple]] = {
         SphericalHarmonics(4, [0, 1, 3]),
         InducingPoints(points(4)),
     ),
-    "activations-points": lambda: (zonal(), units(5, "softplus", 0), InducingPoints(points(4))),
     "harmonics-activations": lambda: (
         zonal(),
         SphericalHarmonics(4, [0, 2]),

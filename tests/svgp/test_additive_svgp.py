@@ -33,7 +33,6 @@ FORMS = [
     ("complete", False, True, 1),
     ("diagonal", False, True, 1),
     ("interval-equal", False, True, 1),
-    ("distinct", False, False, 2),
     ("mixed", False, False, 2),
     ("mixture", False, False, 1),
 ]
