@@ -114,13 +114,13 @@ def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
     """As one that was not interrupted: the same bounds, one after the other."""
     arguments: dict[str, Any] = {"progress": False, "options": {"tolerance": 1e-3}}
-    whole = fit(model_of("Poisson"), steps=4, **arguments)
-    first = fit(model_of("Poisson"), checkpoint_dir=tmp_path, steps=2, **arguments)
+    whole = fit(model_of("StudentT"), steps=4, **arguments)
+    first = fit(model_of("StudentT"), checkpoint_dir=tmp_path, steps=2, **arguments)
     assert first.reason == "steps"
     assert first.checkpoint is not None and first.checkpoint.startswith(str(tmp_path))
     with pytest.raises(ValueError, match="another fit .tolerance: 0.001; now tolerance: None"):
-        fit(model_of("Poisson"), checkpoint_dir=tmp_path, progress=False)
-    second = fit(model_of("Poisson"), checkpoint_dir=tmp_path, steps=4, **arguments)
+        fit(model_of("StudentT"), checkpoint_dir=tmp_path, progress=False)
+    second = fit(model_of("StudentT"), checkpoint_dir=tmp_path, steps=4, **arguments)
     assert (second.first_step, second.steps) == (2, 4)
     np.testing.assert_allclose(second.elbos, whole.elbos[2:], rtol=1e-9)
     assert second.elbo == pytest.approx(whole.elbo, rel=1e-9)
