@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from interdomain import fit
+from interdomain._tracing import operation_by_operation
 from interdomain.choosing import choice
 from interdomain.inducing_variables import BoxFourierFeatures, SphericalHarmonics
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
 
-QUICK: dict[str, Any] = {"options": {"subset_steps": 2}, "steps": 2, "progress": False}
-WHOLE: dict[str, Any] = {"num_inducing": 35, "options": {"subset_steps": 12}, "steps": 5}
+WHOLE: dict[str, Any] = {"num_inducing": 24, "options": {"subset_steps": 12}, "steps": 3}
 SCALES = {"kernel.kernel.weight_variances", "kernel.kernel.bias_variance"}
 
 
@@ -76,13 +76,14 @@ def assert_resumed(again: Any, fitted: Any, resumed: Any, model: Any) -> None:
 
 
 @pytest.mark.slow
+@operation_by_operation()
 def test_regression(tmp_path: Path) -> None:
     """New rows are predicted better than by all harmonics up to degree 2. A run that is resumed
-    chooses the same, and has the same parameters."""
+    chooses the same, and has the same parameters. Nothing is compiled for a few steps."""
     model = make_model(make_data(250, 3))
     fitted = fit(model, checkpoint_dir=tmp_path, **WHOLE)
     assert_found(model, fitted)
-    assert fitted.subset is None and model.inducing_variable.num_inducing == 35
+    assert fitted.subset is None and model.inducing_variable.num_inducing == 24
     new = np.random.default_rng(5).normal(size=(300, 3))
     density = model.predict_log_density((new, np.sin(2 * new[:, :1]) + np.cos(3 * new[:, 1:2])))
     assert np.mean(density) > fitted.choice.turns[0] + 0.3

@@ -18,7 +18,7 @@ from tests.workers import UNCHECKED
 
 pytestmark = pytest.mark.slow  # one device: tests/svgp/test_additive_svgp.py
 
-DEVICES = ["0", "1", "2", "3"]
+DEVICES = ["0", "2"]
 RUN = "from tests.devices import placement_process; placement_process.main()"
 
 
@@ -36,7 +36,7 @@ def results() -> dict[str, Any]:
 
 def test_operations_are_pinned(results: dict[str, Any]) -> None:
     """Forward and backward: as many of each kind on each device, and none elsewhere."""
-    operations = results["eight"]["operations"]
+    operations = results["four"]["operations"]
     assert {"Cholesky", "MatrixTriangularSolve", "MatMul", "BatchMatMulV2"} <= set(operations)
     for name, counts in operations.items():
         assert sorted(counts) == DEVICES, name
@@ -45,7 +45,7 @@ def test_operations_are_pinned(results: dict[str, Any]) -> None:
 
 
 def test_variables_are_dealt_in_turn(results: dict[str, Any]) -> None:
-    assert results["eight"]["variables"] == dict.fromkeys(("q_mu", "q_sqrt", "Z"), 2 * DEVICES)
+    assert results["four"]["variables"] == dict.fromkeys(("q_mu", "q_sqrt", "Z"), 2 * DEVICES)
 
 
 def test_only_small_results_travel(results: dict[str, Any]) -> None:
@@ -53,11 +53,11 @@ def test_only_small_results_travel(results: dict[str, Any]) -> None:
     gradients of parameters; no matrix of m x N, and none of m x m but the packed gradients of
     q_sqrt."""
     of_parameters = [[SIZE, LATENT], [LATENT, SIZE * (SIZE + 1) // 2], [SIZE, 4]]
-    travelling = results["eight"]["travelling"]
+    travelling = results["four"]["travelling"]
     shapes = [shape for _, shape in travelling]
     assert [NUM_DATA, LATENT] in shapes
     # One for each block, which two operations read.
-    assert shapes.count([NUM_DATA]) == 2 * 8
+    assert shapes.count([NUM_DATA]) == 2 * 4
     for kind, shape in travelling:
         assert None not in shape, kind
         small = shape in ([NUM_DATA, LATENT], [NUM_DATA]) or math.prod(shape) == 1
@@ -65,7 +65,7 @@ def test_only_small_results_travel(results: dict[str, Any]) -> None:
 
 
 def test_results_are_those_of_one_device(results: dict[str, Any]) -> None:
-    for case in ("eight", "two sizes"):
+    for case in ("four", "two sizes"):
         assert len(results[case]["differences"]) == 6
         assert max(results[case]["differences"].values()) < 1e-10, results[case]["differences"]
 

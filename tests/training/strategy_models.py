@@ -23,11 +23,13 @@ def stirred(model: Any) -> Any:
 
 
 def svgp(q_diag: bool = False) -> Any:
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
+    """Of points, whose graphs are made in half the time; with a diagonal q of harmonics."""
+    kernel, features = gpflow.kernels.Matern32(lengthscales=[1.0, 1.0]), X[:9].copy()
+    if q_diag:
+        kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
+        features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 1)
     likelihood = gpflow.likelihoods.Gaussian(0.2)
-    model = gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(X), q_diag=q_diag)
-    return stirred(model)
+    return stirred(gpflow.models.SVGP(kernel, likelihood, features, num_data=len(X), q_diag=q_diag))
 
 
 def regression(data: Any, scale: float = 0.7) -> Any:

@@ -68,9 +68,9 @@ def arrays(lists: list[Any]) -> list[np.ndarray]:
 
 @pytest.mark.slow
 def test_devices_of_one_process() -> None:
-    """Three; most batches are not divided evenly, and one has fewer rows than there are devices."""
+    """Two; batches are not divided evenly, and one has fewer rows than there are devices."""
     found = finish(start(HERE / "strategy_process.py"))
-    assert found["replicas"] == 3
+    assert found["replicas"] == 2
     cases = {name: value for name, value in found.items() if name.startswith("case ")}
     assert len(cases) == 2
     for name, found_difference in cases.items():
@@ -109,8 +109,5 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
     assert "a checkpoint of another fit" in results[0]["refused"]
     assert [result["bar"] for result in results] == [True, False]  # of the chief alone
     assert results[1]["refused"].startswith("RuntimeError: another worker cannot start")
-    assert sorted(path.name for path in (tmp_path / "killed").glob("*.index")) == [
-        "step-30.index",
-        "step-35.index",
-        "step-40.index",
-    ]
+    kept = sorted(path.name for path in (tmp_path / "killed").glob("*.index"))
+    assert kept == [f"step-{step}.index" for step in (30, 35, 40)]
