@@ -154,14 +154,6 @@ def relu_units() -> tuple[Kernel, InducingVariables]:
     return kernel, ActivationFeatures.random(3, 6, "relu", 2, seed=1)
 
 
-@case("activation-softplus", 4, "full", representative=True, relative_jitter=True)
-def softplus_units() -> tuple[Kernel, InducingVariables]:
-    kernel = SphericalMatern52(
-        variance=1.1, lengthscale=0.9, weight_variances=[0.8, 1.4], active_dims=[0, 2]
-    )
-    return kernel, ActivationFeatures.random(2, 5, Softplus(3.0), 4, seed=0)
-
-
 @case("sum-of-harmonics", 3)
 def sum_of_harmonics() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[0, 1])
@@ -235,6 +227,14 @@ def patches() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.SquaredExponential(variance=4.0, lengthscales=[1.6, 2.1])
     kernel = Convolutional(base, (3, 2), (2, 1), weights=[0.8, 1.3, 1.1, 0.6])
     return kernel, InducingPatches(PATCHES)
+
+
+@case("activation-softplus", 4, "full", representative=True, relative_jitter=True)
+def softplus_units() -> tuple[Kernel, InducingVariables]:
+    kernel = SphericalMatern52(
+        variance=1.1, lengthscale=0.9, weight_variances=[0.8, 1.4], active_dims=[0, 2]
+    )
+    return kernel, ActivationFeatures.random(2, 5, Softplus(3.0), 4, seed=0)
 
 
 @case("channels", 4, "blocks")

@@ -31,22 +31,24 @@ from .helpers import (
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 each_class = pytest.mark.parametrize("case", REPRESENTATIVES, ids=lambda case: case.name)
+ONE_SUM = [case for case in REPRESENTATIVES if case.kind != "low-rank blocks"]
+"""Another sum has nothing new to compile: one has blocks, and one of its blocks is a case."""
 
 
-@each_class
+@pytest.mark.parametrize("case", ONE_SUM, ids=lambda case: case.name)
 def test_step_is_the_dense_twins(case: Case) -> None:
     """The elbo and its gradients, compiled before the number of rows or columns is known."""
     model = make_svgp(case, whiten=False)
-    twin, data = dense_twin(model), make_data(case, num_data=9)
+    twin, variables = dense_twin(model), model.trainable_variables
     unknown = [tf.TensorSpec([None, None], gpflow.default_float())] * 2
-    compiled = tf.function(
-        lambda X, Y: model.elbo((X, Y)), input_signature=unknown, autograph=False
-    )
-    assert_same_objective(
-        lambda: compiled(*data), lambda: twin.elbo(data), model.trainable_variables
-    )
-    few = make_data(case, num_data=4)
-    assert_close(compiled(*few), model.elbo(few))
+
+    @tf.function(input_signature=unknown, autograph=False)
+    def compiled(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+        return value_and_gradients(lambda: model.elbo((X, Y)), variables)
+
+    for data in (make_data(case, num_data=9), make_data(case, num_data=4)):
+        desired = value_and_gradients(lambda data=data: twin.elbo(data), variables)
+        assert_close(compiled(*data), desired)
 
 
 @each_class

@@ -98,12 +98,12 @@ def test_each_kind_of_operator(case: Case) -> None:
     assert_same_objective(
         lambda: model.elbo(data), lambda: twin.elbo(data), model.trainable_variables
     )
-    X = make_inputs(case, 4)
+    X, posterior = make_inputs(case, 4), model.posterior()
     for full_cov in (False, True):
         options = {"full_cov": full_cov, "full_output_cov": full_cov}
         reference = twin.predict_f(X, **options)
         assert_close(model.predict_f(X, **options), reference, message=f"fused {options}")
-        cached = model.posterior().predict_f(X, **options)
+        cached = posterior.predict_f(X, **options)
         assert_close(cached, reference, message=f"cached {options}")
 
 
