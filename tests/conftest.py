@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import gc
@@ -78,6 +79,21 @@ def few_graphs_outlive_their_file() -> Iterator[None]:
     if trim is not None:  # glibc keeps what is freed for itself, unless it is asked
         trim(0)
     CLEANED_AT[0] = resident_bytes()
+
+
+SHAPES_CHECKED_ELSEWHERE = ("deep", "diagnostics", "sites", "svgp", "tables", "training")
+"""Folders whose tests call what is tested, shapes included, in others too: checks of shapes take an
+eighth of the time."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shapes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Turns the checks of shapes off in some folders."""
+    from check_shapes import disable_check_shapes
+
+    off = request.path.parent.name in SHAPES_CHECKED_ELSEWHERE
+    with disable_check_shapes() if off else contextlib.nullcontext():
+        yield
 
 
 @pytest.fixture
