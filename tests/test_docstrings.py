@@ -33,7 +33,6 @@ WITH_FIT = {
     "sites.dual_svgp.DualSVGP",
     "tables.fitting.fit_additive",
     "recommending.race.race",
-    "training.fitting.fit",
 }
 """Those that take seconds."""
 
