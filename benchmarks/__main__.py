@@ -24,6 +24,7 @@ from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.hvgp_tables import HvgpTables
 from benchmarks.image_patches import ImagePatches
 from benchmarks.kernel_recovery import KernelRecovery
+from benchmarks.neighbours import NeighboursBenchmark
 from benchmarks.nystrom import Nystrom
 from benchmarks.pareto.benchmark import Pareto
 from benchmarks.snelson import Snelson
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         DeepUci,
         DataPass,
         Terrain,
+        NeighboursBenchmark,
         AnyLikelihood,
         AdditiveTables,
         Pareto,

@@ -1,0 +1,256 @@
+"""Features, neighbours and both, beside GPBoost, trees and linear interpolation.
+
+Test RMSE, NLPD and coverage of 90% bands, and CPU seconds of everything from the rows in memory to
+the predictions of all test rows; imports do not count. Each model runs in a process of its own.
+Columns and targets are standardised. kin8nm, power, protein, keggdirected: first split;
+beijing_pm25: 100,000 rows drawn from those for training; terrain: the mountain range that ships
+with matplotlib, the split of `terrain` (its table gives metres); made_N: N made-up rows of two
+columns, a wave, a Matern-1/2-like sum of 2,000 random waves, and noise of 0.05.
+features      1,080 waves of a box (two columns), or 500 harmonics that the data choose; `fit`
+neighbours    VecchiaSGPR without features, a Matern-3/2 with a lengthscale for each column
+both          VecchiaSGPR with these features; `fit` tries each part alone, too
+gpboost_M     GPBoost's Vecchia approximation with M neighbours, the same kernel, its defaults
+gpboost_vif   its full-scale approximation: 200 inducing points, 30 neighbours
+trees         scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
+              the rows
+linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+
+TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
+MADE = ("made_10000", "made_100000", "made_1000000")
+DATA = ("terrain", *TABLES, *MADE)
+TWO_COLUMNS = ("terrain", *MADE)
+FEATURES, WAVES, NEIGHBOURS = 500, 1_080, 30
+MOST_ROWS = 100_000  # of a table
+Predictions = tuple[Array, Array]
+
+
+class NeighboursBenchmark(Benchmark):
+    __doc__ = __doc__
+    name = "neighbours"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
+        parser.add_argument("--methods", type=names(tuple(METHODS), "methods"), default=None)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        for data in arguments.datasets or (("terrain",) if short else DATA):
+            for method in arguments.methods or (("features", "both") if short else METHODS):
+                if method.startswith("gpboost") and importlib.util.find_spec("gpboost") is None:
+                    continue
+                if method == "linear" and data not in TWO_COLUMNS:
+                    continue
+                yield {
+                    "data": data,
+                    "method": method,
+                    "rows": 600 if short else None,
+                    "source": source_of(arguments.data_dir) if data in TABLES else "libraries",
+                }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+
+    def table(self, records: Sequence[Record]) -> str:
+        rows = [
+            (
+                record["configuration"]["data"],
+                record["configuration"]["method"],
+                f"{result['rows']:,}",
+                f"{result['cpu_seconds']:.0f}",
+                f"{result['seconds']:.0f}",
+                f"{result['rmse']:.4f}",
+                f"{result['nll']:.3f}",
+                f"{result['coverage']:.1%}",
+                f"{result['peak_bytes'] / 2**30:.1f}",
+                result.get("parts", ""),
+            )
+            for record in records
+            if (result := record["result"])
+        ]
+        headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
+        return markdown(headers, rows)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        """Seconds by the number of made-up rows."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for method in METHODS:
+            points = sorted(
+                (record["result"]["rows"], record["result"]["cpu_seconds"])
+                for record in records
+                if record["configuration"]["data"] in MADE
+                and record["configuration"]["method"] == method
+            )
+            if len(points) > 1:
+                axes.loglog(*zip(*points, strict=True), marker="o", label=method)
+        axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
+        axes.legend()
+        figure.savefig(folder / "neighbours.png", dpi=150)
+
+
+def rows_of(data: str, folder: Path | None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Rows to train with and test rows, without columns that are constant."""
+    if data == "terrain":
+        from benchmarks.terrain import split
+
+        X, Y, test = split(1, 0)
+        return (X[~test], Y[~test]), (X[test], Y[test])
+    if data in MADE:
+        return made(int(data.removeprefix("made_")))
+    from benchmarks.pareto.data_sets import rows_of as table
+
+    (X, Y), (X_test, Y_test) = table(data, folder)
+    chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
+    varies = X[chosen].std(axis=0) > 0
+    return (X[chosen][:, varies], Y[chosen]), (X_test[:10_000, varies], Y_test[:10_000])
+
+
+def made(number: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Rows of a smooth and a rough function, and 10,000 to test."""
+    rng = np.random.default_rng(0)
+    frequencies, phases = rng.standard_cauchy((2, 2_000)) * 10, rng.uniform(0, 2 * np.pi, 2_000)
+    X = rng.uniform(-1, 1, (number + 10_000, 2))
+    parts = np.array_split(X, max(1, len(X) // 10_000))
+    rough = [np.cos(part @ frequencies + phases).mean(axis=1) * np.sqrt(2_000) for part in parts]
+    f = 2 * np.sin(2 * X[:, 0] + X[:, 1]) + 0.5 * np.concatenate(rough)
+    Y = (f + 0.05 * rng.normal(size=len(X)))[:, None]
+    return (X[:number], Y[:number]), (X[number:], Y[number:])
+
+
+def measured(*, data: str, method: str, rows: int | None, data_dir: str | None) -> dict[str, Any]:
+    """One model, in a process of its own."""
+    (X, Y), (X_test, Y_test) = rows_of(data, None if data_dir is None else Path(data_dir))
+    X, Y = X[:rows], Y[:rows]
+    train = METHODS[method]  # what is imported is not on the clock
+    used, started = time.process_time(), time.perf_counter()
+    mean, variance, *more = train(X, Y, X_test)
+    cpu, seconds = time.process_time() - used, time.perf_counter() - started
+    error = Y_test - mean.reshape(Y_test.shape)
+    variance = variance.reshape(Y_test.shape)
+    densities = np.log(2 * np.pi * variance) + np.square(error) / variance
+    return {
+        "rows": len(X),
+        "cpu_seconds": cpu,
+        "seconds": seconds,
+        "rmse": float(np.sqrt(np.mean(np.square(error)))),
+        "nll": float(np.mean(densities) / 2),
+        "coverage": float(np.mean(np.abs(error) < 1.6449 * np.sqrt(variance))),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        **(more[0] if more else {}),
+    }
+
+
+def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> Any:
+    import gpflow
+
+    import interdomain as idm
+
+    size, parts = X.shape[1], []
+    if features and size == 2:
+        base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.2])
+        kernel: Any = idm.kernels.Periodized.from_data(base, np.r_[X, X_test], margin=2.0)
+        some: Any = idm.inducing_variables.BoxFourierFeatures.for_kernel(
+            kernel, min(WAVES, len(X) // 2)
+        )
+        parts = [idm.kernels.FiniteRank(kernel, some), some]
+    elif features:
+        kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(size))
+        some = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, size, max_degree=2)
+        parts = [idm.kernels.FiniteRank(kernel, some), some]
+    chosen = FEATURES if features and size > 2 else None
+    if near:
+        local = gpflow.kernels.Matern32(lengthscales=np.full(size, 0.1 if size == 2 else size**0.5))
+        model: Any = idm.models.VecchiaSGPR(
+            (X, Y), *parts, local_kernel=local, num_neighbours=NEIGHBOURS, noise_variance=0.1
+        )
+    else:
+        model = idm.models.StructuredSGPR((X, Y), *parts, noise_variance=0.1)
+    result = idm.fit(model, num_inducing=chosen)
+    mean, variance = idm.predict_in_batches(model, X_test, method="predict_y")
+    return mean, variance, {"parts": str(result.parts).partition("kept: ")[2].split("\n")[0]}
+
+
+def gpboost(X: Array, Y: Array, X_test: Array, **arguments: Any) -> Predictions:
+    import gpboost as gpb
+
+    model = gpb.GPModel(
+        gp_coords=X,
+        cov_function="matern_ard",
+        cov_fct_shape=1.5,
+        likelihood="gaussian",
+        seed=0,
+        **arguments,
+    )
+    model.fit(y=Y[:, 0])
+    predicted = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
+    return predicted["mu"], predicted["var"]
+
+
+def trees(X: Array, Y: Array, X_test: Array) -> Predictions:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    apart = len(X) // 10
+    model = HistGradientBoostingRegressor(max_iter=500, early_stopping=True, random_state=0)
+    model.fit(X[apart:], Y[apart:, 0])
+    variance = np.mean(np.square(Y[:apart, 0] - model.predict(X[:apart])))
+    return model.predict(X_test), np.full(len(X_test), variance)
+
+
+def linear(X: Array, Y: Array, X_test: Array) -> Predictions:
+    """Beyond the convex hull the nearest row."""
+    from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+
+    def at(X: Array, Y: Array, new: Array) -> Array:
+        inside = LinearNDInterpolator(X, Y[:, 0])(new)
+        return np.where(np.isnan(inside), NearestNDInterpolator(X, Y[:, 0])(new), inside)
+
+    apart = min(2_000, len(X) // 10)
+    chosen = np.random.default_rng(0).permutation(len(X))
+    few, rest = chosen[:apart], chosen[apart:]
+    variance = np.mean(np.square(Y[few, 0] - at(X[rest], Y[rest], X[few])))
+    return at(X, Y, X_test), np.full(len(X_test), variance)
+
+
+def _method(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
+    return lambda X, Y, X_test: function(X, Y, X_test, **arguments)
+
+
+METHODS: Mapping[str, Callable[..., Any]] = {
+    "features": _method(ours, features=True, near=False),
+    "neighbours": _method(ours, features=False, near=True),
+    "both": _method(ours, features=True, near=True),
+    "trees": trees,
+    "linear": linear,
+    "gpboost_20": _method(gpboost, gp_approx="vecchia", num_neighbors=20),
+    "gpboost_30": _method(gpboost, gp_approx="vecchia", num_neighbors=30),
+    "gpboost_vif": _method(
+        gpboost, gp_approx="full_scale_vecchia", num_neighbors=30, num_ind_points=200
+    ),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(NeighboursBenchmark().main())
