@@ -33,6 +33,7 @@ WITH_FIT = {
     "sites.dual_svgp.DualSVGP",
     "tables.fitting.fit_additive",
     "recommending.race.race",
+    "neighbours.vecchia_sgpr.VecchiaSGPR",
 }
 """Those that take seconds."""
 

@@ -1,5 +1,6 @@
 """Models that GPflow itself does not have, and the q's that they are made of."""
 
+from .neighbours.vecchia_sgpr import VecchiaSGPR
 from .regression.structured_sgpr import StructuredSGPR
 from .sites.dual_svgp import DualSVGP
 from .svgp.additive import HVGP, AdditiveSVGP, QPerBlock
@@ -17,4 +18,5 @@ __all__ = [
     "QPerBlock",
     "SVGP",
     "StructuredSGPR",
+    "VecchiaSGPR",
 ]

@@ -23,6 +23,7 @@ from ._tracing import compiled
 from .core.columns import validate_rows
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
+from .neighbours.posterior import NeighbourPosterior
 from .regression.rows import check_shapes_of_rows, not_finite
 
 __all__ = ["predict_in_batches", "save"]
@@ -154,6 +155,12 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
         any number of rows, as with GPflow's Softmax: these are left out.
     """
+    if isinstance(model, NeighbourPosterior) or getattr(model, "num_neighbours", 0) > 0:
+        raise ValueError(
+            f"model: a {type(model).__name__} looks up neighbours among its rows, which a "
+            "SavedModel cannot; keep its data and its parameters "
+            "(gpflow.utilities.parameter_dict), and build it again."
+        )
     functions, likelihood = _prediction_functions(model)
     columns = num_columns or _columns_of(model)
     if columns is None:

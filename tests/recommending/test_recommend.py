@@ -34,8 +34,10 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 POINTS = ("points", "orthogonal points")
 OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
+ENDING = ["exact", "waves", "harmonics", "neighbours", "effects"]
+ENDING += ["effects and harmonics", "harmonics and neighbours"]
 FIT = {
-    "table": {"exact", "waves", "harmonics", "effects", "effects and harmonics", *OF_TABLES},
+    "table": {*ENDING, *OF_TABLES},
     "classes": {"waves", "harmonics", "effects", *OF_TABLES},
     "images": {"patches"},
 }
@@ -149,11 +151,10 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
     assert found.name == "waves"
     # Those that end by themselves come first.
     names = [one["name"] for one in asked]
-    ending = ["exact", "waves", "harmonics", "effects", "effects and harmonics"]
-    assert names[:5] == ending and names[5] == "points"
-    shares = [one["seconds"] for one in asked[5:]]  # of those that wait, each has the same
+    assert names[:7] == ENDING and names[7] == "points"
+    shares = [one["seconds"] for one in asked[7:]]  # of those that wait, each has the same
     np.testing.assert_allclose(shares, 60 / np.arange(len(shares), 0, -1), rtol=0.1)
-    assert all("steps" not in one["model"][1] for one in asked[5:])
+    assert all("steps" not in one["model"][1] for one in asked[7:])
     assert raced({**densities, "harmonics": 0.51})[0].name == "harmonics"
     assert raced({"points": float("nan"), "effects": -20.0})[0].name != "points"
 

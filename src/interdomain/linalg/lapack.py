@@ -48,18 +48,22 @@ def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Ar
 
 def solve(upper: Array, columns: Array, *, adjoint: bool = False) -> Array:
     """``U^{-1} columns``, or ``U^{-T} columns``, for columns ``[M, P]``."""
+    if not len(upper):  # LAPACK takes no empty matrices
+        return columns
     solution, _ = lapack.dtrtrs(upper.T, columns, lower=1, trans=0 if adjoint else 1)
     return np.ascontiguousarray(solution)
 
 
 def invert(upper: Array) -> None:
     """Replace U by its inverse."""
-    lapack.dtrtri(upper.T, lower=1, overwrite_c=1)
+    if len(upper):
+        lapack.dtrtri(upper.T, lower=1, overwrite_c=1)
 
 
 def multiply_by_adjoint(upper: Array) -> None:
     """Replace U by the upper half of ``U U^T``."""
-    lapack.dlauum(upper.T, lower=1, overwrite_c=1)
+    if len(upper):
+        lapack.dlauum(upper.T, lower=1, overwrite_c=1)
 
 
 def copied(upper: Array) -> Array:

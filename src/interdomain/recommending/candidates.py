@@ -71,6 +71,7 @@ def candidates_for(
     is_table = data.image_shape is None
     boxed, zonal = (is_table and columns <= most for most in (_MOST_WAVE_COLUMNS, _MOST_COLUMNS))
     several, both = is_table and columns > 1, zonal and columns > 1 and gaussian
+    near = zonal and gaussian
     passes = recipes.IN_ONE_PASS if gaussian else recipes.IN_A_FEW_PASSES
     effects = recipes.EFFECTS if gaussian else recipes.ALL_PAIRS + passes
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
@@ -84,11 +85,13 @@ def candidates_for(
         ("patches", not is_table, recipes.PATCHES, batches, patches),
         ("waves", boxed, recipes.WAVES + passes, {}, waves),
         ("harmonics", zonal, recipes.HARMONICS + passes, chosen, {}),
+        ("neighbours", near, recipes.NEIGHBOURS, {}, {}),
         ("effects", several, effects, None if gaussian else {}, {}),
         ("points", True, recipes.POINTS, batches, {}),
         ("orthogonal points", True, recipes.ORTHOGONAL_POINTS, batches, {}),
         ("blocks", is_table, recipes.BLOCKS, batches, {}),
         ("effects and harmonics", both, recipes.EFFECTS_AND_HARMONICS, {}, twice),
+        ("harmonics and neighbours", near, recipes.HARMONICS_AND_NEIGHBOURS, chosen, {}),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]

@@ -30,6 +30,13 @@ model = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.1)"
 IN_A_FEW_PASSES = """
 model = idm.models.DualSVGP((X, Y), kernel, likelihood, features, num_latent_gps=num_latent)"""
 
+_LOCAL = """
+local = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], X.shape[1] ** 0.5))"""
+
+NEIGHBOURS = f"""\
+# The nearest rows: rough functions, or many rows and little noise.{_LOCAL}
+model = idm.models.VecchiaSGPR((X, Y), local_kernel=local, noise_variance=0.1)"""
+
 EXACT = f"""\
 # An exact GP: with so few rows nothing has to be approximated.{_MATERN}
 model = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1)"""
@@ -79,6 +86,12 @@ base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], 0.3))
 box = idm.kernels.Periodized.from_data(base, X, margin=2)
 features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
 kernel = idm.kernels.FiniteRank(box, features)"""
+
+HARMONICS_AND_NEIGHBOURS = f"""\
+# Harmonics chosen by the targets, and the nearest rows for what they leave.{_ZONAL}{_LOCAL}
+model = idm.models.VecchiaSGPR(
+    (X, Y), kernel, features, local_kernel=local, noise_variance=0.1
+)"""
 
 EFFECTS = """\
 # A sum of effects of single columns and of pairs.

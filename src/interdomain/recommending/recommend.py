@@ -87,10 +87,12 @@ def recommend(
     SVGP with inducing points, orthogonal points, and a sum of blocks along negations of principal
     components; waves of a box (up to three columns); harmonics that the targets choose, or with a
     full or a diagonal q trained on minibatches (up to 50 columns); effects of single columns and of
-    pairs; and, for Gaussian noise, these together with harmonics. For images they are a model on
-    patches, the exact GP, inducing points and orthogonal points.
+    pairs; and, for Gaussian noise, these together with harmonics, the nearest rows, and these for
+    what harmonics leave. For images they are a model on patches, the exact GP, inducing points and
+    orthogonal points.
 
-    Small versions have up to 3,000 rows and 150 points or features. Candidates whose training ends
+    Small versions have up to 3,000 rows and 150 points or features. (Among 3,000 rows the nearest
+    are far: with many more rows, neighbours gain most.) Candidates whose training ends
     by itself are tried first; the others, which are trained on minibatches, share the time that is
     left.
 

@@ -83,6 +83,7 @@ def bound(
     prior_variance: tf.Tensor,
     incomplete: BoolArray,
     noise_variance: tf.Tensor,
+    log_variances: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
 
@@ -90,6 +91,8 @@ def bound(
     :param weights: See :func:`residual_of`.
     :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
     :param incomplete: Which features are of these blocks, ``[M]``.
+    :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
+        last h is then not one.
     """
     log_determinant, explained_fit = precision_terms(
         collapsed.scale,
@@ -102,9 +105,10 @@ def bound(
     squared_error = tf.reduce_sum(residual * tf.matmul(targets, residual))
     explained = explained_variance(collapsed, incomplete)
     unexplained = (prior_variance - explained) / noise_variance
-    log_noise = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
     fit = squared_error / noise_variance - explained_fit
-    return -(num_outputs * (log_noise + log_determinant + unexplained) + fit) / 2
+    if log_variances is None:
+        log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
+    return -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
 
 
 def explained_variance(collapsed: Collapsed, incomplete: BoolArray) -> tf.Tensor:

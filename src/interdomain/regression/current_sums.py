@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array
 from .features import Features
-from .rows import Rows
+from .rows import RowsInBatches
 from .sums import SufficientStatistics, differing_parameter, statistics_of
 
 MOST_NUMBERS = 2**27
@@ -24,10 +25,15 @@ class CurrentSums:
     :param statistics: Their statistics; None if they are not known yet.
     """
 
-    def __init__(self, rows: Rows | None, statistics: SufficientStatistics | None) -> None:
+    def __init__(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
         self._rows, self._known = rows, statistics
         self._features: Features | None = None  # those that the statistics are known to be of
-        self._kept: tuple[Features, Array, Array] | None = None  # rows that were read for them
+        self._kept: tuple[Any, ...] | None = None  # features, and rows that were read for them
+
+    def replace(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
+        """Go on with other rows. What was compiled with those before is an error from now on."""
+        self._rows, self._known = rows, statistics
+        self._features = self._kept = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without graphs: a copy of the model makes its own."""
@@ -58,12 +64,13 @@ class CurrentSums:
         self._known, self._features = statistics_of(self._rows, features), features
         return self._known
 
-    def tensors(self, features: Features) -> dict[str, tf.Tensor]:
+    def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
         """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
         parameters that are trainable.
 
         In a compiled function the values of the features' parameters are compared at every call.
 
+        :param known: Take those that are known where there are any, without such gradients.
         :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
             memory.
         """
@@ -74,21 +81,21 @@ class CurrentSums:
                 "was built from SufficientStatistics; freeze these with "
                 "gpflow.set_trainable(parameter, False), or build the model from the rows."
             )
-        rows = self._rows_in_memory(features) if trainable else None
+        rows = self._rows_in_memory(features) if trainable and not known else None
         if rows is not None:
             return _with_gradients(features, *rows)
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
-        known = self.statistics(features).sums
+        arrays = self.statistics(features).sums
         if tf.executing_eagerly():
-            sums = {name: tf.constant(array) for name, array in known.items()}
+            sums = {name: tf.constant(array) for name, array in arrays.items()}
         else:
-            sums = self._looked_up(features, known)
-        return _without_gradients(sums, trainable) if trainable else sums
+            sums = self._looked_up(features, arrays)
+        return _without_gradients(sums, trainable, known) if trainable else sums
 
-    def _rows_in_memory(self, features: Features) -> tuple[Array, Array] | None:
+    def _rows_in_memory(self, features: Features) -> tuple[Array, ...] | None:
         """All valid rows; None if they, or their features, are too many to be kept."""
         assert self._rows is not None
-        if (self._rows.num_rows or 0) * features.num_stacked > MOST_NUMBERS:
+        if (self._rows.num_rows or 0) * features.numbers_per_row > MOST_NUMBERS:
             return None
         if self._kept is None or self._kept[0] is not features:
             with tf.init_scope():
@@ -104,9 +111,8 @@ class CurrentSums:
         names = list(features.parameters)
 
         def look_up(*values: Array) -> list[Array]:
-            assert self._known is not None
-            difference: str | None = "other parameters than when this function was compiled"
-            if self._features is features:
+            difference: str | None = "other rows or parameters than when this was compiled"
+            if self._known is not None and self._features is features:
                 now = dict(zip(names, values, strict=True))
                 difference = differing_parameter(self._known.parameters, now)
             if difference is not None:
@@ -114,7 +120,7 @@ class CurrentSums:
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
                     "model.statistics, which takes the sums again, or compile it again."
                 )
-            return list(self._known.sums.values())
+            return list(self._known.sums.values()) if self._known else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
         sums = tf.numpy_function(look_up, values, [tf.float64] * len(known))
@@ -124,25 +130,29 @@ class CurrentSums:
         }
 
 
-def _with_gradients(features: Features, X: Array, Y: Array) -> dict[str, tf.Tensor]:
+def _with_gradients(features: Features, X: Array, Y: Array, *places: Array) -> dict[str, tf.Tensor]:
     """The sums over rows and their gradient in one graph without loops; the features are kept from
     the former to the latter. They are not finite if a feature is not."""
     dtype = gpflow.default_float()
 
-    def rows() -> tuple[Array, Array]:
-        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+    def rows() -> tuple[Array, ...]:
+        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *places
 
     # No constants: graphs would hold copies of the rows.
-    inputs, targets = tf.numpy_function(rows, [], [dtype, dtype])
-    return features.sums(tf.ensure_shape(inputs, X.shape), tf.ensure_shape(targets, Y.shape))
+    types = [dtype, dtype, *(part.dtype for part in places)]
+    tensors = zip(tf.numpy_function(rows, [], types), (X, Y, *places), strict=True)
+    return features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
 
 
 def _without_gradients(
-    sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any]
+    sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any], known: bool
 ) -> dict[str, tf.Tensor]:
-    """The sums, whose gradient to the parameters of the features is an error."""
+    """The sums, whose gradient to the parameters of the features is an error; or NaN, where that
+    to something else is wanted of what is computed from them."""
 
-    def refuse(*upstream: tf.Tensor) -> None:
+    def refuse(*upstream: tf.Tensor) -> list[tf.Tensor]:
+        if known:
+            return [v * np.nan for v in variables]
         raise ValueError(
             f"data: the features depend on {', '.join(trainable)}, trainable, and their gradients "
             f"need all rows in memory: arrays, with at most {MOST_NUMBERS:,} numbers of features. "

@@ -64,27 +64,34 @@ class Features:
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
         self._terms, self.incomplete = terms_of_incomplete(inducing_variable, kernel)
-        self._parts: Mapping[str, tf.Module] = {
-            "kernel": kernel,
-            "inducing_variable": inducing_variable,
-            "mean_function": mean_function,
-        }
+        self._parts = self._modules()
         self._identities = _identities(self._parts.values())
         self.num_inducing = int(inducing_variable.num_inducing)
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
-        dtype = gpflow.default_float()
-        self._traced = compiled(
-            self._sums,
-            input_signature=[
-                tf.TensorSpec([None, num_columns], dtype),
-                tf.TensorSpec([None, num_outputs], dtype),
-            ],
-        )
+        self._traced = compiled(self._sums, input_signature=self._signature())
         variables = self._traced.get_concrete_function().graph.variables
         self.parameters = self._named(tuple(variables))
 
-    def sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _modules(self) -> dict[str, tf.Module]:
+        """What has the parameters, by the names that begin theirs."""
+        return {
+            "kernel": self.kernel,
+            "inducing_variable": self.inducing_variable,
+            "mean_function": self.mean_function,
+        }
+
+    def _signature(self) -> list[tf.TensorSpec]:
+        """Of what a batch of rows is given as."""
+        dtype, columns = gpflow.default_float(), (self.num_columns, self.num_outputs)
+        return [tf.TensorSpec([None, number], dtype) for number in columns]
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers of each row a gradient keeps, about."""
+        return self.num_stacked
+
+    def sums(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
         """The sums over some rows, which are in the :attr:`boxes`, in float64, with gradients:
 
         * "gram": of the products of features, ``[M, M]``, and "products": of those of features and
@@ -92,10 +99,10 @@ class Features:
         * "targets": of the products of targets, ``[P + H, P + H]``;
         * "diagonal": of the terms of the diagonal, ``[T]``.
         """
-        sums: dict[str, tf.Tensor] = self._traced(X, Y)
+        sums: dict[str, tf.Tensor] = self._traced(*rows)
         return sums
 
-    def _sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         targets = tf.cast(targets, tf.float64)
         sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +27,24 @@ _KINDS = (
     "a pair of arrays (X, Y), a tf.data.Dataset of such batches, or a function that returns a new "
     "iterator over such batches at every call"
 )
+
+
+class RowsInBatches(Protocol):
+    """What sums over rows are taken of.
+
+    :ivar num_rows: The number of rows; None if it is known only after a pass.
+    """
+
+    num_rows: int | None
+
+    def batches(self) -> Iterator[tuple[Any, ...]]:
+        """X and Y of a batch, and whatever else the features of its rows need."""
+
+    def in_memory(self) -> tuple[Any, ...] | None:
+        """All of them as one batch; None if they are read a batch at a time."""
+
+    def count(self) -> int:
+        """The number of rows."""
 
 
 class Rows:

@@ -19,7 +19,7 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
 from .._arguments import Array
 from .._targets import densities_of, takes_missing, targets_type
@@ -108,11 +108,18 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def _features(self) -> Features:
         """The features of the model as it is now."""
         with tf.init_scope():  # their graph is not part of the caller's
-            known, parts = self._built_features, (self.inducing_variable, self.mean_function)
-            if known is None or not known.is_current(self.kernel, *parts):
-                known = Features(self.kernel, *parts, self.num_columns, self.num_latent_gps)
-                self._built_features = known
+            known = self._built_features
+            if known is None or not known.is_current(*self._feature_parts()):
+                known = self._built_features = self._make_features()
             return known
+
+    def _feature_parts(self) -> tuple[tf.Module, ...]:
+        """What the features are made of."""
+        return self.kernel, self.inducing_variable, self.mean_function
+
+    def _make_features(self) -> Features:
+        parts = self.kernel, self.inducing_variable, self.mean_function
+        return Features(*parts, self.num_columns, self.num_latent_gps)
 
     @property
     def features_checksum(self) -> int:
@@ -201,7 +208,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def posterior(
         self,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> CollapsedPosterior:
+    ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
         return CollapsedPosterior(
             self.kernel,

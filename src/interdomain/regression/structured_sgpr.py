@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorData
@@ -14,6 +15,7 @@ from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
+from .._arguments import Array
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
 from .bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
@@ -21,6 +23,8 @@ from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian
 from .sums import SufficientStatistics, statistics_of
+
+_ROWS_AT_A_TIME = 8_192
 
 
 class StructuredSGPR(RowsModel):
@@ -150,10 +154,8 @@ class StructuredSGPR(RowsModel):
 
         :raises ValueError: In a pass over the rows, if the model has only their statistics.
         """
-        collapsed, *_ = self._collapsed()
-        noise_variance, dtype = self._noise_variance(), gpflow.default_float()
-        mean, root = optimal_q(collapsed, noise_variance)
-        precision = tf.cast(1 / noise_variance, dtype)
+        dtype, (mean, root) = gpflow.default_float(), self.weights()
+        precision = tf.cast(1 / self._noise_variance(), dtype)
 
         def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
@@ -162,9 +164,28 @@ class StructuredSGPR(RowsModel):
             self._rows_at_hand.batches,
             slopes_of,
             self._features,
-            tf.cast(collapsed.root.solve(mean, adjoint=True), dtype),
-            collapsed.root.solve(root, adjoint=True).numpy()[None],
+            tf.cast(mean, dtype),
+            root.numpy()[None],
         )
+
+    def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
+        of the covariance, which all outputs share. They have no gradients to parameters that the
+        sums depend on."""
+        collapsed, *_ = self._collapsed(known=True)
+        mean, root = optimal_q(collapsed, self._noise_variance())
+        return collapsed.root.solve(mean, adjoint=True), collapsed.root.solve(root, adjoint=True)
+
+    def explained(self, X: Array) -> Array:
+        """The mean of what the mean function and the features explain of rows ``[N, D]``,
+        ``[N, P]``, a batch at a time."""
+        mean, parts = tf.cast(self.weights()[0], gpflow.default_float()), []
+        for start in range(0, len(X), _ROWS_AT_A_TIME):
+            some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
+            features, *_ = self._features.of_rows(some)
+            explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
+            parts.append(explained.numpy())
+        return np.concatenate(parts)
 
     @inherit_check_shapes
     @unconverted
@@ -186,13 +207,19 @@ class StructuredSGPR(RowsModel):
             tf.reduce_sum(factors * sums["diagonal"]),
             features.incomplete,
             self._noise_variance(),
+            sums.get("log_variances"),
         )
         return tf.cast(value, gpflow.default_float())
 
-    def _collapsed(self) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
-        """What q is made of, the sums over rows, and the weights of the mean function's columns."""
+    def _collapsed(
+        self, *, known: bool = False
+    ) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
+        """What q is made of, the sums over rows, and the weights of the mean function's columns.
+
+        :param known: See :meth:`.CurrentSums.tensors`.
+        """
         features, jitter = self._features, gpflow.config.default_jitter()
-        sums, weights = self._sums.tensors(features), features.mean.weights()
+        sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
         weights = tf.cast(weights, tf.float64)
         root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
         psi = tf.matmul(sums["products"], residual_of(weights))

@@ -17,7 +17,7 @@ import tensorflow as tf
 from .._arguments import Array, short
 from .._tracing import compiled
 from .features import Features
-from .rows import Rows
+from .rows import RowsInBatches
 
 
 @dataclass(frozen=True)
@@ -192,12 +192,12 @@ class SufficientStatistics:
 
 
 def total_over(
-    batches: Iterable[tuple[Array, Array]], function: Callable[[Array, Array], Mapping[str, Any]]
+    batches: Iterable[tuple[Array, ...]], function: Callable[..., Mapping[str, Any]]
 ) -> dict[str, Array]:
     """The sums over batches of the named arrays, or tensors, that a function of a batch returns."""
     total: dict[str, Array] = {}
-    for X, Y in batches:
-        for name, part in function(X, Y).items():
+    for batch in batches:
+        for name, part in function(*batch).items():
             array = np.asarray(part)
             if name in total:
                 total[name] += array
@@ -206,7 +206,7 @@ def total_over(
     return total
 
 
-def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
+def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
     It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
@@ -217,9 +217,9 @@ def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
     """
     dtype = gpflow.default_float()
 
-    def of_batch(X: Array, Y: Array) -> Mapping[str, tf.Tensor]:
+    def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, tf.Tensor]:
         features.check(X)
-        return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype))
+        return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
 
     with tf.init_scope():
         total = total_over(rows.batches(), of_batch)

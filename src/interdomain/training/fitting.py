@@ -11,6 +11,7 @@ import gpflow
 import tensorflow as tf
 
 from .._arguments import integer, number, warn
+from ..neighbours.vecchia_sgpr import VecchiaSGPR
 from ..regression.scales import warn_of_data
 from ..regression.structured_sgpr import StructuredSGPR
 from ..sites.dual_svgp import DualSVGP
@@ -23,6 +24,7 @@ from .results import Callback, FitResult
 from .run import Plan, train
 from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
+from .vecchia import fit_vecchia
 
 _OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 
@@ -97,6 +99,18 @@ def fit(
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
+    **A** :class:`~interdomain.models.VecchiaSGPR` with neighbours is trained in turns, which are
+    its steps, after its features were trained as those of a StructuredSGPR:
+
+    1. The local kernel and the noise are trained by L-BFGS on the conditional densities of random
+       rows given their neighbours; at first from several levels of noise.
+    2. Neighbours are searched again, a pass over all rows whitens them, and the parameters of the
+       features' kernel are trained on the sums.
+
+    Turns end when the log evidence rises by less than 0.001 a row. Neighbours alone are tried, too;
+    what has the highest evidence, less log(N) / 2 nats for each number that its kernels have, is
+    kept, and ``FitResult.parts`` says which part explains what.
+
     **With** ``num_inducing`` the data choose the features of these two models, among harmonics or
     waves of a box. Give the model a few to start with, such as all harmonics of degrees 0 to 2.
     Matching pursuit chooses a few on the subset, and all parameters are trained with them; the
@@ -124,8 +138,8 @@ def fit(
         attribute ``allow_nan = True``. A Dataset is used as given: batch it, and shuffle it with a
         seed. One that ends starts again.
     :param steps: the number of updates, or the largest number of L-BFGS iterations, 1000 by
-        default, or of passes of a DualSVGP, 20 by default; counted from the first run: a fit that
-        is resumed at step 400 does 600 more.
+        default, of passes of a DualSVGP, 20 by default, or of turns of a VecchiaSGPR, 8; counted
+        from the first run: a fit that is resumed at step 400 does 600 more.
     :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays, in
         an order that depends on the seed and the epoch alone; the ``N % batch_size`` last of it are
         skipped. None for all rows at every step.
@@ -149,7 +163,7 @@ def fit(
     :param options: what is rarely changed, by name:
 
         ``every``: the number of steps between two calls of the callbacks, and two checkpoints; 100
-        by default, 1 for a DualSVGP.
+        by default, 1 for a DualSVGP or a VecchiaSGPR.
 
         ``max_seconds``: end after the step during which this number of seconds has passed since the
         call, compilation included; several workers look only every ``every`` steps.
@@ -162,6 +176,8 @@ def fit(
 
         ``subset_steps``: the largest number of L-BFGS iterations on the subset; 50 by default, 25
         for a DualSVGP.
+
+        ``parts``: of a VecchiaSGPR, "features", "neighbours" or "both", if only this is tried.
 
         ``tolerance``: of a DualSVGP, in nats of the bound over all rows; by default a millionth for
         each row, and at least 0.01.
@@ -185,8 +201,10 @@ def fit(
     """
     started, left = time.perf_counter(), dict(options or {})
     is_dual = isinstance(model, DualSVGP)
+    in_turns = isinstance(model, VecchiaSGPR) and model.num_neighbours > 0
     in_passes = is_dual or (isinstance(model, StructuredSGPR) and optimizer is None)
-    steps = (20 if is_dual else 1000) if steps is None else steps
+    if steps is None:
+        steps = 20 if is_dual else 8 if in_turns else 1000
     size, on_subset = (3_000, 25) if is_dual else (5_000, 50)
     if in_passes:
         check_internal(model, data, batch_size)
@@ -198,7 +216,7 @@ def fit(
         integer("steps", steps, at_least=1),
         progress=progress,
         callbacks=tuple(callbacks),
-        every=integer("every", left.pop("every", 1 if is_dual else 100), at_least=1),
+        every=integer("every", left.pop("every", 1 if is_dual or in_turns else 100), at_least=1),
         max_seconds=left.pop("max_seconds", None),
         checkpoint_dir=checkpoint_dir,
         seed=integer("seed", left.pop("seed", 0), at_least=0),
@@ -224,6 +242,10 @@ def fit(
         tolerance = left.pop("tolerance", None)
         _refuse(left, model)
         result = fit_dual(model, plan, tolerance)
+    elif in_turns:
+        parts = left.pop("parts", None)
+        _refuse(left, model)
+        result = fit_vecchia(model, plan, parts)
     elif in_passes:
         _refuse(left, model, _OF_SCIPY)
         result = fit_structured(model, plan, left)

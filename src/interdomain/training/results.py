@@ -36,6 +36,27 @@ class Ending(NamedTuple):
     message: str
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Which parts of a :class:`interdomain.models.VecchiaSGPR` were tried, and what each explains.
+
+    :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both".
+    :ivar kept: the name of the one that was kept.
+    :ivar shares: of the mean square of what the mean function leaves of Y, in the model that was
+        kept: the prior variance of the local part, that of the noise, and the rest, which the
+        features explain.
+    """
+
+    evidence: Mapping[str, float]
+    kept: str
+    shares: Mapping[str, float]
+
+    def __str__(self) -> str:
+        tried = ", ".join(f"{name} {value:.4f}" for name, value in self.evidence.items())
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in self.shares.items())
+        return f"log evidence a row: {tried}; kept: {self.kept}\nof the variance of Y: {shares}"
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """What :func:`interdomain.fit` did.
@@ -66,6 +87,8 @@ class FitResult:
         longer trainable.
     :ivar choice: how features were chosen (``print(result.choice)``); None without
         ``num_inducing``.
+    :ivar parts: what features and neighbours of a VecchiaSGPR explain (``print(result.parts)``);
+        None for other models.
     :ivar subset: the fit of a StructuredSGPR on a subset; None without one, or if features were
         chosen.
     :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
@@ -83,6 +106,7 @@ class FitResult:
     checkpoint: str | None
     frozen: tuple[str, ...] = ()
     choice: Choice | None = None
+    parts: Parts | None = None
     subset: FitResult | None = None
     subset_seconds: float = 0.0
     pass_seconds: float = 0.0

@@ -1,0 +1,296 @@
+"""Sparse regression with neighbours for what the features leave: ``VecchiaSGPR``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorData
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
+from gpflow.mean_functions import MeanFunction
+from gpflow.models.util import InducingPointsLike
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+
+from .._arguments import Array, IntArray, integer
+from .._tracing import unconverted
+from ..core.finite_rank import is_complete
+from ..regression.features import Features
+from ..regression.residuals import Residuals
+from ..regression.rows import Rows, RowsInBatches
+from ..regression.structured_sgpr import StructuredSGPR
+from ..regression.sums import SufficientStatistics, statistics_of
+from .local_kernel import LocalKernel
+from .posterior import NeighbourPosterior
+from .search import Neighbours
+from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
+
+
+class VecchiaSGPR(StructuredSGPR):
+    """Regression by features of any family, and by neighbours for what the features leave.
+
+    ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
+    (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. The covariance of g and the
+    noise is replaced by Vecchia's: each row is conditioned on the ``num_neighbours`` nearest of
+    the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and Guinness
+    2021). Rows whitened by their neighbours are independent, and the collapsed regression of
+    :class:`StructuredSGPR` follows on them: one pass, O(N m^3 + N M m + N M^2) for m neighbours and
+    M features, and no data for the parameters of the features' kernel. A nearest-neighbour GP alone
+    is the case without features; with all rows before as neighbours it is the exact GP.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=[400, 2])
+    >>> Y = X[:, :1] + np.sin(20 * X[:, 1:]) + 0.05 * rng.normal(size=[400, 1])
+    >>> local = gpflow.kernels.Matern32(lengthscales=np.full(2, 0.3))
+    >>> model = idm.models.VecchiaSGPR((X, Y), local_kernel=local, num_neighbours=10)
+    >>> fitted = idm.fit(model, progress=False)
+    >>> mean, variance = model.predict_y(np.array([[0.5, 0.3]]))
+    >>> bool(abs(mean[0, 0] - 0.5 - np.sin(6)) < 4 * variance[0, 0] ** 0.5)
+    True
+
+    Neighbours are searched when the model is built, and by :meth:`search` when lengthscales of the
+    local kernel have moved: :func:`interdomain.fit` does so. The distance is that of coordinates
+    divided by these. Everything else depends on the parameters alone, and the log marginal
+    likelihood, :meth:`elbo`, has gradients to all of them where rows are few enough.
+
+    Predictions condition on the nearest of all rows. A joint covariance is that of the errors of
+    these predictions: its diagonal is that of ``predict_f`` without ``full_cov``.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
+        kernels, and the noise.
+    :param kernel: A kernel of finite rank, of one output; None for no features.
+    :param inducing_variable: Its features; None for no features.
+    :param local_kernel: The kernel of g, a stationary one of GPflow; its lengthscales may be one
+        for each column.
+    :param num_neighbours: The largest number m of neighbours. With 0 there is no local part, and
+        the model is StructuredSGPR.
+    :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
+        are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
+    :param noise_variance: Initial noise variance, 1 by default.
+    :param mean_function: Zero by default.
+    :param likelihood: As of :class:`StructuredSGPR`.
+    :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
+    :param seed: Of the order of rows.
+    :param progress: Show a progress bar in passes that take more than a second.
+    :raises ValueError: For arguments that are wrong or do not go together; in a pass, where the
+        noise is too small for rows that are repeated.
+    :ivar arrays: The rows X and Y, in their order.
+    :ivar local_kernel: As given.
+    :ivar local_inputs: As given.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel | None = None,
+        inducing_variable: InducingPointsLike | None = None,
+        *,
+        local_kernel: Kernel,
+        num_neighbours: int = 30,
+        local_inputs: str = "euclidean",
+        noise_variance: TensorData | None = None,
+        mean_function: MeanFunction | None = None,
+        likelihood: Gaussian | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> None:
+        if (kernel is None) != (inducing_variable is None):
+            missing = "kernel" if kernel is None else "inducing_variable"
+            raise ValueError(
+                f"{missing} must be given with the other of the two, found None; pass both, or "
+                "neither for neighbours alone."
+            )
+        if kernel is None or inducing_variable is None:
+            kernel, inducing_variable = NoKernel(), NoFeatures()
+        elif not is_complete(inducing_variable, kernel):
+            raise ValueError(
+                "kernel must be of finite rank and have these features, so that what they leave is "
+                f"left to local_kernel, found {type(kernel).__name__}; pass "
+                "interdomain.kernels.FiniteRank(kernel, inducing_variable)."
+            )
+        if not isinstance(data, (tuple, list)):
+            raise ValueError(
+                f"data must be arrays (X, Y), in which neighbours are found, found a "
+                f"{type(data).__name__}; pass arrays, memory-mapped ones if they are large."
+            )
+        super().__init__(
+            data,
+            kernel,
+            inducing_variable,
+            mean_function=mean_function,
+            noise_variance=noise_variance,
+            likelihood=likelihood,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        self.local_kernel, self.local_inputs = local_kernel, local_inputs
+        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+        self._batch_size, self._progress = batch_size, progress
+        order = np.random.default_rng(seed).permutation(int(data[0].shape[0]))
+        self.arrays = tuple(part[order] for part in self._rows_at_hand.in_memory() or ())
+        self.local.check(self.arrays[0])
+        self.search()
+
+    @property
+    def local(self) -> LocalKernel:
+        """The kernel of g with its coordinates."""
+        return LocalKernel(self.local_kernel, self.local_inputs)
+
+    @property
+    def num_neighbours(self) -> int:
+        """The largest number m of neighbours."""
+        return self._num_neighbours
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there are features beside the neighbours."""
+        return int(self.inducing_variable.num_inducing) > 0
+
+    def search(self, num_neighbours: int | None = None) -> None:
+        """Find the neighbours of all rows, for the present lengthscales of the local kernel.
+
+        :param num_neighbours: Another number of them than now.
+        """
+        if num_neighbours is not None:
+            self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+            self._built_features = None
+        self._use(self.local.neighbours(self.arrays[0]), None)
+
+    def extend(self, data: tuple[Any, Any]) -> None:
+        """Add rows, which come after all others in the order: the sums of the others stay, and
+        those of the new ones, given their neighbours among all, are added.
+
+        :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
+        """
+        statistics, rows = self.statistics, self._rows_of(data)
+        if rows.columns != self._columns:
+            raise ValueError(
+                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
+                "pass rows of the same kind."
+            )
+        new = rows.in_memory()
+        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
+        self._source = self._rows_of(self.arrays)
+        coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
+        search = self._search.extended(coordinates)
+        added = np.arange(self.num_data - len(new[0]), self.num_data)
+        self._use(search, statistics + statistics_of(self._rows(search, added), self._features))
+
+    def _use(self, search: Neighbours, statistics: SufficientStatistics | None) -> None:
+        """Take sums over the rows with these neighbours.
+
+        :param statistics: The sums, if they are known.
+        """
+        self._search = search
+        self._sums.replace(self._rows(search), statistics)
+
+    def _rows(self, search: Neighbours, which: IntArray | None = None) -> RowsInBatches:
+        """The rows, or some of them, with their neighbours."""
+        X, Y = self.arrays
+        if not self._num_neighbours:
+            rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
+            return rows
+        entries = max(self._num_neighbours**2, int(self.inducing_variable.num_inducing))
+        return NeighbourRows(
+            X,
+            Y,
+            search,
+            self._num_neighbours,
+            which=which,
+            batch_size=self._batch_size or max(256, min(8192, _BATCH_ENTRIES // entries)),
+            progress=self._progress,
+        )
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows."""
+        return len(self.arrays[0])
+
+    def _feature_parts(self) -> tuple[tf.Module, ...]:
+        local = (self.local_kernel, self.likelihood) if self._num_neighbours else ()
+        return (*super()._feature_parts(), *local)
+
+    def _make_features(self) -> Features:
+        if not self._num_neighbours:
+            return super()._make_features()
+        return WhitenedFeatures(
+            self.kernel,
+            self.inducing_variable,
+            self.mean_function,
+            self.num_columns,
+            self.num_latent_gps,
+            local=self.local,
+            likelihood=self.likelihood,
+            num_neighbours=self._num_neighbours,
+        )
+
+    def _noise_variance(self) -> tf.Tensor:
+        """One, of whitened rows."""
+        return tf.ones([], tf.float64) if self._num_neighbours else super()._noise_variance()
+
+    def model_of(
+        self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
+    ) -> Any:
+        """As of any model that holds rows; by default of a class without neighbours."""
+        model = super().model_of(rows, kind, **changes)
+        model._built_features = None  # those of this model are whitened
+        return model
+
+    def sample(self, number: int, seed: int) -> tuple[Array, Array, IntArray]:
+        """Random rows with their neighbours for the present lengthscales: rows X ``[U, D]`` and Y
+        ``[U, P]``, and where among them those of each row are, ``[number, m + 1]``. Of many rows it
+        is the last third that is drawn from: one tree then has all of their neighbours."""
+        X, Y = self.arrays
+        first = 2 * len(X) // 3 if len(X) > 6 * number else 0
+        rng, number = np.random.default_rng(seed), min(number, len(X))
+        rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
+        return NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours).sample(rows)
+
+    @unconverted
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> AbstractPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        if not self._num_neighbours:
+            return super().posterior(precompute_cache)
+        features = self._features
+        assert isinstance(features, WhitenedFeatures)
+        return NeighbourPosterior(
+            features, self._search, self.arrays, self.weights, precompute_cache
+        )
+
+    def accumulate(self, data: Any) -> SufficientStatistics:
+        """As of a StructuredSGPR.
+
+        :raises ValueError: With neighbours, as sums of rows depend on these."""
+        self._refuse("accumulate", "extend the model by these rows")
+        return super().accumulate(data)
+
+    def residuals(self) -> Residuals:
+        """As of a StructuredSGPR.
+
+        :raises ValueError: With neighbours, as what is left of rows depends on these."""
+        self._refuse("residuals", "ask a StructuredSGPR of the same features")
+        return super().residuals()
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """As of a StructuredSGPR.
+
+        :raises ValueError: With neighbours, as predictions need these."""
+        self._refuse("to_svgp", "serve this model itself, by predict_in_batches")
+        return super().to_svgp()
+
+    def _refuse(self, what: str, remedy: str) -> None:
+        if self._num_neighbours:
+            raise ValueError(
+                f"{what}: a VecchiaSGPR has none, as its rows depend on {self._num_neighbours} "
+                f"neighbours each; {remedy}."
+            )
