@@ -8,7 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 from gpflow.inducing_variables import InducingPoints
-from gpflow.kernels import Kernel, Matern32, Product
+from gpflow.kernels import Kernel, Linear, Matern32, Product, White
 
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -17,8 +17,8 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
     VariationalFourierFeatures,
 )
-from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
-from interdomain.models import StructuredSGPR
+from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
+from interdomain.models import AdditiveSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
@@ -85,3 +85,57 @@ def test_rows_outside_of_a_factor() -> None:
     model = StructuredSGPR(beyond, *of_finite_rank(), progress=False)
     with pytest.raises(ValueError, match=message):
         model.elbo()
+
+
+# None in SumInducingVariables: a summand's variance stays in the prior of f.
+
+
+RNG = np.random.default_rng(0)
+FEW, NEW = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))
+TARGETS = np.sin(FEW[:, :1])
+
+
+def kernel() -> SphericalMatern32:
+    return SphericalMatern32(weight_variances=np.ones(2))
+
+
+def harmonics() -> SphericalHarmonics:
+    return SphericalHarmonics.for_kernel(kernel(), 2, max_degree=2)
+
+
+@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
+def test_predictions(full_cov: bool) -> None:
+    """Those of the other summand, with the rest's variance added."""
+    own, rest = kernel(), Linear(0.4)
+    alone = gpflow.models.SVGP(own, gpflow.likelihoods.Gaussian(), harmonics())
+    alone.q_mu.assign(RNG.normal(size=alone.q_mu.shape))
+    alone.q_sqrt.assign(0.4 * alone.q_sqrt)
+    mean, cov = alone.predict_f(NEW, full_cov=full_cov)
+    added = rest(NEW, full_cov=full_cov)
+    expected = (mean, cov + (added[None] if full_cov else added[:, None]))
+    blocks = SumInducingVariables([harmonics(), None])
+    assert blocks.num_inducing == harmonics().num_inducing
+    assert blocks.inducing_variables[1] is None
+    for build in (gpflow.models.SVGP, AdditiveSVGP):
+        model = build(own + rest, gpflow.likelihoods.Gaussian(), blocks)
+        single = isinstance(model.q_mu, gpflow.Parameter)
+        (model.q_mu if single else model.q_mu[0]).assign(alone.q_mu)
+        (model.q_sqrt if single else model.q_sqrt[0]).assign(alone.q_sqrt)
+        assert_close(model.predict_f(NEW, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(NEW, full_cov=full_cov), expected)
+        assert_close(model.prior_kl(), alone.prior_kl())
+
+
+def test_white_noise_is_noise() -> None:
+    """The collapsed bound with White in the kernel is Titsias' for the sum of both noises less what
+    the trace term takes for the variance that nothing explains."""
+    own, white, noise = kernel(), White(0.3), 0.2
+    blocks = SumInducingVariables([harmonics(), None])
+    with_rest = StructuredSGPR(
+        (FEW, TARGETS), own + white, blocks, noise_variance=noise, progress=False
+    )
+    without = StructuredSGPR((FEW, TARGETS), own, harmonics(), noise_variance=noise, progress=False)
+    trace = len(FEW) * 0.3 / (2 * noise)
+    assert_close(with_rest.elbo(), without.elbo() - trace)
+    assert_close(with_rest.predict_f(NEW)[0], without.predict_f(NEW)[0])
+    assert_close(with_rest.predict_f(NEW)[1], without.predict_f(NEW)[1] + 0.3)
