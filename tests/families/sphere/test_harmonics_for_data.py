@@ -166,6 +166,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one",
     ),
     (of_four(degrees=[2, 1]), r"degrees must be increasing, .* without repeats, found \(2, 1\)"),
+    (of_four(degrees=[-1, 2]), "degrees must be increasing, 0 or more and without repeats"),
     (of_four(), r"degrees must be integers, found None; pass for example range"),
     (of_four(chains=[[1, 1, 1]] * 2), r"chains must be different, found \[1, 1, 1\] twice; pass"),
     (of_four(degrees=[0, 1], chains=[[0, 0, 2]]), "degrees must be None with chains, found both"),
