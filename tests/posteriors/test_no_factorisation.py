@@ -64,13 +64,6 @@ def test_diagonal_needs_none() -> None:
         assert count_in_prediction(model, case, FACTORISATIONS) == 0, case.name
 
 
-def test_counter_finds_those_of_the_dense_twin() -> None:
-    case = DIAGONAL[0]
-    twin = dense_twin(make_svgp(case, whiten=False))
-    for name in FACTORISATIONS:
-        assert count_in_prediction(twin, case, (name,)) > 0
-
-
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.kind)
 def test_latent_gps_share_factorisations(case: Case) -> None:
     """One Cholesky factor per dense block for each use of Kuu: in the KL and the conditional."""
