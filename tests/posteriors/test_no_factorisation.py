@@ -22,13 +22,7 @@ from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import AdditiveSVGP
 from tests.conformance.cases import CASES, ONE_OF_EACH_KIND, Case
 from tests.conformance.dense_twin import dense_twin
-from tests.conformance.helpers import (
-    assert_close,
-    make_data,
-    make_inputs,
-    make_svgp,
-    value_and_gradients,
-)
+from tests.conformance.helpers import assert_close, make_data, make_inputs, make_svgp, step_graph
 from tests.families.waves.interval_cases import MATERNS, data
 
 from .graph_ops import count_ops
@@ -40,12 +34,7 @@ OTHERS = [case for case in ONE_OF_EACH_KIND if case.kind in ("full", "low-rank b
 
 
 def count_in_training(model: gpflow.models.SVGP, case: Case, names: tuple[str, ...]) -> int:
-    data = make_data(case, model.num_latent_gps)
-    function = tf.function(
-        lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
-        autograph=False,
-    )
-    return count_ops(function.get_concrete_function(), names)
+    return count_ops(step_graph(model, make_data(case, model.num_latent_gps)), names)
 
 
 def count_in_prediction(model: gpflow.models.SVGP, case: Case, names: tuple[str, ...]) -> int:
@@ -187,13 +176,9 @@ def svgp(sizes: tuple[int, ...]) -> gpflow.models.SVGP:
 def test_nothing_large_is_factorised(sizes: tuple[int, ...], num_batches: int) -> None:
     """In the graph of a training step and in that of a prediction: matrices of rank rows only."""
     model, (X, Y) = svgp(sizes), data()
-    step = tf.function(
-        lambda: value_and_gradients(lambda: model.elbo((X, Y)), model.trainable_variables),
-        autograph=False,
-    )
-    predict = tf.function(lambda: model.predict_f(X), autograph=False)
-    for function in (step, predict):
-        graph = function.get_concrete_function()
+    step = step_graph(model, (X, Y))
+    predict = tf.function(lambda: model.predict_f(X), autograph=False).get_concrete_function()
+    for graph in (step, predict):
         found = [
             operation
             for operation in graph.graph.get_operations()
@@ -201,7 +186,7 @@ def test_nothing_large_is_factorised(sizes: tuple[int, ...], num_batches: int) -
         ]
         # None in functions within, whose shapes are not seen here.
         assert len(found) == count_ops(graph, OF_MATRICES)
-        uses = 1 if len(sizes) > 1 or function is predict else 2  # of Kuu
+        uses = 1 if len(sizes) > 1 or graph is predict else 2  # of Kuu
         assert count_ops(graph, ("Cholesky",)) == uses * num_batches
         for operation in found:
             assert max(operation.inputs[0].shape[-2:]) <= 3, operation

@@ -96,16 +96,6 @@ def test_minibatches(num_data: int | None) -> None:
         assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
 
 
-NUM_DATA = 25
-
-
-@pytest.fixture(scope="module")
-def data() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, size=(NUM_DATA, 2))
-    return X, np.sin(2 * X[:, :1]) + 0.5 * X[:, 1:] + 0.1 * rng.normal(size=(NUM_DATA, 1))
-
-
 def stock() -> AdditiveSVGP:
     kernel = gpflow.kernels.Matern32(active_dims=[0]) + gpflow.kernels.Matern52(active_dims=[1])
     Z = np.random.default_rng(1).uniform(-2, 2, size=(6, 2))
@@ -165,13 +155,12 @@ def test_copies(tmp_path: Path) -> None:
 # What AdditiveSVGP and HVGP refuse, and the models they build.
 
 
-def additive(blocks: int = 2, **arguments: Any) -> AdditiveSVGP:
+def additive(**arguments: Any) -> AdditiveSVGP:
     """Two summands, with three and four inducing points."""
-    sizes = (3, 4, 5)[:blocks]
     return AdditiveSVGP(
         matern() + gpflow.kernels.Matern52(),
         gpflow.likelihoods.Gaussian(),
-        SumInducingVariables([InducingPoints(points(size)) for size in sizes]),
+        SumInducingVariables([InducingPoints(points(size)) for size in (3, 4)]),
         **arguments,
     )
 
@@ -181,8 +170,6 @@ def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="has 1 blocks, but the kernel is a sum of 2"):
-        additive(1)
     message = r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing"
     with pytest.raises(ValueError, match=message):
         additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))])

@@ -20,6 +20,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
 from interdomain.models import AdditiveSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.regression.test_structured_sgpr import make_pair
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
 Y = np.sin(3 * X[:, :1] + X[:, 1:2]) * np.cos(2 * X[:, 2:])
@@ -61,22 +62,14 @@ def of_an_interval() -> tuple[Kernel, Any]:
     return kernel, ProductInducingVariables(factors)
 
 
-def assert_equals_sgpr(kernel: Kernel, features: Any, data: Any = (X, Y)) -> None:
-    sgpr = gpflow.models.SGPR(data, kernel, features, noise_variance=0.1)
-    model = StructuredSGPR(
-        data, kernel, features, likelihood=sgpr.likelihood, batch_size=25, progress=False
-    )
-    assert_same_objective(
-        model.training_loss, sgpr.training_loss, sgpr.trainable_variables, rtol=1e-7
-    )
-    new = data[0][:5] / 2
-    assert_close(model.predict_f(new), sgpr.predict_f(new), rtol=1e-7)
-
-
 @pytest.mark.parametrize("build", [with_another, of_finite_rank, of_an_interval])
 def test_equal_to_the_dense_model(build: Any) -> None:
     """Bound, gradients and predictions."""
-    assert_equals_sgpr(*build())
+    sgpr, model = make_pair(build(), (X, Y), batch_size=25)
+    assert_same_objective(
+        model.training_loss, sgpr.training_loss, sgpr.trainable_variables, rtol=1e-7
+    )
+    assert_close(model.predict_f(X[:5] / 2), sgpr.predict_f(X[:5] / 2), rtol=1e-7)
 
 
 def test_rows_outside_of_a_factor() -> None:
