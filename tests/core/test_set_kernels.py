@@ -30,6 +30,7 @@ from interdomain.kernels import (
 )
 from interdomain.transforms import CyclicTransform, ImageFlip, ImageTranslation, Negation, Rotation
 from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.kernel_cases import inputs
 from tests.families.images.references import numbered_patches
 
 NOISE = 0.2
@@ -157,16 +158,12 @@ def multi(**options: Any) -> MultiChannelConvolutional:
     return MultiChannelConvolutional(gk.SquaredExponential(), (3, 4, 2), (2, 2), **options)
 
 
-def images(num: int, num_columns: int = 12, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(num, num_columns))
-
-
 def rows(array: Any) -> list[tuple[float, ...]]:
     return [tuple(row) for row in np.asarray(array)]
 
 
 def test_unique_patches() -> None:
-    kernel, X = convolutional(padding="SAME", stride=(1, 2)), images(3)
+    kernel, X = convolutional(padding="SAME", stride=(1, 2)), inputs(3, 12)
     points = InducingPatches.from_data(kernel, X, 15)
     columns = numbered_patches((3, 4), (2, 2), (1, 2), "SAME")
     patches = np.append(X, np.zeros((3, 1)), axis=1)[:, columns].reshape(-1, 4)
@@ -186,7 +183,7 @@ def test_repeated_patches_of_binary_images() -> None:
 
 
 def test_patches_of_all_channels() -> None:
-    X = images(4, 24)
+    X = inputs(4, 24)
     X[:, 1::2] += 100.0
     points = InducingPatches.from_data(multi(), X, 12)
     patches = X[:, numbered_patches((3, 4, 2), (2, 2), separate_channels=True)].reshape(-1, 4)
@@ -195,7 +192,7 @@ def test_patches_of_all_channels() -> None:
     assert set(rows(points.Z)) <= set(rows(patches))
 
 
-X12 = images(2)
+X12 = inputs(2, 12)
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: InducingPatches.from_data(gk.RBF(), X12, 3),

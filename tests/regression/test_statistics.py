@@ -234,3 +234,13 @@ def test_gradient_tapes_of_the_caller_record_no_batch(rows: Rows, make_model: Ma
     assert tape.gradient(bound, model.kernel.bias_variance.unconstrained_variable) is None
     variance = model.kernel.variance.unconstrained_variable
     assert tape.gradient(bound, variance) is not None
+
+
+def test_one_process_has_the_sums_itself(
+    make_model: Make, whole: idm.models.StructuredSGPR
+) -> None:
+    """tests/training/test_resume.py adds those of two workers."""
+    own = whole.statistics
+    for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy()):
+        found = own.all_reduce(strategy)
+        assert same_bits(found, own) and make_model(found).elbo() == make_model(own).elbo()

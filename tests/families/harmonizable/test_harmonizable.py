@@ -16,6 +16,7 @@ from interdomain.kernels import (
     SpectralComponent,
 )
 from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.kernel_cases import inputs
 
 from .harmonizable_cases import (
     FORMS,
@@ -30,10 +31,6 @@ from .harmonizable_cases import (
 )
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
-
-
-def inputs(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 @EACH_FORM
