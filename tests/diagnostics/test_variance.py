@@ -34,7 +34,7 @@ from tests.conformance.helpers import assert_gradients
 X = np.random.default_rng(0).normal(size=(40, 2))
 Z = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
 Pair = tuple[Kernel, InducingVariables]
-pytestmark = pytest.mark.usefixtures("no_jitter")
+exact = pytest.mark.usefixtures("no_jitter")
 
 
 def unexplained(kernel: Kernel, points: np.ndarray) -> float:
@@ -87,6 +87,7 @@ def harmonics() -> tuple[Pair, float]:
 PAIRS = [points, distinct, shared, complete, summed, harmonics]
 
 
+@exact
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.__name__)
 def test_trace_error(pair: Callable[[], tuple[Pair, float]]) -> None:
     (kernel, inducing_variable), expected = pair()
@@ -101,6 +102,7 @@ def test_trace_error(pair: Callable[[], tuple[Pair, float]]) -> None:
         np.testing.assert_allclose(compiled(tf.constant(X)), error, atol=1e-10 * total)
 
 
+@exact
 @pytest.mark.parametrize("pair", [distinct, complete], ids=lambda pair: pair.__name__)
 def test_gradient_to_the_points(pair: Callable[[], tuple[Pair, float]]) -> None:
     (kernel, inducing_variable), _ = pair()
@@ -110,6 +112,7 @@ def test_gradient_to_the_points(pair: Callable[[], tuple[Pair, float]]) -> None:
     )
 
 
+@exact
 def test_transformations_that_match_the_data_rank_first() -> None:
     half = np.random.default_rng(1).normal(size=(100, 2)) + [2.0, 0.0]
     data = np.concatenate([half, half * [-1.0, 1.0]])  # symmetric in the first column alone
@@ -134,6 +137,7 @@ def test_transformations_that_match_the_data_rank_first() -> None:
     assert ranking[0][0] is both and ranking[0][1] == 24
 
 
+@exact
 def test_transformations_of_a_convolutional_kernel_are_ranked_by_points_in_patches() -> None:
     """Nothing is left of a function of an image once each of its patches is a point, with or
     without a decomposition; nine pixels as one point, as it was before, are not in that space."""
