@@ -175,7 +175,6 @@ def test_wrong_calls() -> None:
 
 # The features that a model can choose from: which are next, which are likeliest, and whose.
 
-
 ROWS = np.random.default_rng(0).normal(size=[50, 2])
 SCALES = np.array([1.0, 0.01])
 

@@ -149,7 +149,6 @@ def test_caches(case: Case) -> None:
 
 # GPflow's other models, which see dense Kuu and Kuf alone: two cases stand for all.
 
-
 NOISE = 0.2
 two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
 

@@ -97,7 +97,6 @@ def test_points_whose_number_changes() -> None:
 
 # Covariances: against loops, Kronecker products, and points.
 
-
 INPUTS = np.random.default_rng(0).uniform(-1, 1, size=[7, 4])
 Z = np.random.default_rng(1).uniform(-1, 1, size=[3, 4])
 MEMBERS = {2: [[3, 2], [0, 1], [3, 0], [8, 2]], 3: [[3, 2, 1], [0, 1, 0], [3, 2, 2]]}

@@ -139,7 +139,6 @@ def test_errors() -> None:
 
 # What a set of harmonics explains, and in which columns.
 
-
 X = np.random.default_rng(0).normal(size=(1_200, 5))
 CHAINS = [[0, 0, 0], [2, 2, 3], [-2, 2, 3], [0, 3, 3], [1, 1, 1], [0, 0, 2]]
 HARMONICS = SphericalHarmonics(4, chains=CHAINS, column_order=[2, 0, 1])

@@ -150,7 +150,6 @@ def test_features_of_a_finite_rank_are_computed_once(
 
 # Models on an interval: no factorisation grows with M, and the evidence is reached.
 
-
 OF_MATRICES = ("Cholesky", "Solve", "Inverse", "Determinant", "Qr", "Svd", "Eig", "Lu")
 ENDS = (-5.0, 6.0)
 # Periodic features are the same at both ends, and so are their derivatives: however many there are,

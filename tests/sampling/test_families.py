@@ -182,7 +182,6 @@ def test_the_number_of_columns_is_asked_for() -> None:
 # What inducing variables are of functions of the prior: against covariances, and exactly where
 # functions are combinations of the features.
 
-
 PROJECTED = {
     "harmonics-chosen",
     "activation-softplus",

@@ -1,4 +1,4 @@
-"""Products of features, alone and beside other summands, against dense models."""
+"""Products of features, and summands without any, against dense and simpler models."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def test_rows_outside_of_a_factor() -> None:
 
 
 # None in SumInducingVariables: a summand's variance stays in the prior of f.
-
 
 RNG = np.random.default_rng(0)
 FEW, NEW = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))

@@ -124,7 +124,6 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Covariances against integrals of the real kernel, by the trapezoid rule.
 
-
 BY_NAME = {form.name: form for form in FORMS}
 
 

@@ -183,7 +183,6 @@ def test_errors() -> None:
 
 # Single chains: what a part of the whole degrees would be.
 
-
 ROWS = np.random.default_rng(0).normal(size=(9, 3))
 ALL = SphericalHarmonics(4, range(4)).chains
 

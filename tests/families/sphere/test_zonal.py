@@ -98,7 +98,6 @@ def test_the_shape_function_needs_the_dimension() -> None:
 
 # Free eigenvalues: what they begin as, and what training may make of them.
 
-
 SCALES = {"weight_variances": [0.6, 1.4, 0.9], "bias_variance": 0.8}
 KERNELS: dict[str, Callable[[], ZonalKernel]] = {
     "matern-12": lambda: SphericalMatern12(

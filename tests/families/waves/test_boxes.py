@@ -220,7 +220,6 @@ def test_densities_that_underflow(dtype: type) -> None:
 
 # Predictions beyond the box of Fourier features warn; training there is refused.
 
-
 ROWS = np.random.default_rng(0).uniform(size=[60, 3])
 TARGETS = np.sin(5 * ROWS[:, :1]) * ROWS[:, 2:]
 

@@ -111,7 +111,6 @@ def test_limits_of_long_and_short_lengthscales(name: str) -> None:
 
 # Spectral densities against numerical Fourier transforms, and the series they are the terms of.
 
-
 POWER = {"Matern12": 2, "Matern32": 4, "Matern52": 6}
 """Of decay of the density in one column."""
 

@@ -187,7 +187,6 @@ def test_made_within_a_compiled_function() -> None:
 
 # Products of transformations: their orbits against loops, and wrong arguments.
 
-
 SHAPE = (4, 4)
 Pair = Callable[[], list[CyclicTransform]]
 

@@ -103,7 +103,6 @@ def test_gradients() -> None:
 
 # The functions of the arc-cosine kernels.
 
-
 ORDERS = [0, 1, 2]
 
 
