@@ -14,6 +14,7 @@ from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import parameter_dict
+from tensorflow.types.experimental import ConcreteFunction
 
 from .cases import Case
 
@@ -202,6 +203,26 @@ def assert_gradients(
         variable.assign(start)
         for gradient, expected in zip(gradients, differences, strict=True):
             assert_close(gradient[k], expected, rtol=rtol, atol=1e-7, message=variable.name)
+
+
+def moved(model: Any) -> Any:
+    """With a q that is not the prior, or several."""
+    rng = np.random.default_rng(4)
+    for mean, root in getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)]):
+        mean.assign(rng.normal(size=mean.shape))
+        if root is not None:
+            scales = rng.uniform(0.2, 0.6, size=(root.shape[0], *[1] * (root.shape.rank - 1)))
+            root.assign(scales * root.numpy())
+    return model
+
+
+def step_graph(model: gpflow.models.SVGP, data: Data) -> ConcreteFunction:
+    """Of a step of training: the elbo and its gradients."""
+    step = tf.function(
+        lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
+        autograph=False,
+    )
+    return step.get_concrete_function()
 
 
 def change(model: gpflow.Module) -> None:

@@ -71,7 +71,7 @@ FREE_DEGREES, FREE_RATIOS = (0, 1, 2, 4), (0.31, 0.12, 1e-3)
 
 
 def _free_spectrum(num_columns: int) -> idm.kernels.FreeSpectrum:
-    """A degree is left out, as by idm.kernels.ArcCosine; tested in zonal/test_free_spectrum.py."""
+    """A degree is left out, as by idm.kernels.ArcCosine; tested in sphere/test_zonal.py."""
     return idm.kernels.FreeSpectrum(
         FREE_RATIOS,
         degrees=FREE_DEGREES,
@@ -83,7 +83,7 @@ def _free_spectrum(num_columns: int) -> idm.kernels.FreeSpectrum:
 
 
 def _globe(kernel_class: type[idm.kernels.ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
-    """Of angles in degrees, as many as the columns; tested in zonal/test_globe.py."""
+    """Of angles in degrees, as many as the columns; tested in sphere/test_globe.py."""
     return KernelCase(
         kernel_class,
         lambda D: kernel_class(variance=1.3, lengthscale=0.6),

@@ -2,7 +2,7 @@
 
 Each class has one case here, unwhitened and with a full q, which has most to do. How q is given
 matters to the kind of operator alone (test_kinds.py), and what stock models do with Kuu and Kuf,
-which they see as dense tensors, to nobody (test_stock_models.py).
+which they see as dense tensors, to nobody (test_kinds.py, too).
 """
 
 from __future__ import annotations

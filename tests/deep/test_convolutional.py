@@ -7,7 +7,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import SquaredExponential
 from scipy.special import eval_gegenbauer
@@ -149,14 +149,3 @@ def test_the_mean_is_a_forward_pass(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(layer.predict(X)[0], expected, rtol=1e-9, atol=1e-9)
     layer.q_sqrt.assign(1e-6 * layer.q_sqrt.numpy())  # what is left is what no unit explains
     assert np.all((layer.predict(X)[1] < 1e-6) == options.get("finite_rank", False))
-
-
-def test_the_activation_approaches_the_relu() -> None:
-    """With the radius as the scale a unit computes the ReLU of its input, as degrees go up."""
-    t, errors = np.linspace(-1, 1, 101), []
-    X = np.stack([t, np.sqrt(1 - t**2), 0 * t, 0 * t], axis=1)
-    for degree in (4, 16, 64):
-        units = ActivationFeatures([[1.0, 0.0, 0.0, 0.0]], "relu", degree)
-        activation = Kuf(units, ArcCosine(inputs="unit_vectors"), X)[0]
-        errors.append(np.sqrt(np.mean((activation - np.maximum(t, 0)) ** 2)))
-    assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 2e-3

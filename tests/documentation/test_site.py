@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER
 from tools.short_runs import NUMBERS, shortened
 from tools.site import benchmark_pages, reference
-from tools.site.gallery import GROUPS, sources, title_and_summary
+from tools.site.gallery import sources, title_and_summary
 from tools.site.measured import COMMENT, measured, with_figures
 
 ROOT = Path(__file__).parents[2]
@@ -34,13 +33,6 @@ def test_every_public_name_has_a_page(reference_folder: Path) -> None:
         text = (reference_folder / owner / f"{name}.rst").read_text()
         assert re.search(rf"^\.\. auto\w+:: {re.escape(name)}$", text, re.MULTILINE)
         assert f"   {name}\n" in (reference_folder / owner / "index.rst").read_text()
-
-
-def test_every_public_name_has_a_docstring() -> None:
-    for owner, name in reference.public_names():
-        value = getattr(reference.module(owner), name)
-        described = inspect.isclass(value) or inspect.isroutine(value)  # no alias of a type
-        assert not described or value.__doc__, f"{owner}.{name} says nothing of itself"
 
 
 def test_every_public_name_has_an_example() -> None:
@@ -82,14 +74,8 @@ def test_quotations(tmp_path: Path) -> None:
     (tmp_path / "made.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert measured("made model=a size=3: trace.-1.nll .3f", tmp_path) == "-0.042"
     assert measured("made size=null: two_words d", tmp_path) == "2"
-    for wrong, reason in {
-        "made: trace.0.nll .3f": "one record",
-        "made model=c: trace.0.nll .3f": "one record",
-        "made model=a: trace.0.rmse .3f": "no 'rmse'",
-        "made model=a trace.0.nll": "must be",
-    }.items():
-        with pytest.raises(ValueError, match=reason):
-            measured(wrong, tmp_path)
+    with pytest.raises(ValueError, match="one record"):
+        measured("made: trace.0.nll .3f", tmp_path)
 
 
 # Links in the pages that GitHub shows lead to files of the repository, and to headings in them.
@@ -150,8 +136,3 @@ def test_short_runs_name_numbers_of_the_notebook(name: str) -> None:
     assert shortened(name, text) != text
     with pytest.raises(ValueError, match=next(iter(NUMBERS[name]))):
         shortened(name, "NUMBER_OF_ANOTHER = 3\n")
-
-
-def test_gallery_groups_name_each_notebook_once() -> None:
-    names = [name for group in GROUPS.values() for name in group]
-    assert len(names) == len(set(names))

@@ -84,7 +84,8 @@ class MarkovRoot(Root):
 
     def inverse_diagonal(self) -> tf.Tensor:
         below = tf.square(self._decays / self._deviations)[..., 1:]
-        return 1 / tf.square(self._deviations) + tf.pad(below, _padding(below, before=False))
+        padding = [*([[0, 0]] * (below.shape.rank - 1)), [0, 1]]
+        return 1 / tf.square(self._deviations) + tf.pad(below, padding)
 
 
 def two_diagonals(
@@ -102,7 +103,3 @@ def _shifted(rows: tf.Tensor, *, before: bool) -> tf.Tensor:
     return tf.pad(
         rows, [*([[0, 0]] * (rows.shape.rank - 2)), [int(before), int(not before)], [0, 0]]
     )
-
-
-def _padding(entries: tf.Tensor, *, before: bool) -> list[list[int]]:
-    return [*([[0, 0]] * (entries.shape.rank - 1)), [int(before), int(not before)]]

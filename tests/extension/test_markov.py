@@ -17,7 +17,7 @@ from gpflow.kernels import Matern12, SeparateIndependent, SquaredExponential
 from interdomain.diagnostics.variance import nystrom_trace_error
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
-from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.helpers import assert_close, assert_same_objective, moved, step_graph
 from tests.posteriors.graph_ops import count_ops
 
 from .markov_points import MarkovPoints
@@ -77,15 +77,10 @@ def separate(inducing_variable: object, kernel: Matern12, **options: bool) -> gp
 def test_models(build: Callable[..., gpflow.models.SVGP], q_diag: bool, whiten: bool) -> None:
     """Bound, gradients and predictions, cached too."""
     kernel = Matern12(variance=1.3, lengthscales=0.7)
-    model = build(MarkovPoints(PLACES), kernel, q_diag=q_diag, whiten=whiten)
-    oracle = build(points(), kernel, q_diag=q_diag, whiten=whiten)
-    pairs = getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)])
-    twins = getattr(oracle, "variational_parameters", [(oracle.q_mu, oracle.q_sqrt)])
-    for own, others in zip(pairs, twins, strict=True):
-        own[0].assign(RNG.normal(size=own[0].shape))
-        own[1].assign(0.4 * own[1])
-        for parameter, other in zip(own, others, strict=True):
-            other.assign(parameter)
+    model, oracle = (
+        moved(build(features, kernel, q_diag=q_diag, whiten=whiten))  # to the same q
+        for features in (MarkovPoints(PLACES), points())
+    )
     data = X, np.tile(Y, [1, model.num_latent_gps])
     stock = tf.autograph.experimental.do_not_convert  # its loop over outputs, which takes seconds
     assert_same_objective(
@@ -111,9 +106,5 @@ def test_nothing_is_factorised() -> None:
     kernel = Matern12()
     for whiten in (True, False):
         model = svgp(MarkovPoints(PLACES), kernel, whiten=whiten)
-        step = tf.function(
-            lambda m=model: value_and_gradients(lambda: m.elbo((X, Y)), m.trainable_variables),
-            autograph=False,
-        )
         names = ("Cholesky", "TriangularSolve", "MatrixInverse")
-        assert count_ops(step.get_concrete_function(), names) == 0
+        assert count_ops(step_graph(model, (X, Y)), names) == 0

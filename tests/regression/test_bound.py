@@ -13,6 +13,7 @@ from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
 from interdomain.regression.bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
+from tests.conformance.helpers import assert_close
 
 NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
 OPERATORS: dict[str, Callable[[tf.Tensor], tf.linalg.LinearOperator]] = {
@@ -109,12 +110,6 @@ def value_and_gradients(
     return [value, *gradients]
 
 
-def assert_close(found: list[tf.Tensor], expected: list[tf.Tensor], tolerance: float) -> None:
-    for one, other in zip(found, expected, strict=True):
-        atol = tolerance * np.max(np.abs(other))
-        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
-
-
 @both_operators
 def test_bound_and_its_gradients(name: str) -> None:
     operator = OPERATORS[name]
@@ -129,8 +124,8 @@ def test_bound_and_its_gradients(name: str) -> None:
         inputs = make_inputs(num_outputs, noise)
         expected = value_and_gradients(oracle, inputs)
         for compiled in (False, True):
-            assert_close(value_and_gradients(ours, inputs, compiled), expected, 1e-9)
-        assert_close([ours(inputs)], expected[:1], 1e-9)  # the value alone
+            assert_close(value_and_gradients(ours, inputs, compiled), expected, rtol=1e-9)
+        assert_close([ours(inputs)], expected[:1], rtol=1e-9)  # the value alone
 
 
 @both_operators
@@ -146,7 +141,7 @@ def test_optimal_q_and_its_gradients(name: str) -> None:
         return optimal_q(collapse(operator(inputs[0]), inputs), inputs[1])
 
     inputs = make_inputs(3, 0.1)
-    assert_close(list(ours(inputs)), list(expected_q(operator(inputs[0]), inputs)), 1e-9)
+    assert_close(list(ours(inputs)), list(expected_q(operator(inputs[0]), inputs)), rtol=1e-9)
     assert np.all(np.triu(ours(inputs)[1], 1) == 0)
     parts = slice(0, 4)  # q does not depend on the prior variance
     expected = value_and_gradients(
@@ -154,7 +149,7 @@ def test_optimal_q_and_its_gradients(name: str) -> None:
     )
     for compiled in (False, True):
         found = value_and_gradients(lambda given: along(ours(given)) + given[4], inputs, compiled)
-        assert_close(found[parts], expected[parts], 1e-8)
+        assert_close(found[parts], expected[parts], rtol=1e-8)
 
 
 def test_a_constant_gram_costs_no_dense_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +164,7 @@ def test_a_constant_gram_costs_no_dense_gradient(monkeypatch: pytest.MonkeyPatch
 
     expected = gradients(True)
     monkeypatch.setattr("interdomain.linalg.lapack.multiply_by_adjoint", None)
-    assert_close(gradients(False), expected, 1e-12)
+    assert_close(gradients(False), expected, rtol=1e-12)
 
 
 def test_a_feature_without_prior_variance() -> None:

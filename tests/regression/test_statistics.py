@@ -1,4 +1,4 @@
-"""Sufficient statistics: the sums, and what can be done with them."""
+"""Sufficient statistics: the sums, what can be done with them, and the passes that make them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import interdomain as idm
 from interdomain.regression import SufficientStatistics
@@ -118,3 +119,128 @@ def test_files_that_cannot_be_right_are_refused(
         SufficientStatistics.load(path)
     with pytest.raises(FileNotFoundError):
         SufficientStatistics.load(tmp_path / "missing.npz")
+
+
+# Passes over the data: of any kind, in any batches, and over rows that are not finite.
+
+
+def same_bits(one: SufficientStatistics, other: SufficientStatistics) -> bool:
+    return one.num_rows == other.num_rows and all(
+        np.array_equal(one.sums[name], other.sums[name]) for name in one.sums
+    )
+
+
+def test_arrays_maps_of_files_and_datasets_give_the_same(
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
+) -> None:
+    X, Y = rows
+    expected = whole.statistics
+    assert same_bits(make_model(rows).statistics, expected)
+    for name, array in {"X": X, "Y": Y}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    maps = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "Y"))
+    assert same_bits(make_model(maps).statistics, expected)
+    # Batches of a dataset or generator are cut again, to the same size.
+    for size in (7, 500):
+        dataset = tf.data.Dataset.from_tensor_slices(rows).batch(size)
+        starts = range(0, len(X), size)
+        generator = lambda: ((X[k : k + size], Y[k : k + size]) for k in starts)  # noqa: B023, E731
+        assert same_bits(make_model(dataset if size == 7 else generator).statistics, expected)
+    for batch_size in (97, None):  # other batches, other rounding
+        statistics = make_model(rows, batch_size=batch_size).statistics
+        assert statistics.num_rows == len(X)
+        gram = expected.sums["gram"]
+        np.testing.assert_allclose(statistics.sums["gram"], gram, rtol=1e-13, atol=1e-12)
+
+
+def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_model: Make) -> None:
+    X, Y = rows
+    sizes = iter([211, 211, 100])
+    for data, message in (
+        (lambda: iter([]), "there is no batch"),
+        (lambda: iter([(X, Y[:5])]), "X has 211 rows and Y has 5"),
+        (lambda: iter([(X, Y), (X[:, :1], Y)]), "a batch has 1 columns of X"),
+    ):
+        with pytest.raises(ValueError, match=f"data: .*{message}"):
+            make_model(data).elbo()
+    model = make_model(lambda n=sizes: (tuple(a[:k] for a in rows) for k in [next(n)]))
+    model.elbo()
+    model.kernel.bias_variance.assign(0.5)
+    with pytest.raises(ValueError, match="an earlier pass read 211 rows, and this one 100; pass"):
+        model.elbo()
+
+
+def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
+    """Without, the bound can be evaluated, and what asks for a gradient says what to do."""
+    dataset = tf.data.Dataset.from_tensor_slices(rows).batch(50)
+    model, expected = make_model(dataset, frozen=False), make_model(rows, frozen=False)
+    np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
+    message = (
+        "data: the features depend on kernel.bias_variance, kernel.weight_variances, trainable, and"
+        " their gradients need all rows in memory.*interdomain.fit.*set_trainable.*SVGP, in mini"
+    )
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    with pytest.raises(ValueError, match=message):
+        tape.gradient(loss, model.trainable_variables)
+    everything: Any = {"progress": False, "options": {"subset_size": None}}
+    assert idm.fit(expected, steps=3, **everything).frozen == ()
+    assert expected.kernel.weight_variances.trainable
+    with pytest.raises(ValueError, match=message):
+        idm.fit(model, steps=3, **everything)
+
+
+def test_memory_does_not_grow_with_the_rows(make_model: Make) -> None:
+    """Rows that no memory holds (1.6 TB) can be given; what is read is read in batches."""
+
+    class Endless:
+        def __init__(self, columns: int) -> None:
+            self.shape = (10**11, columns)
+            self.read: list[int] = []
+
+        def __getitem__(self, rows: slice) -> np.ndarray:
+            self.read.append(rows.stop - rows.start)
+            if len(self.read) > 20:
+                raise InterruptedError
+            return np.ones((rows.stop - rows.start, self.shape[1]))
+
+    X, Y = Endless(2), Endless(1)
+    with pytest.raises(InterruptedError):
+        make_model((X, Y)).elbo()
+    assert set(X.read[1:]) == {10}  # after those that are looked at
+
+
+def test_rows_that_are_not_finite_are_named(
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
+) -> None:
+    X, Y = rows[0].copy(), rows[1].copy()
+    X[[95, 130], 1], Y[210, 0] = np.nan, np.inf
+    model = make_model((X, Y))
+    for one in (model, make_model(tf.data.Dataset.from_tensor_slices((X, Y)).batch(30))):
+        with pytest.raises(ValueError, match=r"data: 1 rows have NaN .*: 95 \(counted from zero"):
+            one.elbo()
+    # Mended in place, they are taken.
+    X[[95, 130], 1], Y[210, 0] = rows[0][[95, 130], 1], rows[1][210, 0]
+    assert same_bits(model.statistics, whole.statistics)
+
+
+def test_gradient_tapes_of_the_caller_record_no_batch(rows: Rows, make_model: Make) -> None:
+    """The pass is constant to a tape; so is what it was made of."""
+    model = make_model(rows)
+    X = tf.Variable(rows[0])
+    with tf.GradientTape(persistent=True) as tape:
+        bound = model.elbo()
+    assert tape.gradient(bound, X) is None
+    assert tape.gradient(bound, model.kernel.bias_variance.unconstrained_variable) is None
+    variance = model.kernel.variance.unconstrained_variable
+    assert tape.gradient(bound, variance) is not None
+
+
+def test_one_process_has_the_sums_itself(
+    make_model: Make, whole: idm.models.StructuredSGPR
+) -> None:
+    """tests/training/test_resume.py adds those of two workers."""
+    own = whole.statistics
+    for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy()):
+        found = own.all_reduce(strategy)
+        assert same_bits(found, own) and make_model(found).elbo() == make_model(own).elbo()

@@ -20,6 +20,7 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.sampling import sample_functions
+from tests.conformance.helpers import moved
 
 from .moments import NUM_SAMPLES, assert_moments
 
@@ -30,17 +31,6 @@ YY = np.concatenate([Y, X[:, :1] * X[:, 1:]], axis=1)
 Z = X[:8]
 AT = np.array([[0.2, -0.3], [0.9, 0.4], [-1.5, 2.0]])
 MEAN = gpflow.mean_functions.Linear(np.array([[0.3], [-0.2]]), [0.5])
-
-
-def moved(model: Any) -> Any:
-    """With a q that is not the prior."""
-    numbers = np.random.default_rng(4)
-    for mean, root in getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)]):
-        mean.assign(numbers.normal(size=mean.shape))
-        if root is not None:
-            scales = numbers.uniform(0.2, 0.6, size=(root.shape[0], *[1] * (root.shape.rank - 1)))
-            root.assign(scales * root.numpy())
-    return model
 
 
 def zonal() -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 import interdomain as idm
+from tests.conformance.helpers import moved
 
 NUM_COLUMNS = 2
 
@@ -39,16 +40,6 @@ def harmonics() -> tuple[Any, Any]:
     kernel = idm.kernels.SphericalMatern52(variance=1.3, lengthscale=0.8)
     features = idm.inducing_variables.SphericalHarmonics
     return kernel, features.for_kernel(kernel, NUM_COLUMNS, max_degree=4)
-
-
-def moved(model: Any) -> Any:
-    """With a q that is not the prior."""
-    rng = np.random.default_rng(3)
-    pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
-    for q_mu, q_sqrt in pairs:
-        q_mu.assign(rng.normal(size=q_mu.shape))
-        q_sqrt.assign(0.6 * np.asarray(q_sqrt))
-    return model
 
 
 def features_svgp(kernel: Any, features: Any, num_latent_gps: int = 1, **options: Any) -> Any:

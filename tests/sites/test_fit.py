@@ -142,7 +142,6 @@ def test_wrong_arguments() -> None:
         ({"options": {"ftol": 0.1}}, "options: training a DualSVGP has no ftol; leave these out"),
         ({"batch_size": 10}, "batch_size: a DualSVGP holds its data .* leave batch_size out"),
         ({"optimizer": 0.1}, "optimizer: a DualSVGP is trained in passes, found 0.1; .*to_svgp"),
-        ({"model": model.to_svgp(), "num_inducing": 3}, "num_inducing: .* found a SVGP; leave num"),
     ]:
         with pytest.raises(ValueError, match=message):
             fit(**{"model": model, **arguments})

@@ -18,15 +18,14 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow import likelihoods as of
-from gpflow.inducing_variables import InducingPoints
 from scipy import stats
 
 import interdomain as idm
 from interdomain.training.data import batches_of, check_columns
+from tests.svgp.small import kernel, points
 
-N, VARIANCE = 24, 1.5
+N, VARIANCE = 24, 1.5  # that of the kernel
 X = np.linspace(-1, 1, N)[:, None]
-Z = np.linspace(-1, 1, 4)[:, None]
 RNG = np.random.default_rng(0)
 LABELS = np.arange(N)[:, None] % 2.0
 THREE = np.arange(N)[:, None] % 3.0
@@ -161,8 +160,7 @@ CASES: Mapping[str, Case] = {
 
 
 def parts() -> dict[str, Any]:
-    kernel = gpflow.kernels.Matern52(variance=VARIANCE, lengthscales=0.5)
-    return {"kernel": kernel, "inducing_variable": InducingPoints(Z.copy())}
+    return {"kernel": kernel(), "inducing_variable": points()}
 
 
 def svgp(likelihood: Any, latents: int) -> Any:
@@ -188,7 +186,7 @@ def in_passes(case: Case) -> Callable[[Any], float]:
     def bound(data: Any) -> float:
         nonlocal model
         if model is None:
-            model = idm.models.DualSVGP(data, likelihood=case.make(), **frozen())
+            model = idm.models.DualSVGP(data, likelihood=case.make(), **parts())
             assert model.num_latent_gps == case.latents
             return float(model.elbo())
         return float(model.model_of(data).elbo())
@@ -250,13 +248,6 @@ def test_right_or_refused(name: str, make: Any) -> None:
             assert found == pytest.approx(expected(CASES[name], Y), rel=CASES[name].rtol), kind
 
 
-def frozen() -> dict[str, Any]:
-    made = parts()
-    for part in made.values():
-        gpflow.set_trainable(part, False)
-    return made
-
-
 def test_a_function_for_each_column() -> None:
     """Of likelihoods that have as many as Y has columns, and one column more of a switched one."""
     Y = np.eye(3)[THREE[:, 0].astype(int)]
@@ -266,7 +257,7 @@ def test_a_function_for_each_column() -> None:
         value = expected(case, Y)
         if name == "SwitchedLikelihood":
             value = sum(case.expected(Y[:, [column, 2]]) for column in (0, 1))
-        model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
+        model = idm.models.DualSVGP((X, Y), likelihood=case.make(), progress=False, **parts())
         assert model.num_latent_gps == latents
         assert float(model.elbo()) == pytest.approx(value, rel=case.rtol)
         bound = of_batches(case._replace(latents=latents))((X, Y))

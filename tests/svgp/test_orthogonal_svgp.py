@@ -34,9 +34,6 @@ from .orthogonal_cases import (
     make_orthogonal,
     zonal,
 )
-from .test_additive_svgp import data
-
-__all__ = ["data"]
 
 
 @pytest.mark.parametrize(

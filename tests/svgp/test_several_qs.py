@@ -7,11 +7,10 @@ from collections.abc import Callable
 import gpflow
 import pytest
 import tensorflow as tf
-from tensorflow.types.experimental import ConcreteFunction
 
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
 from interdomain.transforms import Rotation
-from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.conformance.helpers import assert_close, step_graph
 from tests.posteriors.graph_ops import count_ops
 from tests.svgp import cases, orthogonal_cases
 
@@ -49,15 +48,6 @@ def test_initial_q_is_the_prior(make: Make, name: str, options: dict[str, str]) 
 # Graphs of a step and of a prediction: one factorisation a batch, hardly more for more blocks.
 
 
-def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
-    data = make_data(model.num_latent_gps)
-    function = tf.function(
-        lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
-        autograph=False,
-    )
-    return function.get_concrete_function()
-
-
 @pytest.mark.parametrize(
     ("make", "name", "whiten", "q_diag", "expected"),
     [
@@ -75,7 +65,7 @@ def test_one_factorisation_per_batch(
 ) -> None:
     """For the elbo and its gradient together, with three latent GPs."""
     model = make(name, whiten=whiten, q_diag=q_diag, num_latent_gps=3)
-    graph = step_graph(model)
+    graph = step_graph(model, make_data(3))
     assert count_ops(graph, ("Cholesky",)) == expected
     assert count_ops(graph, ("CholeskyGrad", "MatrixInverse", "LogMatrixDeterminant")) == 0
     if name == "diagonal":
@@ -95,7 +85,7 @@ def graph_size(num_blocks: int) -> int:
         whiten=False,
     )
     assert len(model.q_mu) == num_blocks
-    return count_ops(step_graph(model), ("",))
+    return count_ops(step_graph(model, make_data()), ("",))
 
 
 def test_growth() -> None:

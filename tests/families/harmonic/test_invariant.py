@@ -33,7 +33,6 @@ def turn(angle: float) -> Map:
 
 
 GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], list[Map], int]] = {
-    "rotation-3": (lambda: [Rotation(3)], [turn(2 * np.pi * k / 3) for k in range(3)], 2),
     "negation-rotation": (
         lambda: [Negation(2), Rotation(3)],
         [
@@ -51,8 +50,7 @@ GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], list[Map], int]] = 
 }
 """Transformations, the elements of the group they generate, and a number of columns."""
 BASES: dict[str, Callable[[int], Kernel]] = {
-    # None of these is invariant to the groups, but for the first to some.
-    "SquaredExponential": lambda D: gpflow.kernels.SquaredExponential(1.3, 1.7),
+    # None of these is invariant to the groups.
     "Matern52-ARD": lambda D: gpflow.kernels.Matern52(1.3, np.linspace(1, 2, D)),
     "ArcCosine": lambda D: gpflow.kernels.ArcCosine(1, 1.3, np.linspace(1, 2, D)),
 }

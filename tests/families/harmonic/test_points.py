@@ -17,6 +17,7 @@ from interdomain.inducing_variables import HarmonicInducingPoints
 from interdomain.kernels import Convolutional, HarmonicKernel
 from interdomain.transforms import CyclicTransform, Negation, Rotation
 from tests.conformance.helpers import assert_refused, assert_same_results
+from tests.conformance.kernel_cases import inputs
 
 GROUPS: dict[str, list[CyclicTransform]] = {
     "rotation-3": [Rotation(3)],
@@ -28,18 +29,14 @@ GROUPS: dict[str, list[CyclicTransform]] = {
 NUM_POINTS, NUM_COLUMNS = 3, 4
 
 
-def inputs(num: int, seed: int = 0, num_columns: int = NUM_COLUMNS) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(num, num_columns))
-
-
 def make(
     group: str, style: str, base: str = "Matern52"
 ) -> tuple[HarmonicKernel, HarmonicInducingPoints]:
     kernel = HarmonicKernel(getattr(gpflow.kernels, base)(1.3, 1.7), GROUPS[group])
     if style.startswith("distinct"):
-        Z = np.stack([inputs(NUM_POINTS, seed=t + 1) for t in range(kernel.num_components)])
+        Z = np.stack([inputs(NUM_POINTS, NUM_COLUMNS, t + 1) for t in range(kernel.num_components)])
     else:
-        Z = inputs(NUM_POINTS)
+        Z = inputs(NUM_POINTS, NUM_COLUMNS)
     complete = style.endswith("complete")
     return kernel, HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
 
@@ -97,7 +94,7 @@ def test_shapes(style: str) -> None:
 )
 def test_covariances(group: str, base: str, style: str) -> None:
     kernel, points = make(group, style, base)
-    X = inputs(5, seed=9)
+    X = inputs(5, NUM_COLUMNS, seed=9)
     places = placed_points(kernel, points)
     parts = list(zip(kernel.kernels, places, strict=True))
     features = np.concatenate([part(place, X) for part, place in parts])
@@ -126,7 +123,7 @@ def test_gradients_of_covariances(group: str, style: str) -> None:
     """To Z, X and hyperparameters: GPflow's through the parts at the places, for the oracle."""
     kernel, points = make(group, style)
     generic = HarmonicKernel(Plain(1.3, 1.7), GROUPS[group])
-    X = tf.Variable(inputs(5, seed=9))
+    X = tf.Variable(inputs(5, NUM_COLUMNS, seed=9))
     assert_same_results(
         lambda: [Kuf(points, kernel, tf.identity(X)), Kuu(points, kernel)],
         lambda: [Kuf(points, generic, tf.identity(X)), Kuu(points, generic)],
@@ -159,7 +156,7 @@ def test_errors() -> None:
 
 
 def test_from_data() -> None:
-    X = inputs(200, num_columns=2)
+    X = inputs(200, 2)
     points = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
     assert points.multiplicities == KERNEL.multiplicities
     blocks = [Z.numpy() for Z in points.Z_per_component]

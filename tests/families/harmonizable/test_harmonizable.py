@@ -1,4 +1,4 @@
-"""Harmonizable kernels: values against the paper's formula, limits, validity, and errors."""
+"""Harmonizable kernels: the paper's formula, limits, validity, errors, and spectra."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from interdomain.kernels import (
     SpectralComponent,
 )
 from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.kernel_cases import inputs
 
-from .harmonizable_cases import FORMS, Form, Values, as_matrix, component, real_kernel
+from .harmonizable_cases import (
+    FORMS,
+    Form,
+    Values,
+    as_matrix,
+    component,
+    grid,
+    real_kernel,
+    real_kernel_of_pairs,
+    transform_with_itself,
+)
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
-
-
-def inputs(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
 
 
 @EACH_FORM
@@ -163,3 +170,43 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 def test_errors() -> None:
     assert_refused(ERRORS)
+
+
+# Spectra against integrals of the real kernel, by the trapezoid rule.
+
+
+def of_forms(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("form", [f for f in FORMS if f.name in names], ids=str)
+
+
+def frequencies(count: int, dimension: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-0.8, 0.8, size=[count, dimension])
+
+
+@of_forms("1d", "1d-real", "2d-mixed")
+def test_generalized_spectral_density(form: Form) -> None:
+    kernel = component(form)
+    w, v = frequencies(5, form.dimension), frequencies(3, form.dimension, seed=1)
+    w[0] = 0.0
+    expected = transform_with_itself(Values.of(kernel), w, v)
+    assert np.max(np.abs(expected.imag)) > 0.01 * np.max(np.abs(expected))
+    density = kernel.generalized_spectral_density(w, v).numpy()
+    assert_close(density, expected, rtol=1e-9)
+    assert_close(kernel.generalized_spectral_density(v, w), density.conj().T, rtol=1e-13)
+    assert_close(kernel.generalized_spectral_density(-w, -v), density.conj(), rtol=1e-13)
+
+
+@of_forms("1d", "1d-real", "2d-full")
+def test_wigner_distribution(form: Form) -> None:
+    """``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``."""
+    kernel = component(form)
+    values = Values.of(kernel)
+    x = values.centre + frequencies(4, form.dimension)
+    w = frequencies(5, form.dimension, seed=1)
+    lags, volume = grid(form.dimension, 6.0, 0.1)
+    waves = volume * np.exp(-2j * np.pi * lags @ w.T)
+    expected = np.stack(
+        [real_kernel_of_pairs(values, row + lags / 2, row - lags / 2) @ waves for row in x]
+    )
+    assert_close(expected.imag, np.zeros_like(expected.imag), atol=1e-9)
+    assert_close(kernel.wigner(x, w), expected.real, rtol=1e-9)

@@ -10,16 +10,13 @@ import pytest
 from interdomain.families.harmonizable.initialisation import find_peaks
 from interdomain.kernels import HarmonizableMixture, SpectralComponent, SpectralMixture
 from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.kernel_cases import inputs
 
 from .harmonizable_cases import as_matrix, grid
 
 LAGS = {"scalar": 0.1, "diagonal": [0.1, 0.15], "full": [[0.15, 0.04], [0.04, 0.1]]}
 EACH_LAG = pytest.mark.parametrize("lag", LAGS.values(), ids=list(LAGS))
 FREQUENCY = np.array([0.4, -0.3])
-
-
-def inputs(count: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(count, 2))
 
 
 def formula(kernel: SpectralComponent, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
@@ -42,7 +39,7 @@ def mixture() -> SpectralMixture:
 @EACH_LAG
 def test_component(lag: Any) -> None:
     kernel = SpectralComponent(FREQUENCY, variance=1.3, lag=lag)
-    X, X2 = inputs(6), inputs(4, seed=1)
+    X, X2 = inputs(6, 2), inputs(4, 2, seed=1)
     assert_close(kernel(X), formula(kernel, X, X), rtol=1e-13)
     assert_close(kernel(X, X2), formula(kernel, X, X2), rtol=1e-13)
     assert_close(kernel(X, full_cov=False), np.full(6, 1.3), rtol=1e-14)
@@ -56,7 +53,7 @@ def test_density_of_a_component(lag: Any) -> None:
     density = volume * kernel.spectral_density(w).numpy()
     assert_close(density, density[::-1], rtol=1e-12)
     assert np.sum(density) == pytest.approx(1.3, rel=1e-12)
-    X, X2 = inputs(4), inputs(3, seed=1)
+    X, X2 = inputs(4, 2), inputs(3, 2, seed=1)
     lags = X[:, None] - X2
     integral = np.cos(2 * np.pi * lags @ w.T) @ density
     assert_close(integral, kernel(X, X2), rtol=1e-10)
@@ -64,7 +61,7 @@ def test_density_of_a_component(lag: Any) -> None:
 
 def test_mixture() -> None:
     kernel = mixture()
-    X, X2, w = inputs(6), inputs(4, seed=1), inputs(5, seed=2)
+    X, X2, w = inputs(6, 2), inputs(4, 2, seed=1), inputs(5, 2, seed=2)
     parts = kernel.kernels
     assert_close(kernel(X, X2), sum(formula(part, X, X2) for part in parts), rtol=1e-13)
     assert_close(kernel(X), sum(formula(part, X, X) for part in parts), rtol=1e-13)

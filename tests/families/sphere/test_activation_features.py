@@ -34,11 +34,8 @@ from .cases import SETTINGS, Function, activations, by_coordinates, inputs, relu
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 2))
 Z = RNG.normal(size=(5, 3))
+kernel = SETTINGS["matern"].kernel
 pytestmark = pytest.mark.usefixtures("no_jitter")
-
-
-def kernel() -> SphericalMatern52:
-    return SphericalMatern52(variance=1.3, weight_variances=[0.6, 1.7], bias_variance=0.8)
 
 
 def features(name: str = "relu", directions: Any = Z, max_degree: int = 6) -> Any:

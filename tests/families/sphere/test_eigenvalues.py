@@ -29,7 +29,7 @@ from tests.families.sphere.mathematics.references import (
     relative_error,
     squared_exponential_eigenvalues,
 )
-from tests.families.sphere.mathematics.test_arc_cosine import exact_arc_cosine
+from tests.families.sphere.mathematics.test_funk_hecke import exact_arc_cosine
 
 each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 

@@ -1,21 +1,30 @@
-"""SphericalHarmonics.for_data: the harmonics with the most prior variance over the rows."""
+"""SphericalHarmonics of single chains: chosen by the data, and as parts of whole degrees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
-from gpflow.covariances import Kuf
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF
 
-from interdomain.covariances import Kuu_operator
+from interdomain.covariances import Kuu_operator, Kvu
 from interdomain.families.sphere.growth import HarmonicSquares
 from interdomain.families.sphere.mathematics.dimensions import raises_of
-from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52, ZonalKernel
-from tests.conformance.helpers import assert_refused
+from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.kernels import (
+    ArcCosine,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalMatern52,
+    ZonalKernel,
+)
+from tests.conformance.helpers import assert_close, assert_refused, assert_same_objective
 
 Chain = tuple[int, ...]
 for_data = SphericalHarmonics.for_data
@@ -157,6 +166,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one",
     ),
     (of_four(degrees=[2, 1]), r"degrees must be increasing, .* without repeats, found \(2, 1\)"),
+    (of_four(degrees=[-1, 2]), "degrees must be increasing, 0 or more and without repeats"),
     (of_four(), r"degrees must be integers, found None; pass for example range"),
     (of_four(chains=[[1, 1, 1]] * 2), r"chains must be different, found \[1, 1, 1\] twice; pass"),
     (of_four(degrees=[0, 1], chains=[[0, 0, 2]]), "degrees must be None with chains, found both"),
@@ -169,3 +179,94 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 def test_errors() -> None:
     assert_refused(ERRORS)
+
+
+# Single chains: what a part of the whole degrees would be.
+
+ROWS = np.random.default_rng(0).normal(size=(9, 3))
+ALL = SphericalHarmonics(4, range(4)).chains
+
+
+def matern() -> SphericalMatern52:
+    return SphericalMatern52(
+        variance=1.3, lengthscale=0.8, weight_variances=[0.6, 1.7, 0.3], bias_variance=0.8
+    )
+
+
+def some(seed: int, count: int = 12, order: tuple[int, ...] | None = None) -> SphericalHarmonics:
+    chains = np.random.default_rng(seed).permutation(ALL)[:count]
+    return SphericalHarmonics(4, chains=chains, column_order=order)
+
+
+def rows_of(part: SphericalHarmonics, whole: SphericalHarmonics) -> list[int]:
+    places = {tuple(chain): row for row, chain in enumerate(whole.chains.tolist())}
+    return [places[tuple(chain)] for chain in part.chains.tolist()]
+
+
+@pytest.mark.parametrize("order", [None, (2, 0, 1)])
+def test_covariances_are_rows_of_those_of_whole_degrees(order: tuple[int, ...] | None) -> None:
+    kernel, part = matern(), some(1, order=order)
+    whole = SphericalHarmonics(4, range(4), column_order=order)
+    rows = rows_of(part, whole)
+    assert rows != sorted(rows) and part.num_inducing == 12
+    variables = (kernel.weight_variances, kernel.bias_variance)
+    inputs = tf.Variable(ROWS)
+    weights = np.random.default_rng(2).normal(size=(12, 9))
+    assert_same_objective(
+        lambda: tf.reduce_sum(weights * Kuf(part, kernel, inputs)),
+        lambda: tf.reduce_sum(weights * tf.gather(Kuf(whole, kernel, inputs), rows)),
+        (inputs, *(variable.unconstrained_variable for variable in variables)),
+        rtol=1e-11,
+    )
+    assert_close(Kuf(part, kernel, ROWS), Kuf(whole, kernel, ROWS).numpy()[rows], rtol=1e-12)
+    diagonal = np.diag(Kuu(whole, kernel))[rows]
+    np.testing.assert_allclose(Kuu(part, kernel), np.diag(diagonal), rtol=1e-12)
+    np.testing.assert_allclose(Kuu_operator(part, kernel).diag_part(), diagonal, rtol=1e-12)
+    eigenvalues = kernel.eigenvalues(4, range(4)).numpy()
+    expected = 1 / (1.3 * eigenvalues[np.abs(part.chains[:, -1])])
+    np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
+
+
+def test_column_order_is_that_of_permuted_columns() -> None:
+    order = (2, 0, 1)
+    permuted = matern()
+    permuted.weight_variances.assign(permuted.weight_variances.numpy()[list(order)])
+    expected = Kuf(some(1), permuted, ROWS[:, order])
+    assert_close(Kuf(some(1, order=order), matern(), ROWS), expected, rtol=1e-12)
+    # Whole degrees are other functions, too, and span the same space.
+    whole = [SphericalHarmonics(4, [0, 2], column_order=c) for c in (None, order)]
+    explained = [tf.matmul(f, f, transpose_a=True) for f in (Kuf(u, matern(), ROWS) for u in whole)]
+    assert_close(*explained, rtol=1e-12)
+
+
+def test_eigenvalues_that_single_precision_cannot_invert() -> None:
+    """On the sphere in 31 dimensions they fall by a factor of ten or more from degree to degree:
+    there is no direction in which more than the prior variance is explained."""
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        weights = np.array([3.0, 3.0, *[1e-4] * 28])
+        kernel = SphericalMatern12(weight_variances=weights, bias_variance=0.3, lengthscale=0.15)
+        inputs = np.random.default_rng(4).normal(size=(100, 30)).astype(np.float32)
+        harmonics = SphericalHarmonics.for_data(kernel, inputs, 1_000)
+        assert 6 < max(harmonics.degrees) < 15
+        Kff, features = kernel(inputs).numpy(), Kuf(harmonics, kernel, inputs).numpy()
+        assert features.dtype == Kff.dtype == np.float32
+        inverse = 1 / Kuu_operator(harmonics, kernel).diag_part().numpy()
+        left = Kff - features.T @ (features * inverse[:, None])
+        assert np.linalg.eigvalsh(left.astype(float))[0] > -200 * np.finfo("f4").eps * np.max(Kff)
+
+
+def test_covariances_between_sets() -> None:
+    kernel, v, u = matern(), some(4), some(5)
+    whole = SphericalHarmonics(4, range(4))
+    between = Kuu(whole, kernel).numpy()[rows_of(v, whole)][:, rows_of(u, whole)]
+    assert np.count_nonzero(between) > 0
+    np.testing.assert_allclose(Kvu(v, u, kernel), between, rtol=1e-12)
+    units = ActivationFeatures.random(3, 4, "softplus", 4, seed=1)
+    expected = Kvu(units, whole, kernel).numpy()[:, rows_of(u, whole)]
+    assert_close(Kvu(units, u, kernel), expected, rtol=1e-12)
+    assert_close(Kvu(u, units, kernel), expected.T, rtol=1e-12)
+    points = InducingPoints(ROWS[:4])
+    assert_close(Kvu(points, u, kernel), tf.transpose(Kuf(u, kernel, ROWS[:4])), rtol=1e-12)
+    message = r"iv_v, iv_u: column_order must be the same for both, found \(0, 1, 2\) and \(2, 0, 1"
+    with pytest.raises(ValueError, match=message):
+        Kvu(v, some(5, order=(2, 0, 1)), kernel)

@@ -17,10 +17,9 @@ from tests.conformance.helpers import (
     assert_same_objective,
 )
 
-from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
+from .interval_cases import LOWER, MATERNS, UPPER, by_quadrature, features, kernel, on_grids, phi
 
 EACH = pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
-KINDS = (gpflow.kernels.Matern12, gpflow.kernels.Matern32, gpflow.kernels.Matern52)
 BEYOND = np.array([-1.5, -0.4, 2.0, 2.7, 4.0])[:, None]
 
 
@@ -129,7 +128,7 @@ def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
 
     def covariances(dtype: type) -> tuple[np.ndarray, np.ndarray]:
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-            k = KINDS[order](variance=800.0, lengthscales=0.2 * unit)
+            k = MATERNS[order](variance=800.0, lengthscales=0.2 * unit)
             iv = VariationalFourierFeatures(-unit, 1.5 * unit, 20)
             X = unit * np.array([[-1.3], [-0.9], [0.4], [1.6]]).astype(dtype)
             return Kuu(iv, k).numpy(), Kuf(iv, k, X).numpy()

@@ -9,11 +9,10 @@ Neglected are the turns but the first: ``exp(-sqrt(q) (2 pi - 2 theta))``.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from mpmath import mp
 
-Mpf = Any
+from tests.families.sphere.mathematics.references import Mpf, sizes_in_powers
 
 
 class PoissonMatern:
@@ -73,7 +72,7 @@ class PoissonMatern:
                 c
                 * self.q ** (mp.mpf(i + 1) / 2 - s)
                 * mp.beta(mp.mpf(i + 1) / 2, s - mp.mpf(i + 1) / 2)
-                for i, c in enumerate(_sizes(self.dimension))
+                for i, c in enumerate(sizes_in_powers(self.dimension))
                 if c
             )
             / 2
@@ -98,19 +97,6 @@ def _bessel_k(order: Mpf, num: int, z: Mpf) -> list[Mpf]:
         values[k + 1] = values[k - 1] + 2 * k / z * values[k]
         k += 1
     return [values[abs(order - j)] for j in range(num + 1)]
-
-
-@cache
-def _sizes(dimension: int) -> tuple[Mpf, ...]:
-    """N(d) in powers of x, constant first, from its zeros."""
-    if dimension == 2:
-        return (mp.mpf(2),)
-    alpha = mp.mpf(dimension - 2) / 2
-    polynomial = [mp.zero, 2 / mp.factorial(dimension - 2)]
-    for m in range(1, dimension - 2):
-        shifted, scaled = [mp.zero, *polynomial], [(m - alpha) * c for c in polynomial]
-        polynomial = [a + b for a, b in zip(shifted, [*scaled, mp.zero], strict=True)]
-    return tuple(c if i % 2 == dimension % 2 else mp.zero for i, c in enumerate(polynomial))
 
 
 @cache

@@ -46,6 +46,18 @@ def multiplicity(dimension: int, degree: int) -> int:
     return (2 * degree + d - 2) * factorial(degree + d - 3) // below
 
 
+def sizes_in_powers(dimension: int) -> list[Mpf]:
+    """N(d) in powers of x = l + (d - 2) / 2, constant first, from its zeros."""
+    if dimension == 2:
+        return [mp.mpf(2)]
+    alpha = mp.mpf(dimension - 2) / 2
+    polynomial = [mp.zero, 2 / mp.factorial(dimension - 2)]
+    for m in range(1, dimension - 2):
+        shifted, scaled = [mp.zero, *polynomial], [(m - alpha) * c for c in polynomial]
+        polynomial = [a + b for a, b in zip(shifted, [*scaled, mp.zero], strict=True)]
+    return [c if i % 2 == dimension % 2 else mp.zero for i, c in enumerate(polynomial)]
+
+
 @cache
 def monomial_coefficients(dimension: int, degree: int) -> tuple[Mpf, ...]:
     """The coefficients of P_l(t), constant first: the explicit sum (DLMF 18.5.10)."""
@@ -129,13 +141,7 @@ def _matern_total(dimension: int, nu: float, lengthscale: float, digits: int) ->
         multiplicity(d, degree) * (1 + degree * (degree + d - 2) / curvature) ** -s
         for degree in range(first)
     )
-    polynomial = [mp.mpf(2)]  # N in powers of x, constant first
-    if d > 2:
-        polynomial = [mp.zero, 2 / mp.factorial(d - 2)]
-        for m in range(1, d - 2):
-            shifted = [mp.zero, *polynomial]
-            scaled = [(m - alpha) * c for c in polynomial] + [mp.zero]
-            polynomial = [a + b for a, b in zip(shifted, scaled, strict=True)]
+    polynomial = sizes_in_powers(d)
     tail, j, term = mp.zero, 0, mp.one
     while abs(term) > mp.mpf(10) ** (5 - DIGITS) * abs(tail):
         term = (

@@ -13,8 +13,7 @@ from mpmath import mp
 
 from interdomain.families.sphere.mathematics import laplace_beltrami
 from tests.families.sphere.mathematics.matern_references import PoissonMatern
-from tests.families.sphere.mathematics.spectra import Stationary
-from tests.families.sphere.mathematics.test_laplace_beltrami import ANGLES, SMOOTHNESS, long_series
+from tests.families.sphere.mathematics.test_laplace_beltrami import SMOOTHNESS, Stationary
 
 LENGTHSCALES = (1e-4, 1e-3, 0.01, 0.03)
 DIMENSIONS = {0.5: 20, 1.5: 2, 2.5: 4}
@@ -55,18 +54,6 @@ def test_short_lengthscales(nu: float) -> None:
             error = np.abs(actual - reference) / [1, abs(reference[1]), 1]
             bound = [1e-9, 1e-8, 1e-9] if tabulate else [1e-11, 1e-11, 1e-10]
             assert np.all(error <= bound), (lengthscale, distance, tabulate, error)
-
-
-@pytest.mark.parametrize(("dimension", "nus"), [(2, SMOOTHNESS), (6, [1.5])])
-def test_the_references_agree(dimension: int, nus: list[float]) -> None:
-    series = long_series(dimension, tuple((nu, 0.03) for nu in nus))
-    for (nu, _), (values, slopes, changes) in series.items():
-        reference = PoissonMatern(dimension, nu, 0.03)
-        with mp.workdps(20):
-            angle = mp.mpf(float(ANGLES[0]))
-            assert abs(reference.value(angle) - values[0]) < 1e-9
-            assert abs(reference.slope(angle) / slopes[0] - 1) < 1e-7
-            assert abs(reference.sensitivity(angle) - changes[0]) < 1e-8
 
 
 @pytest.mark.parametrize(("nu", "dimension"), KINDS)
