@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.kernels import IsotropicStationary, Kernel, Stationary
+from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, choice, instance
 from ..core.columns import of_columns
@@ -129,3 +131,34 @@ def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor
     shape = tf.stack([size[0], tf.shape(rows, out_type=tf.int64)[0]])
     matrix = tf.SparseTensor(indices, tf.reshape(weights, [-1]), shape)
     return tf.sparse.sparse_dense_matmul(matrix, rows)
+
+
+def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
+    """The one variance of a Gaussian likelihood, ``[]``."""
+    somewhere = tf.zeros([1, 1], gpflow.default_float())
+    return tf.reshape(likelihood.variance_at(somewhere), [])
+
+
+class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
+    """The densities of some rows given their neighbours, of what features and mean leave of them.
+
+    They are those of a random sample of the terms of the evidence at the features' posterior mean.
+    """
+
+    def __init__(self, local: LocalKernel, likelihood: Gaussian) -> None:
+        super().__init__()
+        self.local_kernel, self.likelihood = local.kernel, likelihood
+        self._covariance = local.covariance
+
+    def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        """The mean log density a row.
+
+        :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
+            there are ``[B, m + 1]``; and what is left of them, ``[B, m + 1, P]``.
+        """
+        points, known, residuals = data
+        noise = tf.cast(noise_variance_of(self.likelihood), tf.float64)
+        weights, log_variances = conditional_weights(self._covariance(points), known, noise)
+        errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
+        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
+        return -tf.reduce_mean(tf.reduce_sum(densities, axis=1)) / 2

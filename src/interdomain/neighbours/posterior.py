@@ -21,9 +21,9 @@ from gpflow.posteriors import (
 from .._arguments import Array, IntArray
 from .._tracing import unconverted
 from ..posteriors.blockwise import as_inputs
-from .local_kernel import combine
+from .local_kernel import combine, noise_variance_of
 from .search import Neighbours
-from .whitening import WhitenedFeatures, noise_variance_of
+from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]
 

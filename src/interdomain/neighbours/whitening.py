@@ -20,7 +20,7 @@ from ..core.family import InterDomainInducingVariables
 from ..core.pairs import Kuf_in_domain
 from ..linalg import Diagonal
 from ..regression.features import Features
-from .local_kernel import LocalKernel, combine, conditional_weights
+from .local_kernel import LocalKernel, combine, conditional_weights, noise_variance_of
 from .search import Neighbours
 
 
@@ -188,9 +188,3 @@ class WhitenedFeatures(Features):
             "diagonal": tf.zeros([0], tf.float64),
             "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
         }
-
-
-def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
-    """The one variance of a Gaussian likelihood, ``[]``."""
-    somewhere = tf.zeros([1, 1], gpflow.default_float())
-    return tf.reshape(likelihood.variance_at(somewhere), [])

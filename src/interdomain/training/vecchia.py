@@ -16,9 +16,9 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, choice
 from .._tracing import compiled, operation_by_operation
-from ..neighbours.local_kernel import conditional_weights
+from ..neighbours.local_kernel import Conditionals, conditional_weights, noise_variance_of
 from ..neighbours.vecchia_sgpr import VecchiaSGPR
-from ..neighbours.whitening import NoFeatures, NoKernel, noise_variance_of
+from ..neighbours.whitening import NoFeatures, NoKernel
 from ..regression.structured_sgpr import StructuredSGPR
 from .lbfgs import LBFGS, fit_by_lbfgs
 from .losses import NumericalBreakdown
@@ -48,31 +48,6 @@ _FACTOR = 4.0
 
 _ENOUGH = 1e-3
 """Nats a row: turns end when the evidence rises by less."""
-
-
-class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    """The densities of some rows given their neighbours, of what features and mean leave of them.
-
-    They are those of a random sample of the terms of the evidence at the features' posterior mean.
-    """
-
-    def __init__(self, model: VecchiaSGPR) -> None:
-        super().__init__()
-        self.local_kernel, self.likelihood = model.local_kernel, model.likelihood
-        self._covariance = model.local.covariance
-
-    def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """The mean log density a row.
-
-        :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
-            there are ``[B, m + 1]``; and what is left of them, ``[B, m + 1, P]``.
-        """
-        points, known, residuals = data
-        noise = tf.cast(noise_variance_of(self.likelihood), tf.float64)
-        weights, log_variances = conditional_weights(self._covariance(points), known, noise)
-        errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
-        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
-        return -tf.reduce_mean(tf.reduce_sum(densities, axis=1)) / 2
 
 
 class Turns:
@@ -195,7 +170,7 @@ def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
         names = (choice("parts", parts, names, "pass a kernel and its features for others"),)
     _check(model, plan)
     results, tried = dict[str, FitResult](), dict[str, _Tried]()
-    conditionals = Conditionals(model)
+    conditionals = Conditionals(model.local, model.likelihood)
     explained: Callable[[Array], Any] = model.mean_function
     if names != ("neighbours",):
         alone = _features_alone(model)
@@ -206,7 +181,6 @@ def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
         if "features" in names:
             tried["features"] = given
         explained = alone.explained
-
     if "neighbours" in names:
         before = _Tried(model, np.nan)
         model.kernel, model.inducing_variable = NoKernel(), NoFeatures()
@@ -287,9 +261,9 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
 
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
     """What parts explain of the mean square of Y without its mean function, on a sample."""
-    turns = Turns(model, Conditionals(model), seed, model.mean_function)
+    turns = Turns(model, Conditionals(model.local, model.likelihood), seed, model.mean_function)
     total = turns.batch(_FEW, seed)[2][:, -1]
-    turns = Turns(model, Conditionals(model), seed, model.explained)
+    turns = Turns(model, Conditionals(model.local, model.likelihood), seed, model.explained)
     points, known, left = turns.batch(_FEW, seed)
     noise = tf.cast(noise_variance_of(model.likelihood), tf.float64)
     weights, log_variances = conditional_weights(model.local.covariance(points), known, noise)
