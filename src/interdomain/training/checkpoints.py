@@ -81,7 +81,8 @@ class Checkpoints:
                 damages.append(f"{Path(prefix).name}: {_reason(error)}")
                 continue
             if fit != self._fit:
-                were, are = (fit or "not written by a fit").splitlines(), self._fit.splitlines()
+                are, nothing = self._fit.splitlines(), "it was not written by a fit"
+                were = (fit or nothing).splitlines()
                 before = "; ".join(line for line in were if line not in are)
                 now = "; ".join(line for line in are if line not in were)
                 raise ValueError(
