@@ -141,19 +141,23 @@ class Replicas:
         value, gradients = loss_and_gradients(loss, variables, rows)
         if self.strategy is None:
             return value, gradients
-        # The means, each weighted with the number of rows, in one message.
-        tensors, dtype = [value, *gradients], value.dtype
-        weight = tf.cast(tf.shape(rows[0])[0], dtype)
-        # Of a replica without rows, whose weight is zero, nothing need be finite.
-        flat = [
-            tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
-            for tensor in tensors
-        ]
-        context = tf.distribute.get_replica_context()
-        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
-        parts = tf.split(sums[1:] / sums[0], [tf.size(part) for part in flat])
-        value, *gradients = (
-            tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
-            for part, tensor in zip(parts, tensors, strict=True)
-        )
+        value, *gradients = _weighted_mean([value, *gradients], tf.shape(rows[0])[0])
         return value, gradients
+
+
+def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
+    """The means over the replicas, each weighted with ``count``, in one message."""
+    dtype = tensors[0].dtype
+    weight = tf.cast(count, dtype)
+    # Of a replica without rows, whose weight is zero, nothing need be finite.
+    flat = [
+        tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
+        for tensor in tensors
+    ]
+    context = tf.distribute.get_replica_context()
+    sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
+    parts = tf.split(sums[1:] / sums[0], [tf.size(part) for part in flat])
+    return [
+        tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
+        for part, tensor in zip(parts, tensors, strict=True)
+    ]
