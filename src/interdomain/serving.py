@@ -86,7 +86,12 @@ def predict_in_batches(
         raise ValueError(
             f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
         )
-    data = [_in_slices(part) for part in (X, Y) if part is not None]
+    # Arrays that can be sliced as they are: those of a file are not read at once.
+    data = [
+        part if hasattr(part, "shape") and not hasattr(part, "iloc") else np.asarray(part)
+        for part in (X, Y)
+        if part is not None
+    ]
     check_shapes_of_rows(data[0], data[-1])
     types = [tf.as_dtype(gpflow.default_float())]
     if Y is not None:
@@ -102,35 +107,22 @@ def predict_in_batches(
     with bar_of_rows(method, len(data[0]), progress=progress) as bar:
         for start in range(0, len(data[0]), batch_size):
             batch = [np.asarray(part[start : start + batch_size]) for part in data]
-            _check_batch(batch, start, kernel, likelihood)
+            missing = takes_missing(likelihood)
+            parts = [batch[0], *(np.where(np.isnan(y), 0, y) if missing else y for y in batch[1:])]
+            wrong = np.any(~np.isfinite(np.hstack(parts)), axis=1)
+            if np.any(wrong):
+                what = not_finite(start + np.flatnonzero(wrong))
+                raise ValueError(f"X: {what}; mend them, or leave them out.")
+            if kernel is not None:
+                validate_rows("X", kernel, batch[0])
+            if Y is not None and likelihood is not None:
+                check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
             returned = function(inputs[0] if Y is None else tuple(inputs))
             results.append([part.numpy() for part in tf.nest.flatten(returned)])
             bar.update(len(batch[0]))
     arrays = tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
     return arrays[0] if len(arrays) == 1 else arrays
-
-
-def _in_slices(rows: Any) -> Any:
-    """The rows as they are, if they can be sliced: those of a file are not read at once."""
-    is_array = hasattr(rows, "shape") and not hasattr(rows, "iloc")  # that of a data frame
-    return rows if is_array else np.asarray(rows)
-
-
-def _check_batch(
-    batch: list[np.ndarray[Any, Any]], first: int, kernel: Any, likelihood: Likelihood | None
-) -> None:
-    """:raises ValueError: For rows that are not finite, or not what kernel or likelihood take."""
-    X, *Y = batch
-    parts = [np.where(np.isnan(y), 0, y) if takes_missing(likelihood) else y for y in Y]
-    wrong = np.any(~np.isfinite(np.hstack([X, *parts])), axis=1)
-    if np.any(wrong):
-        rows = first + np.flatnonzero(wrong)
-        raise ValueError(f"X: {not_finite(rows)}; mend them, or leave them out.")
-    if kernel is not None:
-        validate_rows("X", kernel, X)
-    if Y and likelihood is not None:
-        check_targets(likelihood, Y[0])
 
 
 def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = None) -> None:
@@ -243,8 +235,7 @@ def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:
     if posterior.cache is None:
         posterior.update_cache(PrecomputeCacheType.TENSOR)
     posterior.cache = tuple(tf.Variable(value, trainable=False) for value in posterior.cache or ())
-    predict_f: Callable[..., Any] = posterior.predict_f
-    return predict_f
+    return posterior.predict_f
 
 
 def _columns_of(model: Any) -> int | None:

@@ -177,9 +177,7 @@ class _Rounds:
         self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
         if is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo:
             self.best, self.atoms, self._block = len(self.rounds) - 1, atoms, block
-            variables = [
-                parameter.unconstrained_variable for parameter in model.trainable_parameters
-            ]
+            variables = [p.unconstrained_variable for p in model.trainable_parameters]
             self._values = [(variable, variable.numpy()) for variable in variables]
             return True
         model.inducing_variable, model.kernel = self._block

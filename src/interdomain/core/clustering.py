@@ -57,5 +57,4 @@ def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
         centres, labels = kmeans2(values, start, iter=20, minit="matrix")
     empty = np.bincount(labels, minlength=num_centres) == 0
     centres[empty] = start[empty]
-    result: Array = centres.astype(gpflow.default_float())
-    return result
+    return np.asarray(centres, gpflow.default_float())

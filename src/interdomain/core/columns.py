@@ -85,8 +85,7 @@ def scaled_parts(kernel: Kernel) -> list[Kernel]:
     """The kernels that compare columns of X with a length of which a kernel is made: stationary
     ones, and those that a method of this name returns."""
     if hasattr(kernel, "scaled_parts"):
-        parts: list[Kernel] = kernel.scaled_parts()
-        return parts
+        return list(kernel.scaled_parts())
     if isinstance(kernel, Stationary):
         return [kernel]
     inner: Sequence[Kernel] = kernel.kernels if isinstance(kernel, Combination) else ()

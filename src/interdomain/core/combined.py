@@ -15,9 +15,8 @@ from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import instance, items
 from .columns import with_columns
-from .domains import boxed_parts
 from .family import Block, InterDomainInducingVariables
-from .pairs import Kuf_in_domain, num_columns_of_any
+from .pairs import Kuf_in_domain, boxed_parts, num_columns_of_any
 
 
 class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):

@@ -51,8 +51,7 @@ def Kuf_of_family(
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
         return Kuf(inducing_variable, base, Xnew)
-    if not isinstance(kernel, inducing_variable.kernels):
-        raise_no_covariance(inducing_variable, kernel)
+    check_kernel(inducing_variable, kernel)
     return inducing_variable.Kuf(kernel, Xnew)
 
 
@@ -72,8 +71,7 @@ def Kuu_of_family(
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
         return Kuu(inducing_variable, base, jitter=jitter)
-    if not isinstance(kernel, inducing_variable.kernels):
-        raise_no_covariance(inducing_variable, kernel)
+    check_kernel(inducing_variable, kernel)
     return inducing_variable.dense_Kuu(kernel, jitter)
 
 
@@ -142,8 +140,10 @@ def Kvu_finite_rank(
     return Kvu(iv_v, iv_u, base_kernel(iv_u, kernel))
 
 
-def raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> NoReturn:
-    """:raises ValueError: Always, with what to use instead."""
+def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel) -> None:
+    """:raises ValueError: For a kernel that the family does not know, with what to use instead."""
+    if isinstance(kernel, inducing_variable.kernels):
+        return
     name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
     if isinstance(kernel, MultioutputKernel):
         remedy = (

@@ -38,7 +38,7 @@ class UniformVariance(Kernel, metaclass=abc.ABCMeta):
 
     def diagonal_terms(self) -> list[DiagonalTerm]:
         """The variance."""
-        return [_constant_term(self.total_variance)]
+        return [constant_term(self.total_variance)]
 
 
 def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
@@ -51,7 +51,7 @@ def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
     """
     kind = type(kernel)
     if kind.K_diag in (Stationary.K_diag, Static.K_diag):
-        return [_constant_term(lambda: tf.convert_to_tensor(kernel.variance))]
+        return [constant_term(lambda: tf.convert_to_tensor(kernel.variance))]
     if kind is Sum:
         return [term for part in kernel.kernels for term in diagonal_terms(part)]
     if kind is Product:
@@ -75,6 +75,6 @@ def _product_term(terms: Sequence[DiagonalTerm]) -> DiagonalTerm:
     )
 
 
-def _constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
+def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
     """The term of a diagonal that is the same everywhere."""
-    return (lambda X: tf.ones_like(X[:, 0])), variance
+    return (lambda X: tf.ones_like(X[..., 0])), variance

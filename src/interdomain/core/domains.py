@@ -13,17 +13,7 @@ from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray
 from .columns import select_columns
-from .family import InterDomainInducingVariables
-from .pairs import as_family, prior_features
-
-
-def boxed_parts(
-    inducing_variable: InducingVariables, kernel: Kernel
-) -> list[tuple[InterDomainInducingVariables, Kernel]]:
-    """The pairs that may have a domain each: of a kernel of finite rank, those of the features that
-    the prior is made of, whatever the inducing variable is."""
-    features, base = prior_features(inducing_variable, kernel)
-    return [as_family(*part) for part in features.parts(base)]
+from .pairs import boxed_parts
 
 
 class Box(NamedTuple):
@@ -45,8 +35,7 @@ class Box(NamedTuple):
         """Which rows are outside, ``[N]``; not a number is nowhere."""
         X = _as_computed(X[:, self.columns])
         lower, upper = _as_computed(self.lower), _as_computed(self.upper)
-        outside: BoolArray = np.any((lower > X) | (upper < X), axis=1)
-        return outside
+        return np.asarray(np.any((lower > X) | (upper < X), axis=1))
 
     def __str__(self) -> str:
         sides = [f"[{a:.10g}, {b:.10g}]" for a, b in zip(self.lower, self.upper, strict=True)]
@@ -87,11 +76,6 @@ def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
     return outside
 
 
-def extent_of(X: Array) -> Array:
-    """The lowest and the highest numbers of columns, ``[2, D]``; NaN counts for nothing."""
-    return np.stack([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
-
-
 def complaint(
     boxes: Sequence[Box], X: Array, count: int, total: int, rows: str = "rows of X"
 ) -> tuple[str, str]:
@@ -99,15 +83,15 @@ def complaint(
     interval [-2, 12] of VariationalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
 
     :param boxes: At least one of which does not hold the rows.
-    :param X: All rows, or the :func:`extent_of` them.
+    :param X: All rows, or the lowest and the highest number of each column.
     :param count: The number of rows that are outside.
     :param total: The number of all.
     :param rows: What they are called.
     """
     messages: dict[str, str] = {}  # each once: latent GPs may have the same
-    extent = extent_of(X)
     for box in boxes:
-        low, high = extent[:, box.columns]
+        # NaN counts for nothing.
+        low, high = (extreme.reduce(X[:, box.columns], axis=0) for extreme in (np.fmin, np.fmax))
         beyond = _as_computed(low) < _as_computed(box.lower)
         beyond |= _as_computed(high) > _as_computed(box.upper)
         ranges = [

@@ -143,7 +143,13 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         :param weights: ``[n, L]``, not negative; None for ones.
         :param targets: ``[n, T]``.
         """
-        return sums_of_features(self.Kuf_in_domain(kernel, X), weights, targets)
+        features = tf.cast(self.Kuf_in_domain(kernel, X), tf.float64)
+        products = tf.matmul(features, tf.cast(targets, tf.float64))
+        if weights is None:
+            return FeatureSums(gram_of(features), products)
+        roots = tf.sqrt(tf.linalg.matrix_transpose(tf.cast(weights, tf.float64)))
+        grams = [gram_of(features * root) for root in tf.unstack(roots)]
+        return FeatureSums(tf.stack(grams), products)
 
     def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:
         """``A = R^{-1} Kuf`` at each of the inputs ``[batch..., N, D]``, ``[M, batch..., N]``. R is
@@ -232,20 +238,6 @@ def with_jitter(matrix: tf.Tensor, jitter: float, *, relative: bool = False) -> 
 
 _LARGE = 400
 """Features from which on half of their products takes less time, the way to NumPy included."""
-
-
-def sums_of_features(
-    features: tf.Tensor, weights: TensorType | None, targets: TensorType
-) -> FeatureSums:
-    """The sums of dense features ``[M, n]``, with weights ``[n, L]`` or None, and targets
-    ``[n, T]``."""
-    features = tf.cast(features, tf.float64)
-    products = tf.matmul(features, tf.cast(targets, tf.float64))
-    if weights is None:
-        return FeatureSums(gram_of(features), products)
-    roots = tf.sqrt(tf.linalg.matrix_transpose(tf.cast(weights, tf.float64)))
-    grams = [gram_of(features * root) for root in tf.unstack(roots)]
-    return FeatureSums(tf.stack(grams), products)
 
 
 @tf.custom_gradient

@@ -76,10 +76,7 @@ def _split(groups: Sequence[LatentGPs], values: TensorType, axis: int) -> list[T
     values = tf.convert_to_tensor(values)
     if positions != sorted(positions):
         values = tf.gather(values, positions, axis=axis)
-    parts: list[TensorType] = tf.split(
-        values, [len(group.positions or ()) for group in groups], axis=axis
-    )
-    return parts
+    return list(tf.split(values, [len(group.positions or ()) for group in groups], axis=axis))
 
 
 def _first(values: tf.Tensor, size: int | tf.Tensor, axes: Sequence[int]) -> tf.Tensor:

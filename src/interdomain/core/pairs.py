@@ -73,14 +73,15 @@ def as_family(
     return RegisteredPairs(inducing_variable), kernel
 
 
-def prior_features(
+def boxed_parts(
     inducing_variable: InducingVariables, kernel: Kernel
-) -> tuple[InterDomainInducingVariables, Kernel]:
-    """The same of the features that a prior of finite rank is made of, whatever the inducing
-    variable is."""
+) -> list[tuple[InterDomainInducingVariables, Kernel]]:
+    """The pairs that may have a domain each: of a kernel of finite rank, those of the features that
+    the prior is made of, whatever the inducing variable is."""
     while hasattr(kernel, "base_for"):
         inducing_variable, kernel = kernel.inducing_variable, kernel.kernel
-    return as_family(inducing_variable, kernel)
+    features, base = as_family(inducing_variable, kernel)
+    return [as_family(*part) for part in features.parts(base)]
 
 
 def Kuu_operator(

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Product
+from gpflow.kernels import Product
 
 from .._arguments import (
-    Array,
     IntArray,
     check_num_inducing,
     check_size,
@@ -107,7 +106,16 @@ class ProductInducingVariables(CombinedInducingVariables):
         self.has_all = members is None
         if members is not None:
             sizes = [int(num_inducing(factor)) for factor in factors]
-            self._members = _checked_members(members, sizes)
+            rule = f"integers [M, {len(sizes)}], a column for each factor"
+            remedy = "pass the number of a feature of each factor in every row"
+            places = different_rows("members", members, rule, len(sizes), remedy)
+            wrong = np.flatnonzero(np.any((places < 0) | (places >= sizes), axis=1))
+            if len(wrong):
+                raise ValueError(
+                    f"members must be integers of 0 or more, below {list(sizes)}, found "
+                    f"{short(places[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
+                )
+            self._members = places
         size, argument = self.num_inducing, "inducing_variables" if members is None else "members"
         if isinstance(size, int):
             check_num_inducing(argument, size, "products")
@@ -143,18 +151,32 @@ class ProductInducingVariables(CombinedInducingVariables):
         variances = []
         a_product = cls(inducing_variables, [[0] * len(inducing_variables)])  # all may be too many
         for factor, part in a_product.pairs(kernel):
-            of_factor = feature_variances(factor, part)
-            if of_factor is None:
+            diagonal = Kuu_operator(factor, part).sole_diagonal
+            if diagonal is None:
                 raise ValueError(
                     "inducing_variables must have a diagonal Kuu each where some products are "
                     f"chosen, found {type(factor).__name__} with {type(part).__name__}; pass "
                     "ProductInducingVariables(inducing_variables), of all products."
                 )
-            variances.append(np.asarray(of_factor, np.float64))
+            variances.append(np.asarray(1 / diagonal, np.float64))
         total = math.prod(map(len, variances))
         what = f"the prior variances of all {total:,} products"
         check_size("inducing_variables", what, total)
-        members = _of_most_variance(variances, count)
+        if count >= total:
+            return cls(inducing_variables, name=name)
+        logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
+        joint = np.round(reduce(np.add.outer, logs), _DIGITS)
+        order = np.argsort(-joint, axis=None, kind="stable")
+        decreasing = joint.ravel()[order]
+        # Those before the first that is equal to the first one left out.
+        taken = int(np.searchsorted(-decreasing, -decreasing[count]))
+        if not taken:
+            equal = int(np.searchsorted(-decreasing, -decreasing[0], side="right"))
+            raise ValueError(
+                f"num_inducing must be at least {equal}, the number of products of the greatest "
+                f"variance, which are alike, found {count}; pass {equal} or more."
+            )
+        members = np.stack(np.unravel_index(order[:taken], joint.shape), axis=1)
         return cls(inducing_variables, members, name=name)
 
     @property
@@ -234,61 +256,9 @@ class ProductInducingVariables(CombinedInducingVariables):
         return Full(with_jitter(matrix, jitter, relative=True))
 
 
-def feature_variances(inducing_variable: InducingVariables, kernel: Kernel) -> tf.Tensor | None:
-    """The prior variance that each feature carries, the inverse of Kuu's diagonal, ``[M]``; None
-    where Kuu has other entries."""
-    diagonal = Kuu_operator(inducing_variable, kernel).sole_diagonal
-    return None if diagonal is None else 1 / diagonal
-
-
 def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     sizes = [
         tf.shape(part)[0] if part.shape[0] is None else part.shape[0] for part in (first, second)
     ]
     shape = tf.concat([[sizes[0] * sizes[1]], tf.shape(second)[1:]], axis=0)
     return tf.reshape(first[:, None] * second[None], shape)
-
-
-def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:
-    """:raises ValueError: Unless they are different products of features that there are."""
-    rule = f"integers [M, {len(sizes)}], a column for each factor"
-    remedy = "pass the number of a feature of each factor in every row"
-    places = different_rows("members", members, rule, len(sizes), remedy)
-    wrong = np.flatnonzero(np.any((places < 0) | (places >= sizes), axis=1))
-    if len(wrong):
-        raise ValueError(
-            f"members must be integers of 0 or more, below {list(sizes)}, found "
-            f"{short(places[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
-        )
-    return places
-
-
-def by_variance(variances: Sequence[Array], count: int | None = None) -> tuple[IntArray, Array]:
-    """All products, those of most variance first, ``[M, F]``, and the logarithms of it, ``[M]``.
-
-    :param variances: Of the features of each factor.
-    :param count: How many to return; all by default.
-    """
-    logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
-    joint = np.round(reduce(np.add.outer, logs), _DIGITS)
-    order = np.argsort(-joint, axis=None, kind="stable")[:count]
-    return np.stack(np.unravel_index(order, joint.shape), axis=1), joint.ravel()[order]
-
-
-def _of_most_variance(variances: Sequence[Array], count: int) -> IntArray | None:
-    """Those of most variance, at most so many; None for all.
-
-    :raises ValueError: If the first ones, which are equal, are more.
-    """
-    members, decreasing = by_variance(variances)
-    if count >= len(members):
-        return None
-    # Those before the first that is equal to the first one left out.
-    taken = int(np.searchsorted(-decreasing, -decreasing[count]))
-    if not taken:
-        equal = int(np.searchsorted(-decreasing, -decreasing[0], side="right"))
-        raise ValueError(
-            f"num_inducing must be at least {equal}, the number of products of the greatest "
-            f"variance, which are alike, found {count}; pass {equal} or more."
-        )
-    return members[:taken]

@@ -110,7 +110,11 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self._active_columns(X)
-        return tf.reshape(self._variances(as_rows(X)), tf.shape(X)[:-1])
+
+        def of_rows(rows: tf.Tensor) -> tf.Tensor:
+            return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
+
+        return tf.reshape(self._map_inputs(of_rows, as_rows(X)), tf.shape(X)[:-1])
 
     @check_shapes(
         "Z: [M, E]",
@@ -125,8 +129,14 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         # All columns come here, unlike in K: active_dims may be a permutation of them.
         X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
         X = with_columns(X, self.input_dim or (Z.shape[-1] if self.point_dim is None else None))
-        covariances = self._cross(self.as_points(Z, X.shape[-1]), as_rows(X))
-        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+
+        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
+            points, weights = self.points(rows), self.point_weights
+            return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
+
+        covariances = self._map_inputs(of_rows, as_rows(X), self.as_points(Z, X.shape[-1]))
+        shape = tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0)
+        return tf.reshape(tf.transpose(covariances), shape)
 
     def as_points(self, Z: TensorType, num_columns: int | None = None) -> tf.Tensor:
         """Z as a tensor ``[M, E]``.
@@ -155,19 +165,6 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         batches = tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-2:]])
         matrices = map_rows(lambda part: self.K(part[0])[None], batches, [], 1)
         return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
-
-    def _variances(self, X: tf.Tensor) -> tf.Tensor:
-        def of_rows(rows: tf.Tensor) -> tf.Tensor:
-            return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
-
-        return self._map_inputs(of_rows, X)
-
-    def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
-            points, weights = self.points(rows), self.point_weights
-            return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
-
-        return tf.transpose(self._map_inputs(of_rows, X, Z))
 
     def _map_inputs(
         self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor

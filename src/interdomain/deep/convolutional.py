@@ -71,7 +71,11 @@ class ConvolutionalLayer(Layer):
     ) -> None:
         grid = self._grid = PatchGrid(image_shape, patch_shape, stride, padding)
         if mean_function == "identity":
-            mean_function = _pixel_in_the_middle(grid, num_outputs(kernel, q))
+            (height, width), size = grid.patch_shape, num_outputs(kernel, q)
+            matrix, outputs = np.zeros((height, width, grid.num_channels, size)), np.arange(size)
+            matrix[height // 2, width // 2, outputs % grid.num_channels, outputs] = 1
+            mean_function = Linear(matrix.reshape(-1, size), np.zeros(size))
+            gpflow.set_trainable(mean_function, False)
         super().__init__(kernel, q, num_data, mean_function, name=name)
         self.output_image_shape = (*grid.grid_shape, self._num_outputs)
         self.output_dim = grid.num_patches * self._num_outputs
@@ -134,14 +138,3 @@ class ConvolutionalLayer(Layer):
         """Values at all patches ``[B N P, C']`` as images ``[batch..., N, P C']``."""
         shape = tf.concat([tf.shape(inputs)[:-1], [self.output_dim]], axis=0)
         return tf.reshape(values, shape)
-
-
-def _pixel_in_the_middle(grid: PatchGrid, num_outputs: int) -> Linear:
-    """The mean function "identity", which is not trainable."""
-    (height, width), channels = grid.patch_shape, grid.num_channels
-    matrix = np.zeros((height, width, channels, num_outputs))
-    outputs = np.arange(num_outputs)
-    matrix[height // 2, width // 2, outputs % channels, outputs] = 1
-    mean = Linear(matrix.reshape(-1, num_outputs), np.zeros(num_outputs))
-    gpflow.set_trainable(mean, False)
-    return mean

@@ -122,8 +122,7 @@ class Layer(GPLayer):
         :param inputs: ``[batch..., N, D]``.
         """
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
-        moments: MeanAndVariance = posterior.fused_predict_f(inputs, full_cov, full_output_cov)
-        return moments
+        return posterior.fused_predict_f(inputs, full_cov, full_output_cov)
 
     @unconverted
     def prior_kl(self) -> tf.Tensor:

@@ -163,43 +163,22 @@ def harmonic_shares(
         prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
     # Kuu has one over the variance times the eigenvalue.
     variances = explained / harmonics.Kuu(kernel).diag_part().numpy().astype(float) / prior
-    of = "the prior variance"
+    of, degrees = "the prior variance", np.array(harmonics.degrees)[harmonics.level_of_each]
     if whitened_mean is not None:
-        variances = _squared_terms(harmonics, whitened_mean, variances)
+        form = "a vector [M] or a matrix [M, P]"
+        mean = finite_array("whitened_mean", whitened_mean, (1, 2), form)
+        if len(mean) != len(variances):
+            raise ValueError(
+                f"whitened_mean must have {len(variances)} rows, one for each harmonic, found "
+                f"{len(mean)}; pass that of a model with these harmonics."
+            )
+        squares = np.sum(np.square(mean.reshape([len(mean), -1])), axis=1)
+        variances = np.where(degrees == 0, 0.0, squares * variances)
+        variances /= np.sum(variances) or 1.0
         of = "the squared terms of the posterior mean (without the constant)"
-
-    return HarmonicShares(
-        num_rows=len(rows),
-        of=of,
-        coordinates=_coordinates(harmonics, kernel, column_names, rows.shape[1]),
-        shares=variances,
-        degrees=np.array(harmonics.degrees)[harmonics.level_of_each],
-        raises=np.abs(raises_of(harmonics.chains)),
-    )
-
-
-def _squared_terms(
-    harmonics: SphericalHarmonics, whitened_mean: TensorType, variances: Array
-) -> Array:
-    """The shares of harmonics in a posterior mean, ``[M]``, of which the constant has none."""
-    mean = finite_array("whitened_mean", whitened_mean, (1, 2), "a vector [M] or a matrix [M, P]")
-    if len(mean) != len(variances):
-        raise ValueError(
-            f"whitened_mean must have {len(variances)} rows, one for each harmonic, found "
-            f"{len(mean)}; pass that of a model with these harmonics."
-        )
-    constant = np.array(harmonics.degrees)[harmonics.level_of_each] == 0
-    squares = np.sum(np.square(mean.reshape([len(mean), -1])), axis=1)
-    terms = np.where(constant, 0.0, squares * variances)
-    total = np.sum(terms)
-    return terms / total if total > 0 else terms
-
-
-def _coordinates(
-    harmonics: SphericalHarmonics, kernel: ZonalKernel, names: Sequence[str] | None, count: int
-) -> tuple[str, ...]:
-    """The names of the coordinates from the second on; the first shares that of the second."""
-    listed = items("column_names", range(count) if names is None else names, "a list of names")
+    count = rows.shape[1]
+    names = range(count) if column_names is None else column_names
+    listed = items("column_names", names, "a list of names")
     if len(listed) != count:
         raise ValueError(
             f"column_names must be {count} names, one for each column of X, found {len(listed)}; "
@@ -208,4 +187,11 @@ def _coordinates(
     seen, _ = kernel.slice(tf.range(count)[None], None)
     coordinates = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])
     ordered = [*(coordinates[place] for place in harmonics.column_order), coordinates[-1]]
-    return (f"{ordered[0]}, {ordered[1]}", *ordered[2:])
+    return HarmonicShares(
+        num_rows=len(rows),
+        of=of,
+        coordinates=(f"{ordered[0]}, {ordered[1]}", *ordered[2:]),  # the first two share one
+        shares=variances,
+        degrees=degrees,
+        raises=np.abs(raises_of(harmonics.chains)),
+    )

@@ -27,8 +27,8 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
 
     def whiten(self, columns: tf.Tensor) -> tf.Tensor:
         """Each block for itself."""
-        parts = tf.split(columns, [_size(block) for block in self.operators], axis=-2)
-        pairs = zip(self.operators, parts, strict=True)
+        sizes = [block.shape[-1] or block.domain_dimension_tensor() for block in self.operators]
+        pairs = zip(self.operators, tf.split(columns, sizes, axis=-2), strict=True)
         return tf.concat([block.whiten(part) for block, part in pairs], axis=-2)
 
     def stacked_with(self, *others: BlockDiagonal) -> StructuredOperator:
@@ -37,12 +37,8 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
         sizes = [[block.shape[-1] for block in other.operators] for other in operators]
         if any(of_other != sizes[0] for of_other in sizes) or (others and None in sizes[0]):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
-        return BlockDiagonal(
-            [
-                stack(blocks)
-                for blocks in zip(*(other.operators for other in operators), strict=True)
-            ]
-        )
+        alike = zip(*(other.operators for other in operators), strict=True)
+        return BlockDiagonal([stack(blocks) for blocks in alike])
 
     def cast(self, dtype: tf.DType) -> BlockDiagonal:
         return BlockDiagonal([block.cast(dtype) for block in self.operators])
@@ -101,8 +97,3 @@ def _inverses(
     parts = tf.split(columns, [last_axis(of_block[0]) for of_block in of_each], axis=-2)
     triples = zip(functions, of_each, parts, strict=True)
     return tf.concat([f(t, part, adjoint=adjoint) for (f, _), t, part in triples], axis=-2)
-
-
-def _size(operator: tf.linalg.LinearOperator) -> int | tf.Tensor:
-    size = operator.shape[-1]
-    return operator.domain_dimension_tensor() if size is None else size

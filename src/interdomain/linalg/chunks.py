@@ -42,7 +42,13 @@ def map_rows(
         tensors to those of the rows and of each shared tensor. Without it, TensorFlow's is taken.
     """
     if rows.shape[0] is not None and rows.shape[0] <= chunk:
-        return _with_gradient(function, gradient_of)(rows, *shared)
+        if gradient_of is None:
+            return function(rows, *shared)
+
+        def with_gradient(*inputs: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+            return function(*inputs), lambda upstream: gradient_of(upstream, *inputs)
+
+        return tf.custom_gradient(with_gradient)(rows, *shared)
     num_rows = tf.shape(rows)[0]
     chunks = into_chunks(rows, chunk)
     num_chunks = tf.shape(chunks)[0]
@@ -61,7 +67,11 @@ def map_rows(
                 # Copies: the same tensor may be shared twice, and each gets its own gradient.
                 inputs = [tf.identity(value) for value in (chunks[i], *shared)]
                 if gradient_of is None:
-                    first, *others = _gradient(function, upstream[i], inputs, variables or ())
+                    with tf.GradientTape() as tape:
+                        tape.watch(inputs)
+                        values = function(*inputs)
+                    sources = [*inputs, *(variables or ())]
+                    first, *others = tape.gradient(values, sources, upstream[i], "zero")
                 else:
                     first, *others = gradient_of(upstream[i], *inputs)
                 summed = tuple(
@@ -82,43 +92,11 @@ def map_rows(
                 maximum_iterations=num_chunks,
             )
             to_tensors = (parts.stack(), *totals[: len(shared)])
-            if variables is None:
-                return to_tensors
-            return to_tensors, list(totals[len(shared) :])
+            return to_tensors if variables is None else (to_tensors, list(totals[len(shared) :]))
 
         return values, gradient
 
     return from_chunks(mapped(chunks, *shared), num_rows)
-
-
-def _with_gradient(
-    function: Callable[..., tf.Tensor], gradient_of: Callable[..., Sequence[tf.Tensor]] | None
-) -> Callable[..., tf.Tensor]:
-    if gradient_of is None:
-        return function
-
-    def with_gradient(*inputs: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        return function(*inputs), lambda upstream: gradient_of(upstream, *inputs)
-
-    wrapped: Callable[..., tf.Tensor] = tf.custom_gradient(with_gradient)
-    return wrapped
-
-
-def _gradient(
-    function: Callable[..., tf.Tensor],
-    upstream: tf.Tensor,
-    inputs: Sequence[tf.Tensor],
-    variables: Sequence[tf.Variable],
-) -> Any:
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        values = function(*inputs)
-    return tape.gradient(
-        values,
-        [*inputs, *variables],
-        output_gradients=upstream,
-        unconnected_gradients=tf.UnconnectedGradients.ZERO,
-    )
 
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:

@@ -47,29 +47,21 @@ def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
         return ones
     angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
     if np.array_equal(orders, np.arange(1, len(orders) + 1)):
-        cosines, sines = _multiples(angles, len(orders))
+        # One of each is computed. The others follow by adding angles, to which the number of
+        # multiples is doubled at a time, so that few operations come one after the other.
+        cosines, sines = tf.cos(angles), tf.sin(angles)
+        while (count := cosines.shape[0]) < len(orders):
+            more = min(count, len(orders) - count)
+            c, s, c_last, s_last = cosines[:more], sines[:more], cosines[-1:], sines[-1:]
+            cosines, sines = (
+                tf.concat([cosines, c * c_last - s * s_last], axis=0),
+                tf.concat([sines, s * c_last + c * s_last], axis=0),
+            )
     else:
         multiples = tf.constant(orders, turns.dtype)[:, None] * angles
         cosines, sines = tf.cos(multiples), tf.sin(multiples)
     pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
     return tf.concat([ones, tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])], axis=0)
-
-
-def _multiples(angles: tf.Tensor, highest: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The cosines and sines of the angles ``[1, N]`` times 1, ..., ``highest``.
-
-    One of each is computed. The others follow by adding angles, to which the number of multiples is
-    doubled at a time, so that few operations come one after the other.
-    """
-    cosines, sines = tf.cos(angles), tf.sin(angles)
-    while (count := cosines.shape[0]) < highest:
-        more = min(count, highest - count)
-        c, s, c_last, s_last = cosines[:more], sines[:more], cosines[-1:], sines[-1:]
-        cosines, sines = (
-            tf.concat([cosines, c * c_last - s * s_last], axis=0),
-            tf.concat([sines, s * c_last + c * s_last], axis=0),
-        )
-    return cosines, sines
 
 
 @lru_cache(maxsize=8)

@@ -55,18 +55,15 @@ def whitened(root: Root, mean: tf.Tensor, root_of_S: tf.Tensor | None) -> Whiten
     if root_of_S is None:
         return Whitened(mean, None)
     if root_of_S.shape.rank == 4:
-        return Whitened(mean, _solve_roots(root, root_of_S))
+        # Those of the P latent GPs side by side, in one solve.
+        shape = tf.shape(root_of_S)
+        wide = tf.reshape(tf.transpose(root_of_S, [0, 2, 1, 3]), [shape[0], shape[2], -1])
+        solved = tf.reshape(root.solve(wide), [shape[0], shape[2], shape[1], shape[3]])
+        solved = tf.transpose(solved, [0, 2, 1, 3])
+        return Whitened(mean, tf.ensure_shape(solved, root_of_S.shape))
     if root.diagonal is None:
         return Whitened(mean, root_of_S, prior=root)
     return Whitened(mean, root.solve(root_of_S))
-
-
-def _solve_roots(root: Root, roots: tf.Tensor) -> tf.Tensor:
-    """``L_t^{-1} roots_tp``: those of the P latent GPs side by side, in one solve."""
-    shape = tf.shape(roots)
-    wide = tf.reshape(tf.transpose(roots, [0, 2, 1, 3]), [shape[0], shape[2], -1])
-    solved = tf.reshape(root.solve(wide), [shape[0], shape[2], shape[1], shape[3]])
-    return tf.ensure_shape(tf.transpose(solved, [0, 2, 1, 3]), roots.shape)
 
 
 def kl_divergence(q: Whitened) -> tf.Tensor:

@@ -70,9 +70,12 @@ class BlockwisePosterior(AbstractPosterior):
         """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables."""
         groups = self.groups()
         kept = [group.keep() for group in groups]
-        # Without the tensors, for which their type stands, and without q.
+
+        def without_tensors(leaf: Any) -> Any:
+            return tf.Tensor if tf.is_tensor(leaf) else leaf  # their type stands for them
+
         self._kept = tuple(
-            (replace(group, q=()), tf.nest.map_structure(_without_tensors, of_group))
+            (replace(group, q=()), tf.nest.map_structure(without_tensors, of_group))
             for group, of_group in zip(groups, kept, strict=True)
         )
         values = filter(tf.is_tensor, tf.nest.flatten(kept))
@@ -105,7 +108,3 @@ class BlockwisePosterior(AbstractPosterior):
         ]
         mean, cov = conditional(parts, Xnew, full_cov)
         return outputs_of(self.kernel, mean, cov, full_cov, full_output_cov)
-
-
-def _without_tensors(leaf: Any) -> Any:
-    return tf.Tensor if tf.is_tensor(leaf) else leaf

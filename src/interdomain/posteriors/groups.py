@@ -252,6 +252,5 @@ def outputs_of(
 ) -> MeanAndVariance:
     """Mean and (co)variance of the outputs, from those of the latent GPs, in GPflow's shapes."""
     if isinstance(kernel, LinearCoregionalization):
-        mixed: MeanAndVariance = mix_latent_gp(kernel.W, mean, cov, full_cov, full_output_cov)
-        return mixed
+        return mix_latent_gp(kernel.W, mean, cov, full_cov, full_output_cov)
     return mean, expand_independent_outputs(cov, full_cov, full_output_cov)

@@ -107,9 +107,21 @@ class OrthogonalPart(FeaturePart):
         self._pair, self._kernel, self._roots, self.q = pair, kernel, roots, q
 
     def features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        if self._roots is None:
-            return _whitened_features(self._pair, self._kernel, X)
-        return orthogonal_features(self._roots, self._pair, self._kernel, X)
+        pair, kernel = self._pair, self._kernel
+        if self._roots is not None:
+            return orthogonal_features(self._roots, pair, kernel, X)
+        # Orthogonal points are rows like those of X: the base's features are then evaluated, and
+        # compiled, once for both.
+        if isinstance(pair.orthogonal, InducingPoints):
+            columns = Kuf(pair.base, kernel, tf.concat([X, pair.orthogonal.Z], axis=0))
+        else:
+            parts = Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)
+            columns = tf.concat(parts, axis=1)
+        both = _base_operator(pair, kernel).whiten(columns[None])
+        num_data = tf.shape(X)[0]
+        A, cross = both[..., :num_data], both[..., num_data:]
+        residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
+        return A, _residual_operator(pair, kernel, cross).whiten(residuals)
 
 
 def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
@@ -137,28 +149,6 @@ def orthogonal_features(
     A = roots.base.solve(Kuf(pair.base, kernel, X)[None])
     columns = Kuf(pair.orthogonal, kernel, X)[None]
     return A, roots.orthogonal.solve(_residuals(roots.cross, A, columns))
-
-
-def _whitened_features(
-    pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """A and D at X, where the roots are not needed."""
-    both = _base_operator(pair, kernel).whiten(_base_columns(pair, kernel, X)[None])
-    num_data = tf.shape(X)[0]
-    A, cross = both[..., :num_data], both[..., num_data:]
-    residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
-    return A, _residual_operator(pair, kernel, cross).whiten(residuals)
-
-
-def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor) -> tf.Tensor:
-    """Kuf and Kuv side by side, ``[M, N + K]``.
-
-    Orthogonal points are rows like those of X: the base's features are then evaluated, and
-    compiled, once for both.
-    """
-    if isinstance(pair.orthogonal, InducingPoints):
-        return Kuf(pair.base, kernel, tf.concat([X, pair.orthogonal.Z], axis=0))
-    return tf.concat([Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)], axis=1)
 
 
 @dataclass(frozen=True)

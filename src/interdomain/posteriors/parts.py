@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import gpflow
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.config import default_jitter
@@ -189,12 +188,10 @@ def stack_roots(values: Sequence[TensorType]) -> tf.Tensor:
     Parameters that are triangular are filled in one go, so that a graph has one operation for each
     (its reading) and not twenty.
     """
-    if len(values) > 1 and all(_is_triangular(value) for value in values):
+    if len(values) > 1 and all(
+        isinstance(getattr(value, "transform", None), type(triangular())) for value in values
+    ):
         packed = tf.stack([value.unconstrained_variable for value in values])
         return triangular().forward(packed)
     stacked = tf.stack([tf.convert_to_tensor(value) for value in values])
     return stacked if stacked.shape.rank == 3 else tf.linalg.band_part(stacked, -1, 0)
-
-
-def _is_triangular(value: TensorType) -> bool:
-    return isinstance(value, gpflow.Parameter) and isinstance(value.transform, type(triangular()))

@@ -98,11 +98,21 @@ def candidates_for(
     suitable = {}
     for name, suits, recipe, training, settings in listed:
         if suits:
-            script = _with_names(recipe, common | settings)
-            lines = [recipes.IMPORTS, data.code, "", script, *_call_of_fit(training), ""]
+            # Above it the values of the names that it uses, but for those that are None.
+            names = [
+                f"{name} = {value}"
+                for name, value in (common | settings).items()
+                if value is not None and re.search(rf"(?<![.\w]){name}(?![=\w])", recipe)
+            ]
+            script = "\n".join([*names, recipe])
+            lines = [recipes.IMPORTS, data.code, "", script]
+            if training is not None:  # else it is trained already
+                rows = ["(X, Y)"] if "batch_size" in training else []
+                texts = [f"{argument}={value!r}" for argument, value in training.items()]
+                lines.append(f"idm.fit({', '.join(['model', *rows, *texts])})")
             build = functools.partial(_built, script, likelihood)
             why = recipe.splitlines()[0].removeprefix("# ")
-            suitable[name] = Candidate(why, "\n".join(lines), (build, training))
+            suitable[name] = Candidate(why, "\n".join([*lines, ""]), (build, training))
     return suitable
 
 
@@ -113,22 +123,3 @@ def _built(script: str, likelihood: Likelihood | None, data: RegressionData) -> 
         scope["likelihood"] = deepcopy(likelihood)  # each model has its own
     exec(recipes.IMPORTS + script, scope)
     return scope["model"]
-
-
-def _call_of_fit(training: Mapping[str, Any] | None) -> list[str]:
-    """The line that trains the model; none, if it is trained already."""
-    if training is None:
-        return []
-    data = ["(X, Y)"] if "batch_size" in training else []
-    texts = [f"{name}={value!r}" for name, value in training.items()]
-    return [f"idm.fit({', '.join(['model', *data, *texts])})"]
-
-
-def _with_names(script: str, values: Mapping[str, Any]) -> str:
-    """The script, below the values of the names that it uses, but for those that are None."""
-    lines = [
-        f"{name} = {value}"
-        for name, value in values.items()
-        if value is not None and re.search(rf"(?<![.\w]){name}(?![=\w])", script)
-    ]
-    return "\n".join([*lines, script])

@@ -177,10 +177,21 @@ def race(
     for name, (build, _) in entrants.items():
         remedy = "pass one that takes (X, Y) and returns a new model"
         instance(f"models[{name!r}]", build, Callable, "a function", remedy)
-    times = _checked_times(seconds)
+    if not isinstance(seconds, (list, tuple)):
+        longest = number("seconds", seconds, above=0)
+        seconds = [share * longest for share in _SHARES]
+    times = tuple(sorted(number("seconds", time, above=0) for time in seconds))
     choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
-    train, held_out = _checked_data(data, validation_data, seed)
+    X, Y = _checked_rows("data", data)
+    check_enough("data: X", len(X))
+    if validation_data is not None:
+        train, held_out = (X, Y), _checked_rows("validation_data", validation_data)
+    else:
+        order = np.random.default_rng(seed).permutation(len(X))
+        count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
+        apart, rest = order[:count], np.sort(order[count:])
+        train, held_out = (X[rest], Y[rest]), (X[apart], Y[apart])
     entries: dict[str, RaceEntry] = {}
     bar = progress_bar("race", "model", len(entrants), shown=progress, iterable=entrants.items())
     for name, entrant in bar:
@@ -257,13 +268,6 @@ class _Runner:
         self._apart += self._now() - before
 
 
-def _checked_times(seconds: float | Sequence[float]) -> tuple[float, ...]:
-    if isinstance(seconds, (list, tuple)):
-        return tuple(sorted(number("seconds", time, above=0) for time in seconds))
-    seconds = number("seconds", seconds, above=0)
-    return tuple(share * seconds for share in _SHARES)
-
-
 def check_enough(name: str, count: int) -> None:
     """Refuse so few rows that those held out would say nothing."""
     if count < _LEAST_ROWS:
@@ -280,16 +284,3 @@ def _checked_rows(name: str, data: Any) -> RegressionData:
     if len(X) != len(Y):
         raise ValueError(f"{name}: found {len(X)} rows of X and {len(Y)} of Y; pass as many.")
     return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())
-
-
-def _checked_data(
-    data: Any, validation_data: Any, seed: int
-) -> tuple[RegressionData, RegressionData]:
-    X, Y = _checked_rows("data", data)
-    check_enough("data: X", len(X))
-    if validation_data is not None:
-        return (X, Y), _checked_rows("validation_data", validation_data)
-    order = np.random.default_rng(seed).permutation(len(X))
-    count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
-    apart, rest = order[:count], np.sort(order[count:])
-    return (X[rest], Y[rest]), (X[apart], Y[apart])

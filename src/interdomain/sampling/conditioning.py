@@ -116,15 +116,9 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         kernel, mean_function, groups = gpflow.utilities.deepcopy(parts)
         return kernel, mean_function, [_of_group(group, draws) for group in groups]
     posterior = gpflow.utilities.deepcopy(posterior)
+    kernel, mean_function = posterior.kernel, posterior.mean_function
     if isinstance(posterior, GPRPosterior):
-        functions = [_of_rows(posterior, draws)]
-    else:
-        functions = [_of_group(group, draws) for group in _groups_of(posterior)]
-    return posterior.kernel, posterior.mean_function, functions
-
-
-def _groups_of(posterior: Any) -> Sequence[Group]:
-    """The latent GPs of a posterior of GPflow's, and their q."""
+        return kernel, mean_function, [_of_rows(posterior, draws)]
     if isinstance(posterior, SGPRPosterior):
         q, inducing_variable, whiten = _optimal_q(posterior), posterior.inducing_variable, True
     elif isinstance(posterior, VGPPosterior):
@@ -133,7 +127,8 @@ def _groups_of(posterior: Any) -> Sequence[Group]:
     else:
         q, whiten = (posterior.q_mu, posterior.q_sqrt), posterior.whiten
         inducing_variable = posterior.X_data
-    return block_groups(inducing_variable, posterior.kernel, [q], whiten=whiten, joint=True)
+    of_posterior = block_groups(inducing_variable, kernel, [q], whiten=whiten, joint=True)
+    return kernel, mean_function, [_of_group(group, draws) for group in of_posterior]
 
 
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
@@ -219,41 +214,29 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
     """Functions of latent GPs, from the q of each block of inducing variables, or of an orthogonal
     pair: then u' and v' of f' are replaced."""
     latents, kernel = group.latents, group.latents.kernel
+    variances = [_jitter_of(block, kernel) for block in latents.inducing_variables]
+    number = int(group.q[0][0].shape[1])
+    solve: Inverse
     if isinstance(group, OrthogonalGroup):
-        drawn, solve, number = _orthogonal_draws(group, draws)
+        roots = factorise(group.pair, kernel)
+        solve = roots.solve
+
+        def drawn() -> tf.Tensor:
+            u, v = (_draw(*of_set, draws) for of_set in group.q)
+            if not group.whiten:
+                u, v = roots.base.solve(u[None])[0], roots.orthogonal.solve(v[None])[0]
+            if group.q[1][1] is None:  # the prior's covariance
+                v += constant(draws.rng.standard_normal(tuple(map(int, v.shape))))
+            return tf.concat([u, v], axis=0)
     else:
         assert isinstance(group, BlockGroup)
-        drawn, solve, number = _block_draws(group, draws)
-    variances = [_jitter_of(block, kernel) for block in latents.inducing_variables]
+        solve = _solve_with_root(latents.inducing_variables[0], kernel)
+
+        def drawn() -> tf.Tensor:
+            values = tf.concat([_draw(*of_block, draws) for of_block in group.q], axis=0)
+            return values if group.whiten else solve(values)
+
     return _condition(latents, number, solve, np.concatenate(variances), drawn, draws)
-
-
-Whitened: TypeAlias = tuple[Callable[[], tf.Tensor], Inverse, int]
-"""What draws whitened variables, what whitens others, and the number of latent GPs."""
-
-
-def _block_draws(group: BlockGroup, draws: Draws) -> Whitened:
-    solve = _solve_with_root(group.latents.inducing_variables[0], group.latents.kernel)
-
-    def drawn() -> tf.Tensor:
-        values = tf.concat([_draw(*of_block, draws) for of_block in group.q], axis=0)
-        return values if group.whiten else solve(values)
-
-    return drawn, solve, int(group.q[0][0].shape[1])
-
-
-def _orthogonal_draws(group: OrthogonalGroup, draws: Draws) -> Whitened:
-    roots = factorise(group.pair, group.latents.kernel)
-
-    def drawn() -> tf.Tensor:
-        u, v = (_draw(*of_set, draws) for of_set in group.q)
-        if not group.whiten:
-            u, v = roots.base.solve(u[None])[0], roots.orthogonal.solve(v[None])[0]
-        if group.q[1][1] is None:  # the prior's covariance
-            v += constant(draws.rng.standard_normal(tuple(map(int, v.shape))))
-        return tf.concat([u, v], axis=0)
-
-    return drawn, roots.solve, int(group.q[0][0].shape[1])
 
 
 def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:

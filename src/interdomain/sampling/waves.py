@@ -31,9 +31,7 @@ from gpflow.kernels import (
 from .._arguments import Array
 from ..core.columns import select_columns
 from ..families.harmonizable.spectral_mixture import SpectralComponent
-from ..families.waves.interval_features import (
-    matern_order,
-)
+from ..families.waves.interval_features import matern_order
 from .base import Draws, PriorSample, as_array, constant, unknown_prior
 
 _MATERNS = (Matern12, Matern32, Matern52)
@@ -97,43 +95,37 @@ def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
     if isinstance(kernel, Constant):  # waves in no column at all
         deviation = np.sqrt(as_array(kernel.variance))
         return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), deviation
-    ratios: Array | float = 1.0
     if isinstance(kernel, SpectralComponent):
         # Normal frequencies about the peak; those about its mirror image have the same cosine.
         root = np.linalg.cholesky(as_array(kernel.lag_matrix()))
         spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ root.T
         frequencies = 2 * np.pi * (spread + as_array(kernel.frequency))
     elif isinstance(kernel, Stationary):
-        frequencies, ratios = _unit_frequencies(kernel, draws)
-        frequencies = frequencies / as_array(kernel.lengthscales)
+        frequencies = _unit_frequencies(kernel, draws) / as_array(kernel.lengthscales)
     else:
         raise unknown_prior(kernel)
-    amplitudes = ratios * np.sqrt(as_array(kernel.variance))
-    return partial(select_columns, kernel), frequencies, amplitudes
+    return partial(select_columns, kernel), frequencies, np.sqrt(as_array(kernel.variance))
 
 
-def _unit_frequencies(kernel: Stationary, draws: Draws) -> tuple[Array, Array | float]:
-    """Angular frequencies ``[S, F, D]`` for a lengthscale of one, and the amplitudes ``[S, F]`` of
-    sinusoids whose mean is the kernel of variance one.
+def _unit_frequencies(kernel: Stationary, draws: Draws) -> Array:
+    """Angular frequencies ``[S, F, D]`` for a lengthscale of one.
 
     :raises ValueError: For a kernel whose spectral density is not known.
     """
     rng, shape, num_columns = draws.rng, draws.shape, draws.count_columns(kernel)
     if isinstance(kernel, Cosine):
-        return np.full((*shape, num_columns), 2 * np.pi), 1.0
+        return np.full((*shape, num_columns), 2 * np.pi)
+    scales = np.ones(shape)
     if isinstance(kernel, RationalQuadratic):
         # A mixture of squared exponentials, whose precisions are gamma distributed.
         alpha = float(as_array(kernel.alpha))
-        roots = np.sqrt(rng.gamma(alpha, 1 / alpha, size=shape))
-        return roots[..., None] * rng.standard_normal((*shape, num_columns)), 1.0
-    if isinstance(kernel, SquaredExponential):
-        return rng.standard_normal((*shape, num_columns)), 1.0
-    if not isinstance(kernel, (Exponential, *_MATERNS)):
+        scales = np.sqrt(rng.gamma(alpha, 1 / alpha, size=shape))
+    elif isinstance(kernel, (Exponential, *_MATERNS)):
+        # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of
+        # twice the lengthscale.
+        is_exponential = isinstance(kernel, Exponential)
+        degrees = 1 if is_exponential else 2 * matern_order(kernel) + 1
+        scales = (0.5 if is_exponential else 1.0) / np.sqrt(rng.chisquare(degrees, shape) / degrees)
+    elif not isinstance(kernel, SquaredExponential):
         raise unknown_prior(kernel)
-    # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of twice
-    # the lengthscale.
-    is_exponential = isinstance(kernel, Exponential)
-    degrees = 1 if is_exponential else 2 * matern_order(kernel) + 1
-    stretch = 0.5 if is_exponential else 1.0
-    scales = stretch / np.sqrt(rng.chisquare(degrees, size=shape) / degrees)
-    return rng.standard_normal((*shape, num_columns)) * scales[..., None], 1.0
+    return np.asarray(scales[..., None] * rng.standard_normal((*shape, num_columns)))

@@ -19,7 +19,7 @@ from ..families.sphere.activation_features import ActivationFeatures
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
 from ..families.sphere.mathematics.dimensions import num_harmonics
-from ..families.sphere.mathematics.zonal_series import zonal_series
+from ..families.sphere.mathematics.zonal_series import level_multiplicities, zonal_series
 from ..families.sphere.on_sphere import inverse_eigenvalues
 from .base import MOST_ENTRIES, Draws, PriorSample, as_array, constant
 
@@ -42,8 +42,8 @@ class Directions(PriorSample):
         shares = variance_shares_of_degrees(kernel, dimension)
         directions = draws.rng.standard_normal((*draws.shape, dimension))
         directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
-        counts = [num_harmonics(dimension, degree) for degree in range(len(shares))]
-        levels = np.sqrt(shares * np.array(counts, float) * as_array(kernel.variance))
+        counts = level_multiplicities(dimension, len(shares))
+        levels = np.sqrt(shares * counts * as_array(kernel.variance))
         # Signs, given the normal weight of a direction: its degrees are uncorrelated.
         signs = draws.rng.integers(0, 2, size=(len(shares), *draws.shape)) * 2.0 - 1.0
         weights = draws.rng.standard_normal(draws.shape) / math.sqrt(draws.num_features)

@@ -104,14 +104,6 @@ def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.concat(means, axis=1), tf.stack(roots)
 
 
-def kl_divergence(mean: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
-    """``KL[q(v) || N(0, I)]``."""
-    log_determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
-    size = tf.cast(tf.size(mean), mean.dtype)
-    squares = tf.reduce_sum(tf.square(root)) + tf.reduce_sum(tf.square(mean))
-    return (squares - size - log_determinant) / 2
-
-
 # Expected log-likelihoods that are the same in every pass, as a fit without minibatches needs.
 
 _SEED = (0, 0)
@@ -127,7 +119,18 @@ def expectations(
     :param variance: The variance of f, ``[n, L]``.
     """
     if isinstance(likelihood, MonteCarloLikelihood):
-        return _by_draws(likelihood, X, mean, variance, Y)
+        # By the likelihood's number of draws, rounded to an even number: the same every time, and
+        # each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
+        size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
+        half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
+        draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
+
+        def log_density(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
+            return likelihood.log_prob(X_, F, Y_)
+
+        both = tf.concat([draws, -draws], axis=0)
+        values = ndiag_mc(log_density, size, mean, variance, epsilon=both, X_=X, Y_=Y)
+        return tf.reduce_sum(values, axis=-1)
     logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
     if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)
@@ -137,25 +140,3 @@ def expectations(
         return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
 
     return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
-
-
-def _by_draws(
-    likelihood: MonteCarloLikelihood,
-    X: tf.Tensor,
-    mean: tf.Tensor,
-    variance: tf.Tensor,
-    Y: tf.Tensor,
-) -> tf.Tensor:
-    """By the likelihood's number of Monte Carlo draws, rounded to an even number; the draws are
-    the same every time."""
-    size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
-    half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
-    # Each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
-    draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
-    draws = tf.concat([draws, -draws], axis=0)
-
-    def log_prob(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
-        return likelihood.log_prob(X_, F, Y_)
-
-    values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
-    return tf.reduce_sum(values, axis=-1)

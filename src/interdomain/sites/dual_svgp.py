@@ -17,11 +17,12 @@ from .._arguments import Array, instance
 from .._targets import check_targets, number_of_latents
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
+from ..linalg.variational import Whitened, kl_divergence
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
 from ..regression.sums import differing_parameter, total_over
-from .algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
+from .algebra import Prior, Sites, log_normaliser, whitened_q
 from .rows import SiteContributions
 
 
@@ -217,7 +218,8 @@ class DualSVGP(RowsModel):
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
         if "negative_precisions" in sums:
             sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
-        elbo = float(sums["expectations"]) - float(kl_divergence(*exact))
+        kl = kl_divergence(Whitened(*(part[None] for part in exact)))
+        elbo = float(sums["expectations"]) - float(kl)
         return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
 
     def has_q(self) -> bool:

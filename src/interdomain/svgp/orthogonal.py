@@ -59,8 +59,7 @@ class OrthogonalQ(JointQ):
         **options: Any,
     ) -> None:
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
-        forms = {"q_diag": q_diag}
-        super().__init__(kernel, inducing_variable, **forms, **options)
+        super().__init__(kernel, inducing_variable, q_diag=q_diag, **options)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
         self.variant = choice("variant", variant, ("solve", "odvgp"))
         if variant == "odvgp" and q_sqrt_orthogonal is not None:
@@ -71,7 +70,7 @@ class OrthogonalQ(JointQ):
         size = int(num_inducing(orthogonal_inducing_variable))
         values = size, q_mu_orthogonal, q_sqrt_orthogonal
         self.q_mu_orthogonal, root = self._new_pair(
-            "_orthogonal", "orthogonal_inducing_variable", *values, **forms
+            "_orthogonal", "orthogonal_inducing_variable", *values, q_diag=q_diag
         )
         self.q_sqrt_orthogonal = root if variant == "solve" else None
 

@@ -22,9 +22,10 @@ from .._tracing import unconverted
 from ..core.columns import validate_rows
 from ..core.combined import num_inducing
 from ..core.decomposed import DecomposedKernel
-from ..core.domains import boxed_parts, boxes
+from ..core.domains import boxes
 from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing_variable
 from ..core.latents import latent_gps
+from ..core.pairs import boxed_parts
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import Group, block_groups, marginals_and_kl, outputs_of
 
@@ -60,7 +61,18 @@ class Q(gpflow.Module, abc.ABC):
         instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
         self.inducing_variable = inducing_variable
-        self.num_latent_gps = number_of_latent_gps(kernel, num_latent_gps)
+        if num_latent_gps is not None:
+            num_latent_gps = integer("num_latent_gps", num_latent_gps, at_least=1)
+        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
+            latent_gps(kernel)  # only kinds that are known
+            expected = int(kernel.num_latent_gps)
+            if num_latent_gps not in (None, expected):
+                raise ValueError(
+                    f"num_latent_gps must be {expected}, the number of the kernel's latent GPs, "
+                    f"found {num_latent_gps}; leave it out."
+                )
+            num_latent_gps = expected
+        self.num_latent_gps = num_latent_gps or 1
         self.whiten = whiten
 
     @property
@@ -240,26 +252,9 @@ class QPosterior(BlockwisePosterior):
         self.update_cache(precompute_cache)
 
     def groups(self) -> Sequence[Group]:
-        groups: Sequence[Group] = self.q.groups(self.kernel)
-        return groups
+        return list(self.q.groups(self.kernel))
 
 
 def of_q(name: str, doc: str) -> Any:
     """An attribute of a model's q as one of the model."""
     return property(attrgetter(f"q.{name}"), doc=doc)
-
-
-def number_of_latent_gps(kernel: Kernel, number: int | None) -> int:
-    """:raises ValueError: If it is not that of a kernel of several outputs."""
-    if number is not None:
-        number = integer("num_latent_gps", number, at_least=1)
-    if not isinstance(kernel, gpflow.kernels.MultioutputKernel):
-        return number or 1
-    latent_gps(kernel)  # only kinds that are known
-    expected = int(kernel.num_latent_gps)
-    if number not in (None, expected):
-        raise ValueError(
-            f"num_latent_gps must be {expected}, the number of the kernel's latent GPs, found "
-            f"{number}; leave it out."
-        )
-    return expected

@@ -130,7 +130,13 @@ class NumericColumn(_Column):
         spread = np.max(np.abs(places - np.linspace(0, 1, len(places))))
         if spread <= _UNEVEN + 1 / np.sqrt(len(places)):
             return cls(ends, label=label)
-        return cls(*_quantile_knots(sorted_values), label=label)
+        # Quantiles, each value once, and what share of the rows is below.
+        shares = np.linspace(0, 1, _NUM_KNOTS)
+        knots, first = np.unique(np.quantile(sorted_values, shares), return_index=True)
+        last = np.append(first[1:] - 1, _NUM_KNOTS - 1)
+        positions = (shares[first] + shares[last]) / 2  # of a value of many rows, the middle
+        positions = (positions - positions[0]) / (positions[-1] - positions[0])
+        return cls(knots, positions, label=label)
 
     def grid(self, count: int) -> Array:
         """Increasing values of the column over its range, ``[count]``, to evaluate functions at."""
@@ -178,16 +184,6 @@ in the range, and what few rows are off by chance. Knots at quantiles would make
 functions then, and gain nothing."""
 
 _NUM_KNOTS = 33
-
-
-def _quantile_knots(values: Array) -> tuple[Array, Array]:
-    """Of sorted values: quantiles, each value once, and what share of the rows is below."""
-    shares = np.linspace(0, 1, _NUM_KNOTS)
-    knots, first = np.unique(np.quantile(values, shares), return_index=True)
-    last = np.append(first[1:] - 1, _NUM_KNOTS - 1)
-    positions = (shares[first] + shares[last]) / 2  # of a value that many rows have, the middle
-    positions = (positions - positions[0]) / (positions[-1] - positions[0])
-    return knots, positions
 
 
 class CategoricalColumn(_Column):

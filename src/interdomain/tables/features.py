@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from .._arguments import (
 from ..inducing_variables import InterDomainInducingVariables
 from ..linalg import Diagonal, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
-from .columns import Column
 from .kernel import Additive, Effect
 from .orders import atom_size, largest_orders
 
@@ -86,9 +85,17 @@ class AdditiveFeatures(InterDomainInducingVariables):
             len(chosen) * atom_size(kernel, effect) for effect, chosen in checked.items()
         )
         check_num_inducing("frequencies", count, "features")
-        products = [
-            _products([self.columns[k] for k in effect], checked[effect]) for effect in checked
-        ]
+        # All products of the sine and the cosine of each frequency, and of levels, ``[m, k]``.
+        products = []
+        for effect, chosen in checked.items():
+            rows: list[tuple[int, ...]] = []
+            for frequency in chosen.tolist():
+                periods, choices = iter(frequency), []
+                for column in (self.columns[k] for k in effect):
+                    highest = column.num_levels or 2 * next(periods)
+                    choices.append(range(1 if column.num_levels else highest - 1, highest + 1))
+                rows += itertools.product(*choices)
+            products.append(np.array(rows, np.int64).reshape(len(rows), len(effect)))
         self.functions = (np.zeros([1, 0], np.int64), *products)
 
     @classmethod
@@ -246,16 +253,3 @@ class AdditiveFeatures(InterDomainInducingVariables):
                 "constant of a column belongs to effects without it."
             )
         return matrix
-
-
-def _products(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
-    """All products of the sine and the cosine of each frequency, and of levels, ``[m, k]``."""
-    rows: list[tuple[int, ...]] = []
-    for frequency in frequencies.tolist():
-        periods = iter(frequency)
-        choices = []
-        for column in columns:
-            highest = column.num_levels or 2 * next(periods)
-            choices.append(range(1 if column.num_levels else highest - 1, highest + 1))
-        rows += itertools.product(*choices)
-    return np.array(rows, np.int64).reshape(len(rows), len(columns))

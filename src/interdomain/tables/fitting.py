@@ -137,14 +137,25 @@ def fit_additive(
     """
     started = time.perf_counter()
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
-    asked_for, choosing = _given(effects)
+    rule = "tuples of columns, 'main', 'pairs' or 'chosen'"
+    listed = [effects] if isinstance(effects, str) else items("effects", effects, rule)
+    asked_for = [effect for effect in listed if not (isinstance(effect, str) and effect == _CHOSEN)]
+    if not asked_for:
+        raise ValueError(
+            f"effects must be {rule}, found {effects!r}; pass ('main', 'chosen'): pairs are ranked "
+            "by what others leave."
+        )
+    choosing = len(asked_for) < len(listed)
     X, Y = data
     if not np.all(np.isfinite(np.asarray(Y, float))):
         raise ValueError("data: Y must be finite, found rows that are not; remove them.")
     kernel = Additive.from_data(
         X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
     )
-    size = _first_size(kernel, num_inducing) if choosing else num_inducing
+    size = num_inducing
+    if choosing:  # pairs are added later
+        atoms = sum(atom_size(kernel, effect) for effect in kernel.effects)
+        size = max(min(1 + _FREQUENCIES * atoms, size // 2), min(1 + atoms, size))
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
     fit(subset, steps=_SUBSET_STEPS, progress=progress)
     chosen: list[RankedPair] = []
@@ -178,26 +189,6 @@ def fit_additive(
         pass_seconds=pass_done - subset_done,
         seconds=time.perf_counter() - started,
     )
-
-
-def _given(effects: Any) -> tuple[list[Any], bool]:
-    """The effects that are asked for, and whether pairs are to be chosen."""
-    rule = "tuples of columns, 'main', 'pairs' or 'chosen'"
-    listed = [effects] if isinstance(effects, str) else items("effects", effects, rule)
-    asked_for = [effect for effect in listed if not (isinstance(effect, str) and effect == _CHOSEN)]
-    if not asked_for:
-        raise ValueError(
-            f"effects must be {rule}, found {effects!r}; pass ('main', 'chosen'): pairs are ranked "
-            "by what others leave."
-        )
-    return asked_for, len(asked_for) < len(listed)
-
-
-def _first_size(kernel: Additive, num_inducing: int) -> int:
-    """How many features the first model has, to which pairs are added later."""
-    least = 1 + sum(atom_size(kernel, effect) for effect in kernel.effects)
-    enough = 1 + sum(_FREQUENCIES * atom_size(kernel, effect) for effect in kernel.effects)
-    return max(min(enough, num_inducing // 2), min(least, num_inducing))
 
 
 def begin(

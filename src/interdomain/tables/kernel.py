@@ -117,7 +117,15 @@ class Additive(gpflow.kernels.Kernel):
                 "made of it."
             )
         self.kernel_class = kernel_class
-        self._lengthscale_places = self._places(separate_lengthscales)
+        numeric = [  # the effect and the column of each lengthscale
+            (effect if separate_lengthscales else None, column)
+            for effect in self.effects
+            for column in effect
+            if self.columns[column].num_levels is None
+        ]
+        if not separate_lengthscales:
+            numeric = sorted(set(numeric), key=lambda place: place[1])
+        self._lengthscale_places = {place: number for number, place in enumerate(numeric)}
         self.lengthscale_columns = tuple(self._lengthscale_places)
         self.separate_lengthscales = bool(separate_lengthscales)
         self._periods = [self.columns[column].period for _, column in self._lengthscale_places]
@@ -231,18 +239,6 @@ class Additive(gpflow.kernels.Kernel):
                 "select them with the kernel's active_dims."
             )
         return tf.ensure_shape(X, [*X.shape[:-1], self.num_columns])
-
-    def _places(self, separate: bool) -> dict[tuple[Effect | None, int], int]:
-        """Where the lengthscale of an effect and a column is in the vector."""
-        numeric = [
-            (effect if separate else None, column)
-            for effect in self.effects
-            for column in effect
-            if self.columns[column].num_levels is None
-        ]
-        if not separate:
-            numeric = sorted(set(numeric), key=lambda place: place[1])
-        return {place: number for number, place in enumerate(numeric)}
 
 
 def _positive(name: str, value: Any, shape: tuple[int, ...]) -> gpflow.Parameter:

@@ -197,25 +197,21 @@ class Effects:
         if len(places) == 2:
             _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label, names)
         else:
-            _draw_curve(ax, columns[0], values[0], mean, _BAND * np.sqrt(variance))
+            ax.axhline(0, color="0.6", lw=0.8, zorder=0)
+            spread = _BAND * np.sqrt(variance)
+            if columns[0].num_levels is None:
+                ax.fill_between(values[0], mean - spread, mean + spread, alpha=0.3, lw=0)
+                ax.plot(values[0], mean)
+                ax.margins(x=0)
+            else:
+                style = {"capsize": 3, "ecolor": "0.2"}
+                ax.bar(np.arange(len(mean)), mean, yerr=spread, alpha=0.7, error_kw=style)
+                _level_ticks(ax.xaxis, values[0])
             ax.set(xlabel=names[0], ylabel=label)
         share, deviation = self.shares[number], self.share_deviations[number]
         title = f"{self.names[number]}: {share:.1%} ± {deviation:.1%}"
         ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
         return ax
-
-
-def _draw_curve(ax: Axes, column: Column, values: Array, mean: Array, spread: Array) -> None:
-    """A line with a band, or a bar with an error bar for each level."""
-    ax.axhline(0, color="0.6", lw=0.8, zorder=0)
-    if column.num_levels is None:
-        ax.fill_between(values, mean - spread, mean + spread, alpha=0.3, lw=0)
-        ax.plot(values, mean)
-        ax.margins(x=0)
-        return
-    place = np.arange(len(values))
-    ax.bar(place, mean, yerr=spread, alpha=0.7, error_kw={"capsize": 3, "ecolor": "0.2"})
-    _level_ticks(ax.xaxis, values)
 
 
 def _draw_map(

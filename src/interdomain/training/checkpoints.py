@@ -81,7 +81,15 @@ class Checkpoints:
                 damages.append(f"{Path(prefix).name}: {_reason(error)}")
                 continue
             if fit != self._fit:
-                self._refuse(fit)
+                are, nothing = self._fit.splitlines(), "it was not written by a fit"
+                were = (fit or nothing).splitlines()
+                before = "; ".join(line for line in were if line not in are)
+                now = "; ".join(line for line in are if line not in were)
+                raise ValueError(
+                    f"checkpoint_dir: {self.path} holds a checkpoint of another fit "
+                    f"({before or '-'}; now {now or '-'}); pass what was passed then, or another "
+                    "folder."
+                )
             if damages:
                 warn(
                     f"checkpoint_dir: {self.path}: damaged checkpoints are passed over "
@@ -126,16 +134,6 @@ class Checkpoints:
             return list(reversed(self._manager.checkpoints))
         numbers = [int(path.stem.partition("-")[2]) for path in self.path.glob("step-*.index")]
         return [str(self.path / f"step-{number}") for number in sorted(numbers, reverse=True)]
-
-    def _refuse(self, fit: str | None) -> None:
-        """:raises ValueError: with the lines that are different."""
-        were, are = (fit or "it was not written by a fit").splitlines(), self._fit.splitlines()
-        before = "; ".join(line for line in were if line not in are)
-        now = "; ".join(line for line in are if line not in were)
-        raise ValueError(
-            f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before or '-'}; now "
-            f"{now or '-'}); pass what was passed then, or another folder."
-        )
 
 
 def _reason(error: Exception) -> str:

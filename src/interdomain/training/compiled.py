@@ -28,7 +28,10 @@ def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -
     """What was built under this name for the model as it is now and for this key; built if need be.
     It must not hold the model, with which it is freed."""
     holder, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
-    if not _same(holder.state, state):
+    if len(holder.state) != len(state) or not all(
+        a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and a == b)
+        for a, b in zip(holder.state, state, strict=True)
+    ):
         holder = vars(model)[_ATTRIBUTE] = _Kept(state)
     if name not in holder.built or holder.built[name][0] != key:
         holder.built[name] = key, build()
@@ -51,10 +54,3 @@ def _state(model: tf.Module) -> tuple[Any, ...]:
                     container = isinstance(value, (tuple, list, dict))
                     parts += [name, *(tf.nest.flatten(value) if container else [value])]
     return tuple(parts)
-
-
-def _same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(state) == len(other) and all(
-        a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and a == b)
-        for a, b in zip(state, other, strict=True)
-    )

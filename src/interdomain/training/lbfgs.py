@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -26,8 +26,6 @@ from .losses import (
 )
 from .results import Ending, FitResult
 from .run import Plan, Run, train
-
-Evaluation = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
 # At most 20 evaluations per line search (scipy's maxls): never the limit that ends a run.
 _EVALUATIONS_PER_ITERATION = 25
@@ -124,7 +122,7 @@ class LBFGS:
         return loss, gradient
 
 
-def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Evaluation:
+def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Any:
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
     scipy, loss = gpflow.optimizers.Scipy, training_loss_of(model)
@@ -139,10 +137,7 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
     signature = flat, *specs
-    traced: Evaluation = kept(
-        model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature)
-    )
-    return traced
+    return kept(model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature))
 
 
 def fit_by_lbfgs(model: Any, *, steps: int, progress: bool = False) -> FitResult:

@@ -37,8 +37,7 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
         """The number of columns of X: that of the points, or of the kernel that sums over them."""
         if isinstance(base, SetKernel):
             return num_columns(base, base.input_dim)
-        columns: int = self.points([0]).shape[-1]
-        return columns
+        return int(self.points([0]).shape[-1])
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
         """``k_t(z, x)`` for the points of each component, one component below the other."""
@@ -101,11 +100,17 @@ class HarmonicBlocks(BlockBatch):
         G^s and G^-s give matrices that are each other's transpose, so one of the two is computed;
         a sum and its transpose are added in the end.
         """
-        representatives, halves = self._representatives()
+        # One of each pair of exponents s and -s, and 1/2 where they are the same.
+        orders = self.kernel.transform.orders
+        exponents = np.indices(orders).reshape(len(orders), -1)
+        inverse = np.ravel_multi_index((-exponents) % np.array(orders)[:, None], orders)
+        itself = np.arange(len(inverse))
+        representatives = itself[itself <= inverse]
+        halves = np.where(inverse[representatives] == representatives, 0.5, 1.0)
         weights = []
         for t in self.components:
             rows = [
-                self.kernel.orbit_weights(t, _difference(p, q))[representatives] * halves
+                self.kernel.orbit_weights(t, np.subtract(p, q).tolist())[representatives] * halves
                 for p in self.shifts[t]
                 for q in self.shifts[t]
             ]
@@ -115,15 +120,6 @@ class HarmonicBlocks(BlockBatch):
         sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
         return Full(with_jitter(matrix, jitter))
-
-    def _representatives(self) -> tuple[Array, Array]:
-        """One of each pair of exponents s and -s, and 1/2 where they are the same."""
-        orders = self.kernel.transform.orders
-        exponents = np.indices(orders).reshape(len(orders), -1)
-        inverse = np.ravel_multi_index((-exponents) % np.array(orders)[:, None], orders)
-        itself = np.arange(len(inverse))
-        chosen = itself[itself <= inverse]
-        return chosen, np.where(inverse[chosen] == chosen, 0.5, 1.0)
 
     def _sums(
         self,
@@ -151,10 +147,6 @@ class HarmonicBlocks(BlockBatch):
         sums = tf.reshape(sums, [num_blocks, side, side, size, columns])
         sums = tf.transpose(sums, [0, 1, 3, 2, 4])
         return tf.reshape(sums, [num_blocks, side * size, side * columns])
-
-
-def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(p - q for p, q in zip(first, second, strict=True))
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:

@@ -79,7 +79,12 @@ def _radial_sums(
             values, slopes = _kernel_values(term, orbits[0], inputs)
             result = _weighted(variance * weights[0], values, orbits[0], inputs)[None]
         else:
-            result = _map_over_chunks(term, orbits, X, variance * weights)
+
+            def of_chunk(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+                return _weighted(weights, _kernel_values(term, points, X)[0], points, X)
+
+            chunks = _over_chunks(of_chunk, orbits.dtype, X, variance * weights, orbits)
+            result = _from_chunks(chunks, orbits.shape[0])
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             if orbits.shape[0] == 1:
@@ -179,17 +184,6 @@ def _over_chunks(
         return function(weights[of_set], X if X.shape.rank == 2 else X[of_set], *parts)
 
     return tf.map_fn(unconverted(one), (of_chunks, *chunks), fn_output_signature=dtypes)
-
-
-def _map_over_chunks(
-    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
-) -> tf.Tensor:
-    def sums(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-        values, _ = _kernel_values(term, points, X)
-        return _weighted(weights, values, points, X)
-
-    chunks = _over_chunks(sums, orbits.dtype, X, weights, orbits)
-    return _from_chunks(chunks, orbits.shape[0])
 
 
 def _gradient_over_chunks(

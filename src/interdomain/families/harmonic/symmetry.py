@@ -30,7 +30,15 @@ def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: Cycli
     """
     columns = num_columns(kernel, group)
     with tf.init_scope():
-        X, X2 = _pairs(group, columns)
+        # Probes ``[n, D]``, and partners ``[n', D]`` near to and far from them.
+        probes = group.probes(_NUM_PROBES, columns, seed=1)
+        rng = np.random.default_rng(2)
+        directions = rng.standard_normal((len(_DISTANCES), *probes.shape))
+        directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+        near = (probes + _DISTANCES[:, None, None] * directions).reshape(-1, columns)
+        far = group.probes(_NUM_PROBES, columns, seed=3)
+        both = probes, np.concatenate([near, far])
+        X, X2 = (tf.constant(points, gpflow.default_float()) for points in both)
         try:
             before, scale = _correlations(kernel, X, X2)
             after, _ = _correlations(kernel, transform(X), transform(X2))
@@ -42,10 +50,20 @@ def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: Cycli
     difference = float(np.max(np.abs(before - after) / scale, initial=0.0))
     tolerance = _TOLERANCE[before.dtype]
     if not difference <= tolerance:
+        remedy = (
+            "Pass transformations that keep distances (for stationary kernels) or inner products "
+            "about the origin (for Linear, Polynomial and arc-cosine kernels); a Translation needs "
+            "a kernel that is periodic with its period."
+        )
+        if _length(kernel, "lengthscales") > 1:
+            remedy = (
+                "Its lengthscales differ from column to column: pass a single lengthscale (a "
+                "scalar), or transformations along the columns, such as Negation(dims)."
+            )
         raise ValueError(
             f"base_kernel ({type(kernel).__name__}) is not invariant to {transform!r}: the "
             f"correlation of two points changes by {difference:.2g} when both are transformed. "
-            + _remedy(kernel)
+            f"{remedy}"
         )
 
 
@@ -71,34 +89,9 @@ def _length(kernel: Kernel, name: str) -> int:
     return int(shape[0]) if len(shape) else 0
 
 
-def _pairs(transform: CyclicTransform, columns: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Probes ``[n, D]``, and partners ``[n', D]`` near to and far from them."""
-    dtype = gpflow.default_float()
-    X = transform.probes(_NUM_PROBES, columns, seed=1)
-    rng = np.random.default_rng(2)
-    directions = rng.standard_normal((len(_DISTANCES), *X.shape))
-    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
-    near = (X + _DISTANCES[:, None, None] * directions).reshape(-1, columns)
-    far = transform.probes(_NUM_PROBES, columns, seed=3)
-    return tf.constant(X, dtype), tf.constant(np.concatenate([near, far]), dtype)
-
-
 def _correlations(kernel: Kernel, X: tf.Tensor, X2: tf.Tensor) -> tuple[Array, Array]:
     """The kernel's values, and the roots of the products of the variances."""
     values = kernel(X, X2).numpy()
     variances = [kernel(x, full_cov=False).numpy() for x in (X, X2)]
     scale = np.sqrt(np.outer(*variances))
     return values, np.maximum(scale, np.finfo(values.dtype).tiny)
-
-
-def _remedy(kernel: Kernel) -> str:
-    if _length(kernel, "lengthscales") > 1:
-        return (
-            "Its lengthscales differ from column to column: pass a single lengthscale (a scalar), "
-            "or transformations along the columns, such as Negation(dims)."
-        )
-    return (
-        "Pass transformations that keep distances (for stationary kernels) or inner products "
-        "about the origin (for Linear, Polynomial and arc-cosine kernels); a Translation needs a "
-        "kernel that is periodic with its period."
-    )

@@ -95,7 +95,16 @@ class HarmonizableComponent(MixtureComponent):
             self.amplitudes_imaginary = gpflow.Parameter(root.imag, name="amplitudes_imaginary")
         window = as_definite("envelope", envelope, dimension)
         self.envelope = definite_parameter(window, "envelope")
-        excess = _excess_of_lag(window, as_definite("lag", lag, dimension), dimension)
+        parts = [window, as_definite("lag", lag, dimension)]
+        if max(part.ndim for part in parts) == 2:
+            parts = [part if part.ndim == 2 else part * np.eye(dimension) for part in parts]
+        excess = np.asarray(parts[1] - parts[0] / 4)
+        if not (smallest := smallest_eigenvalue(excess)) > 0:
+            raise ValueError(
+                "lag must be above envelope / 4, as the kernel is not valid otherwise: lag - "
+                f"envelope / 4 must be positive definite, found {smallest:.3g} as its smallest "
+                "eigenvalue; pass a larger lag or a smaller envelope."
+            )
         self.excess = definite_parameter(excess, "excess")
 
     @property
@@ -188,23 +197,6 @@ def _per_column(name: str, value: TensorType, dimension: int) -> Array:
     return np.broadcast_to(array, [dimension]).copy()
 
 
-def _excess_of_lag(envelope: Array, lag: Array, dimension: int) -> Array:
-    """``lag - envelope / 4``, in the richer form of the two.
-
-    :raises ValueError: If it is not positive definite.
-    """
-    if max(envelope.ndim, lag.ndim) == 2:
-        envelope, lag = (m if m.ndim == 2 else m * np.eye(dimension) for m in (envelope, lag))
-    excess: Array = np.asarray(lag - envelope / 4)
-    if not (smallest := smallest_eigenvalue(excess)) > 0:
-        raise ValueError(
-            "lag must be above envelope / 4, as the kernel is not valid otherwise: lag - envelope "
-            f"/ 4 must be positive definite, found {smallest:.3g} as its smallest eigenvalue; pass "
-            "a larger lag or a smaller envelope."
-        )
-    return excess
-
-
 def _root_of_amplitudes(amplitudes: TensorType) -> Array:
     """W ``[Q, Q]`` with ``B = W W^H``.
 
@@ -224,5 +216,4 @@ def _root_of_amplitudes(amplitudes: TensorType) -> Array:
             "amplitudes must be positive semi-definite and not zero, found eigenvalues "
             f"{values}; pass for example W W^H for any matrix W."
         )
-    root: Array = vectors * np.sqrt(np.maximum(values, 0))
-    return root
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))

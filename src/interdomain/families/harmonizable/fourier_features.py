@@ -59,7 +59,18 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
         values = filled_matrix("frequencies", frequencies, "a matrix [m, D]")
-        _validate_distinct(values)
+        tolerance = 1e-10 * np.max(np.abs(values))
+        for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
+            apart = np.max(np.abs(values[:, None] - sign * values), axis=2)
+            pairs = np.argwhere(np.tril(apart <= tolerance, -1))
+            if len(pairs):
+                first, second = pairs[0]
+                raise ValueError(
+                    "frequencies must be distinct, and no two of them negatives of each other, "
+                    f"found {values[second].tolist()} and {values[first].tolist()}, "
+                    f"rows {second} and {first}, which are {relation}; pass one of the two, as "
+                    "their inducing variables differ by a sign at most, and Kuu is singular."
+                )
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.with_imaginary_part = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())
 
@@ -130,22 +141,6 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         return tf.where(is_trained, frequencies, tf.stop_gradient(frequencies))
 
 
-def _validate_distinct(frequencies: Array) -> None:
-    """:raises ValueError: If two are equal or negatives of each other."""
-    tolerance = 1e-10 * np.max(np.abs(frequencies))
-    for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
-        apart = np.max(np.abs(frequencies[:, None] - sign * frequencies), axis=2)
-        pairs = np.argwhere(np.tril(apart <= tolerance, -1))
-        if len(pairs):
-            first, second = pairs[0]
-            raise ValueError(
-                "frequencies must be distinct, and no two of them negatives of each other, "
-                f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
-                f"rows {second} and {first}, which are {relation}; pass one of the two, as "
-                "their inducing variables differ by a sign at most, and Kuu is singular."
-            )
-
-
 def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
     """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
     instance(
@@ -172,8 +167,7 @@ def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> 
             if residual[row, row] > _RELATIVE_NUGGET:
                 column = residual[:, row] / np.sqrt(residual[row, row])
                 residual = residual - np.outer(column, column)
-    selected: Array = candidates[chosen]
-    return selected
+    return np.asarray(candidates[chosen])
 
 
 def _candidates(kernel: HarmonizableComponent) -> Array:
@@ -192,5 +186,4 @@ def _candidates(kernel: HarmonizableComponent) -> Array:
     leading = points[np.arange(len(points)), np.argmax(points != 0, axis=1)]
     points = np.where(leading[:, None] < 0, -points, points)
     scale = np.max(np.abs(points))
-    distinct: Array = scale * np.unique((points / scale).round(12), axis=0)
-    return distinct
+    return np.asarray(scale * np.unique((points / scale).round(12), axis=0))

@@ -55,12 +55,8 @@ def definite_parameter(value: Array, name: str) -> gpflow.Parameter:
     """A parameter that is positive definite for every value of its unconstrained variable."""
     if value.ndim < 2:
         return gpflow.Parameter(value, transform=positive(), name=name)
-    transform = tfp.bijectors.Chain(
-        [
-            tfp.bijectors.CholeskyOuterProduct(),
-            tfp.bijectors.FillScaleTriL(diag_bijector=positive(), diag_shift=None),
-        ]
-    )
+    root = tfp.bijectors.FillScaleTriL(diag_bijector=positive(), diag_shift=None)
+    transform = tfp.bijectors.Chain([tfp.bijectors.CholeskyOuterProduct(), root])
     return gpflow.Parameter(value, transform=transform, name=name)
 
 

@@ -75,8 +75,7 @@ def guess_peaks(
 def _shares(powers: Array) -> Array:
     """What each frequency has of the variance."""
     shares = np.maximum(powers / np.sum(powers), _LEAST_SHARE)
-    normalised: Array = shares / np.sum(shares)
-    return normalised
+    return np.asarray(shares / np.sum(shares))
 
 
 def _count(name: str, value: object, X: Array) -> int:
@@ -195,8 +194,7 @@ def _candidates(X: Array, widths: Array) -> Array:
     if dimension == 1:
         step = 1 / (2 * np.pi * widths * _STEPS_PER_RESOLUTION)
         count = int(np.clip(np.ceil(highest / step)[0], 1, _MAX_CANDIDATES))
-        grid: Array = np.linspace(0, highest, count + 1)
-        return grid
+        return np.asarray(np.linspace(0, highest, count + 1))
     points = qmc.Halton(dimension, scramble=False).random(_MAX_CANDIDATES)
     # One of w and -w: the half with a first entry above zero. The first point is zero.
     box = highest * (2 * points - 1)
@@ -220,8 +218,7 @@ def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) ->
     # At zero (and wherever the rows cannot tell the two apart) there is only one of them.
     single = np.sum(with_cosine**2, axis=1) / np.maximum(cc, 1e-12)
     regular = determinant > 1e-6
-    explained: Array = np.where(regular, both / np.where(regular, determinant, 1), single)
-    return explained
+    return np.asarray(np.where(regular, both / np.where(regular, determinant, 1), single))
 
 
 def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Array) -> Array:
@@ -241,8 +238,7 @@ def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Arr
         bounds=[(-1, 1)] * len(start),
         options={"initial_simplex": simplex, "xatol": 1e-3, "maxiter": 50 * len(start)},
     )
-    refined: Array = start + scale * highest.x
-    return refined
+    return np.asarray(start + scale * highest.x)
 
 
 def _indistinct(first: Array, second: Array, widths: Array) -> bool:

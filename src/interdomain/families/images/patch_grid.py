@@ -52,11 +52,10 @@ class PatchGrid:
                     f"{self.patch_shape}; pass a smaller patch."
                 )
         self.num_channels = self.image_shape[2]
+        sides = zip(self.image_shape[:2], self.patch_shape, self.stride, strict=True)
         rows, columns = (
             -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1
-            for size, patch, step in zip(
-                self.image_shape[:2], self.patch_shape, self.stride, strict=True
-            )
+            for size, patch, step in sides
         )
         self.grid_shape = rows, columns
         of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
@@ -72,8 +71,14 @@ class PatchGrid:
         """
         height, width, channels = self.image_shape
         images = tf.reshape(X, [-1, height, width, channels])
-        totals = self._padding()
-        if any(totals):
+        if self.padding == "SAME":
+            sides = zip(
+                self.grid_shape, self.stride, self.patch_shape, self.image_shape, strict=False
+            )
+            # How many zeros there are above and below together, and left and right.
+            totals = [
+                max((count - 1) * step + patch - size, 0) for count, step, patch, size in sides
+            ]
             margins = [[total // 2, total - total // 2] for total in totals]
             images = tf.pad(images, [[0, 0], *margins, [0, 0]])
         (rows, columns), (down, right) = self.grid_shape, self.stride
@@ -91,17 +96,6 @@ class PatchGrid:
         else:
             patches = tf.stack(pixels, axis=3)
         return tf.reshape(patches, [-1, self.num_patches, self.patch_size])
-
-    def _padding(self) -> tuple[int, ...]:
-        """How many zeros there are above and below together, and left and right."""
-        if self.padding == "VALID":
-            return (0, 0)
-        return tuple(
-            max((count - 1) * step + patch - size, 0)
-            for count, step, patch, size in zip(
-                self.grid_shape, self.stride, self.patch_shape, self.image_shape[:2], strict=True
-            )
-        )
 
 
 def _pair(name: str, values: Any, remedy: str) -> tuple[int, int]:

@@ -80,8 +80,15 @@ class ActivationFeatures(OnSphere):
         super().__init__(name=name)
         self.activation = resolve_activation(activation)
         self.max_degree = integer("max_degree", max_degree, at_least=0)
-        unit = _unit_rows(Z)
-        self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(unit)
+        values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
+        validate_dimension(values.shape[1])
+        lengths = np.linalg.norm(values, axis=1, keepdims=True)
+        if np.any(lengths == 0):
+            raise ValueError(
+                "Z must have no rows of zeros, which have no direction, found "
+                f"{np.count_nonzero(lengths == 0)}; pass Z without them."
+            )
+        self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(values / lengths)
         self.dimension = int(self.Z.shape[-1])
         degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
         self._validate_rank(degrees, "the activation has")
@@ -206,16 +213,3 @@ class ActivationFeatures(OnSphere):
                 f"dimension {self.dimension}, and no more units can be linearly independent; pass "
                 f"at most {rank} rows, or a higher max_degree."
             )
-
-
-def _unit_rows(Z: TensorType) -> Array:
-    values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
-    validate_dimension(values.shape[1])
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    if np.any(lengths == 0):
-        raise ValueError(
-            "Z must have no rows of zeros, which have no direction, found "
-            f"{np.count_nonzero(lengths == 0)}; pass Z without them."
-        )
-    unit: Array = values / lengths
-    return unit

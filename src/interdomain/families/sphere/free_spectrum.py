@@ -72,7 +72,20 @@ class FreeSpectrum(ZonalKernelOfDimension):
     ) -> None:
         super().__init__(**options)
         self.radial_power = number("radial_power", radial_power, at_least=0)
-        self.ratios = _ratios_parameter(ratios)
+        values = finite_array("ratios", ratios, (1,), "a vector [L]")
+        if not values.size:
+            raise ValueError("ratios must be a vector [L], found none; pass two degrees or more.")
+        if not np.all((values > 0) & (values < 1)):
+            raise ValueError(
+                f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
+                "eigenvalues divided by those of the degree before."
+            )
+        # The logistic function, as exp(-softplus(-x)): the gradient of TFP's own is NaN for large
+        # x, where an optimiser may come that finds a ratio of one the best.
+        minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
+        chain = [tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus]
+        given = ratios if isinstance(ratios, (gpflow.Parameter, tf.Variable)) else values
+        self.ratios = gpflow.Parameter(given, transform=tfp.bijectors.Chain(chain))
         size = self.ratios.shape[0] + 1
         self.degrees = validate_degrees(range(size) if degrees is None else degrees)
         if len(self.degrees) != size:
@@ -150,21 +163,3 @@ class FreeSpectrum(ZonalKernelOfDimension):
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         return zonal_series(t, self.variance_shares(dimension, self.degrees[-1]), dimension)
-
-
-def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
-    """:raises ValueError: Unless they are a vector of numbers between zero and one."""
-    values = finite_array("ratios", ratios, (1,), "a vector [L]")
-    if not values.size:
-        raise ValueError("ratios must be a vector [L], found none; pass two degrees or more.")
-    if not np.all((values > 0) & (values < 1)):
-        raise ValueError(
-            f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
-            "eigenvalues divided by those of the degree before."
-        )
-    # The logistic function, as exp(-softplus(-x)): the gradient of TFP's own is NaN for large x,
-    # where an optimiser may come that finds a ratio of one the best.
-    minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
-    chain = [tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus]
-    shared = isinstance(ratios, (gpflow.Parameter, tf.Variable))
-    return gpflow.Parameter(ratios if shared else values, transform=tfp.bijectors.Chain(chain))

@@ -18,7 +18,7 @@ from ..._arguments import (
     short,
     warn,
 )
-from ...core.diagonals import DiagonalTerm
+from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
@@ -138,7 +138,17 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         """The waves, which no parameter moves."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
-        _warn_outside(kernel, X)
+        # Where values are known, outside of compiled functions.
+        values = tf.get_static_value(X) if tf.executing_eagerly() else None
+        if values is not None:
+            lower, upper = (end.astype(values.dtype) for end in (kernel.lower, kernel.upper))
+            outside = np.any((values < lower) | (values > upper), axis=-1)
+            if np.any(outside):
+                warn(
+                    f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the "
+                    f"box from {kernel.lower} to {kernel.upper}, beyond which the prior repeats, "
+                    "and so do predictions; make the kernel with a wider one."
+                )
         return kernel.waves(X, self.functions)
 
     def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
@@ -159,12 +169,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
         """The variance of the waves, the same everywhere."""
         self.validate_kernel(kernel)
-        return [
-            (
-                lambda X: tf.ones_like(X[..., 0]),
-                lambda: kernel.explained_variance(self.frequencies),
-            )
-        ]
+        return [constant_term(lambda: kernel.explained_variance(self.frequencies))]
 
     def dictionary(self, kernel: Periodized) -> WaveDictionary:
         """All waves of the box."""
@@ -198,8 +203,7 @@ class WaveDictionary(Dictionary):
         frequencies = self.kernel.largest_frequencies(count)
         total = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
         shares = np.asarray(self.kernel.spectral_density(frequencies), float) / total
-        notable: IntArray = frequencies[shares >= NEGLIGIBLE_SHARE]
-        return notable
+        return np.asarray(frequencies[shares >= NEGLIGIBLE_SHARE])
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """With one period more in one column."""
@@ -214,18 +218,3 @@ class WaveDictionary(Dictionary):
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
         of_features = frequencies_of(functions_of(atoms))
         return np.array([rows[tuple(frequency)] for frequency in of_features.tolist()])
-
-
-def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
-    """Where values are known, outside of compiled functions: the prior repeats beyond the box."""
-    values = tf.get_static_value(X) if tf.executing_eagerly() else None
-    if values is None:
-        return
-    lower, upper = (end.astype(values.dtype) for end in (kernel.lower, kernel.upper))
-    outside = np.any((values < lower) | (values > upper), axis=-1)
-    if np.any(outside):
-        warn(
-            f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "
-            f"{kernel.lower} to {kernel.upper}, beyond which the prior repeats, and so do "
-            "predictions; make the kernel with a wider one."
-        )

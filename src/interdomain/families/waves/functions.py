@@ -49,8 +49,7 @@ def functions_of(frequencies: IntArray) -> IntArray:
 
 def num_functions(frequencies: IntArray) -> IntArray:
     """How many features each frequency has, ``[J]``."""
-    counts: IntArray = 2 ** np.count_nonzero(frequencies, axis=1)
-    return counts
+    return np.asarray(2 ** np.count_nonzero(frequencies, axis=1))
 
 
 def frequencies_of(functions: IntArray) -> IntArray:
@@ -105,7 +104,14 @@ def largest_frequencies(
     first = max(2, min(_FIRST_SIZE, int(_FIRST_CANDIDATES ** (1 / num_columns))))
     sizes = np.full(num_columns, first)
     while True:
-        _check_candidates(sizes, num_features)
+        total = float(np.prod(sizes.astype(float)))
+        if total * num_columns > max(_MAX_ENTRIES, 64 * num_columns * num_features):
+            raise ValueError(
+                f"num_features, or num_inducing: {num_features} features would be chosen from "
+                f"those with up to {sizes.tolist()} periods in the columns, too many to compare; "
+                "leave out columns, those with very long lengthscales first, or pass fewer "
+                "features."
+            )
         grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
         candidates, densities = in_order(grid.reshape(-1, num_columns), density)
         within = np.cumsum(num_functions(candidates)) <= num_features
@@ -128,14 +134,3 @@ def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tup
     columns = [frequencies[:, column] for column in reversed(range(frequencies.shape[1]))]
     order = np.lexsort([*columns, np.sum(frequencies, axis=1), -logarithms])
     return frequencies[order], densities[order]
-
-
-def _check_candidates(sizes: IntArray, num_features: int) -> None:
-    """:raises ValueError: If there are too many to choose from."""
-    count = float(np.prod(sizes.astype(float)))
-    if count * len(sizes) > max(_MAX_ENTRIES, 64 * len(sizes) * num_features):
-        raise ValueError(
-            f"num_features, or num_inducing: {num_features} features would be chosen from those "
-            f"with up to {sizes.tolist()} periods in the columns, too many to compare; leave out "
-            "columns, those with very long lengthscales first, or pass fewer features."
-        )

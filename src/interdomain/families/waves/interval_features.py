@@ -180,7 +180,9 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         order, rate = matern_order(kernel), rate_of(kernel)
         dtype = rate.dtype
         w = tf.constant(self.angular_frequencies, dtype) / rate
-        constant = self.length * rate / (kernel.variance * noise_density(order))
+        # That of the white noise that gives f a variance of one, for a rate of one.
+        density = 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
+        constant = self.length * rate / (kernel.variance * density)
         waves = constant / 2 * (1 + w**2) ** (order + 1)
         diagonal = tf.concat([constant[None], waves, waves], axis=0)
         derivatives = self.derivatives_at_ends(order, rate)
@@ -241,11 +243,6 @@ def matern_order(kernel: Stationary) -> int:
 def rate_of(kernel: Stationary) -> tf.Tensor:
     """The l of ``(d/dx + l)``."""
     return math.sqrt(2 * matern_order(kernel) + 1) / kernel.lengthscales
-
-
-def noise_density(order: int) -> float:
-    """That of the white noise that gives f a variance of one, for a rate of one."""
-    return 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
 
 
 INVERSE_ROOTS: tuple[Array, ...] = (

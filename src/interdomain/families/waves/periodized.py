@@ -123,8 +123,7 @@ class Periodized(UniformVariance):
         scale = np.prod(self.periods) * float(self.total_variance())
 
         def density(frequencies: IntArray) -> Array:
-            shares: Array = np.asarray(self.spectral_density(frequencies), float) / scale
-            return shares
+            return np.asarray(np.asarray(self.spectral_density(frequencies), float) / scale)
 
         return largest_frequencies(density, self.num_columns, num_features)
 

@@ -116,7 +116,17 @@ class Orthogonal(ClosedFormTransform):
         self.input_dim = self.min_input_dim = len(self.matrix)
         self.centre = as_vector("centre", centre, self.input_dim, "column")
         self._stack: Array | None = None
-        self.order = find_order(self.matrix)
+        candidates = np.arange(1, MAX_ORDER + 1)
+        for angle in np.angle(np.linalg.eigvals(self.matrix)):
+            candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
+        if not candidates.size:
+            raise ValueError(
+                f"matrix has no power up to {MAX_ORDER} that is the identity to {TOLERANCE}; pass "
+                "a matrix of finite order, in float64."
+            )
+        if candidates[0] == 1:
+            raise ValueError("matrix is the identity, which decomposes nothing; leave it out.")
+        self.order = int(candidates[0])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         if len(exponents) == 1:
@@ -129,24 +139,6 @@ class Orthogonal(ClosedFormTransform):
             matrices = self._stack
         centre = constant(self.centre, X)
         return centre + tf.matmul((X - centre)[None], constant(matrices, X), transpose_b=True)
-
-
-def find_order(matrix: Array) -> int:
-    """The smallest power at which an orthogonal matrix is the identity.
-
-    :raises ValueError: If there is none up to 65,536, or it is one.
-    """
-    candidates = np.arange(1, MAX_ORDER + 1)
-    for angle in np.angle(np.linalg.eigvals(matrix)):
-        candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
-    if not candidates.size:
-        raise ValueError(
-            f"matrix has no power up to {MAX_ORDER} that is the identity to {TOLERANCE}; pass a "
-            "matrix of finite order, in float64."
-        )
-    if candidates[0] == 1:
-        raise ValueError("matrix is the identity, which decomposes nothing; leave it out.")
-    return int(candidates[0])
 
 
 def validate_orthonormal(name: str, rows: Array) -> None:

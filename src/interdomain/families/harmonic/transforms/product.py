@@ -40,7 +40,19 @@ class Product(CyclicTransform):
                 f"transforms must generate at most {MAX_ORDER} elements, found {self.order}; pass "
                 "fewer transformations, or of lower order, as an orbit has that many copies of X."
             )
-        self._set_input_dim()
+        self.min_input_dim = max(axis.min_input_dim for axis in self._axes)
+        fixed = {axis.input_dim for axis in self._axes if axis.input_dim is not None}
+        if len(fixed) > 1 or (fixed and self.min_input_dim > max(fixed)):
+            needs = ", ".join(
+                f"{axis!r} needs {axis.input_dim or f'at least {axis.min_input_dim}'}"
+                for axis in self._axes
+            )
+            raise ValueError(
+                f"transforms must act on the same number of columns, found: {needs}; pass "
+                "transformations made for one and the same X."
+            )
+        self.input_dim = max(fixed, default=None)
+        self.min_input_dim = self.input_dim or self.min_input_dim
         self.verify_order(self.min_input_dim)
         with tf.init_scope():
             self._verify_commutation()
@@ -101,21 +113,6 @@ class Product(CyclicTransform):
         """Check the order of each axis; one of the user's may not have done it."""
         for axis in self._axes:
             axis.verify_order(None if axis.input_dim is not None else input_dim)
-
-    def _set_input_dim(self) -> None:
-        self.min_input_dim = max(axis.min_input_dim for axis in self._axes)
-        fixed = {axis.input_dim for axis in self._axes if axis.input_dim is not None}
-        if len(fixed) > 1 or (fixed and self.min_input_dim > max(fixed)):
-            needs = ", ".join(
-                f"{axis!r} needs {axis.input_dim or f'at least {axis.min_input_dim}'}"
-                for axis in self._axes
-            )
-            raise ValueError(
-                f"transforms must act on the same number of columns, found: {needs}; pass "
-                "transformations made for one and the same X."
-            )
-        self.input_dim = max(fixed, default=None)
-        self.min_input_dim = self.input_dim or self.min_input_dim
 
     def _verify_commutation(self) -> None:
         # One more column than needed, where that is allowed: some act on all that there are.

@@ -106,8 +106,7 @@ class LongitudeShift(ClosedFormTransform):
 
     def to_domain(self, normals: Array) -> Array:
         if self.coordinates == "euclidean":
-            points: Array = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-            return points
+            return np.asarray(normals / np.linalg.norm(normals, axis=1, keepdims=True))
         longitude = np.mod(180.0 * normals[:, 0] + 180.0, 360.0) - 180.0
         latitude = 90.0 * np.tanh(normals[:, 1])
         return np.stack([longitude, latitude], axis=1)

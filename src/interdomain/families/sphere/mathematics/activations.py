@@ -132,8 +132,7 @@ class FunctionActivation(Activation):
         return tuple(int(degree) for degree in np.flatnonzero(values))
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        values: Array = _function_coefficients(self, dimension, max(degrees))[list(degrees)]
-        return values
+        return np.asarray(_function_coefficients(self, dimension, max(degrees))[list(degrees)])
 
 
 @lru_cache(maxsize=64)

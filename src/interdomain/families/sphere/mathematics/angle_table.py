@@ -57,8 +57,12 @@ def tabulated(
 
     @tf.custom_gradient
     def evaluate(haversines: tf.Tensor, table: tf.Tensor) -> Any:
-        interval, rest = _locate(haversines, step)
-        rest = tf.cast(rest, dtype)
+        # The interval of each angle, and where in it, from 0 to 1.
+        position = tf.asin(tf.sqrt(tf.clip_by_value(haversines, 0, 1)))
+        position *= tf.cast(2 / step, haversines.dtype)
+        position = tf.minimum(position, NUM_INTERVALS)
+        interval = tf.minimum(tf.cast(position, tf.int32), NUM_INTERVALS - 1)
+        rest = tf.cast(position - tf.cast(interval, position.dtype), dtype)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             flat, powers = tf.reshape(interval, [-1]), tf.reshape(rest, [-1])
@@ -84,15 +88,6 @@ def _cubics(nodes: AtNodes, step: tf.Tensor) -> tf.Tensor:
     values, slopes = nodes[0], nodes[1] * step
     rise, left, right = values[1:] - values[:-1], slopes[:-1], slopes[1:]
     return tf.stack([values[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise])
-
-
-def _locate(haversines: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The interval of each angle, and where in it, from 0 to 1."""
-    position = tf.asin(tf.sqrt(tf.clip_by_value(haversines, 0, 1)))
-    position *= tf.cast(2 / step, haversines.dtype)
-    position = tf.minimum(position, NUM_INTERVALS)
-    interval = tf.minimum(tf.cast(position, tf.int32), NUM_INTERVALS - 1)
-    return interval, position - tf.cast(interval, position.dtype)
 
 
 def _look_up(table: tf.Tensor, interval: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:

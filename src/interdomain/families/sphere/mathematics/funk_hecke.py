@@ -22,7 +22,7 @@ from .dimensions import validate_dimension
 
 @lru_cache(maxsize=64)
 def funk_hecke_rule(
-    dimension: int, max_degree: int, breaks: tuple[float, ...] = (), num_nodes: int = 100
+    dimension: int, max_degree: int, breaks: tuple[float, ...] = ()
 ) -> tuple[Array, Array]:
     """A quadrature rule for the coefficients of all degrees up to ``max_degree``.
 
@@ -31,16 +31,14 @@ def funk_hecke_rule(
 
     :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the rule is
         split there.
-    :param num_nodes: Nodes per segment.
     :return: Nodes t, ``[n]``, and the matrix ``[max_degree + 1, n]`` that turns the function's
         values there into coefficients.
     """
     validate_dimension(dimension)
     if any(not -1 < b < 1 for b in breaks):
         raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass those alone.")
-    num_nodes = max(num_nodes, max_degree + dimension)
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
-    x, w = roots_legendre(num_nodes)
+    x, w = roots_legendre(max(100, max_degree + dimension))
     half = np.diff(edges)[:, None] / 2
     theta = (edges[:-1, None] + half * (x + 1)).ravel()
     t = np.cos(theta)
@@ -117,17 +115,17 @@ _MAX_DIGITS = 1_000
 
 
 def extended_coefficients(
-    function: ExtendedFunction, dimension: int, degrees: Sequence[int], *, digits: int = 40
+    function: ExtendedFunction, dimension: int, degrees: Sequence[int]
 ) -> tuple[float, ...]:
     """The Funk-Hecke coefficients of a function that is smooth in (-1, 1), rounded to float64.
 
     :param function: Smooth in the angle inside (0, pi).
     :param degrees: Degrees whose coefficients are not zero.
-    :param digits: Decimal digits to begin with; more are taken where the coefficients need them.
     :raises ValueError: If a coefficient stays below what 1,000 digits resolve, and may be zero.
     """
     if not degrees:
         return ()
+    digits = 40  # decimal; more are taken where the coefficients need them
     while True:
         mp = MPContext()
         mp.dps = digits

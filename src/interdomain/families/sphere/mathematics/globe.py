@@ -63,22 +63,18 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
 def on_the_globe(X: tf.Tensor) -> tf.Tensor:
     """:func:`unit_vectors` of a tensor of floats, without checks. A latitude beyond 90 degrees
     gives a point on the other side of the pole."""
-    sine, cosine = _sine_and_cosine(X)
-    along, height = cosine[..., 0], sine[..., 0]
-    return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
-
-
-def _sine_and_cosine(degrees: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Of the nearest quarter of a turn, exact, and of what is left, at most 45 degrees."""
-    quarters = tf.stop_gradient(tf.round(degrees / 90))
-    rest = (degrees - 90 * quarters) * (np.pi / 180)
+    # Of the nearest quarter of a turn, exact, and of what is left, at most 45 degrees.
+    quarters = tf.stop_gradient(tf.round(X / 90))
+    rest = (X - 90 * quarters) * (np.pi / 180)
     sine, cosine = tf.sin(rest), tf.cos(rest)
     place = tf.math.floormod(quarters, 4)  # a float, which holds more turns than an integer
     swapped = tf.math.floormod(quarters, 2) > 0
     sine, cosine = tf.where(swapped, cosine, sine), tf.where(swapped, sine, cosine)
     # The sum takes the sign from a zero.
     sine = tf.where(place >= 2, -sine, sine) + 0.0
-    return sine, tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
+    cosine = tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
+    along, height = cosine[..., 0], sine[..., 0]
+    return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:

@@ -66,8 +66,7 @@ def product_order(chains: IntArray) -> IntArray:
     """The order in which chosen harmonics are cheapest: by their number of factors."""
     raises = raises_of(chains)
     keys = np.column_stack([np.count_nonzero(raises, axis=1), np.abs(raises).sum(axis=1), raises])
-    order: IntArray = np.lexsort(keys.T[::-1])
-    return order
+    return np.asarray(np.lexsort(keys.T[::-1]))
 
 
 def _plan(dimension: int, chains: IntArray) -> _Plan:
@@ -135,7 +134,16 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
     """All factors at x ``[d, n]``, one behind the other."""
     tables = []
     if len(plan.planar):
-        tables.append(_planar_factors(plan.planar, x[:1], x[1:2]))
+        # The real and imaginary parts of ``(x_1 + i x_2)^k`` for k = 1, 2, ..., times the norms.
+        # Powers are multiplied, so that their number doubles at a time.
+        re, im = x[:1], x[1:2]
+        while (count := re.shape[0]) < len(plan.planar):
+            more = min(count, len(plan.planar) - count)
+            a, b, last_re, last_im = re[:more], im[:more], re[-1:], im[-1:]
+            re = tf.concat([re, a * last_re - b * last_im], axis=0)
+            im = tf.concat([im, a * last_im + b * last_re], axis=0)
+        pairs = tf.stack([re, im], axis=1) * tf.constant(plan.planar, x.dtype)[:, None, None]
+        tables.append(tf.reshape(pairs, [2 * len(plan.planar), tf.shape(x)[1]]))
     if plan.steps:
         x_j = tf.gather(x, plan.axes)
         r2_j = tf.gather(tf.cumsum(tf.square(x), axis=0), plan.axes)
@@ -149,19 +157,6 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
             before, last = last, after
             tables.append(after)
     return tf.concat(tables, axis=0)
-
-
-def _planar_factors(norms: Array, x_1: tf.Tensor, x_2: tf.Tensor) -> tf.Tensor:
-    """The real and imaginary parts of ``(x_1 + i x_2)^k`` for k = 1, 2, ..., times the norms,
-    ``[2 K, n]``. Powers are multiplied, so that their number doubles at a time."""
-    re, im = x_1, x_2
-    while (count := re.shape[0]) < len(norms):
-        more = min(count, len(norms) - count)
-        a, b, last_re, last_im = re[:more], im[:more], re[-1:], im[-1:]
-        re = tf.concat([re, a * last_re - b * last_im], axis=0)
-        im = tf.concat([im, a * last_im + b * last_re], axis=0)
-    pairs = tf.stack([re, im], axis=1) * tf.constant(norms, x_1.dtype)[:, None, None]
-    return tf.reshape(pairs, [2 * len(norms), tf.shape(x_1)[1]])
 
 
 def _multiply(
@@ -203,11 +198,7 @@ def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
     """One traced function per (dimension, chains, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
     plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
 
-    @tf.custom_gradient
-    def multiply(
-        factors: tf.Tensor, scale: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-        return _multiply(plan, factors, scale)
+    multiply = tf.custom_gradient(lambda *inputs: _multiply(plan, *inputs))
 
     def evaluate(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
         if not plan.rounds:

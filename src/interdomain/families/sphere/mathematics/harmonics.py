@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -176,9 +176,7 @@ def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
 
 
 @lru_cache(maxsize=128)
-def _compiled(
-    dimension: int, degrees: tuple[int, ...], dtype: tf.DType
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+def _compiled(dimension: int, degrees: tuple[int, ...], dtype: tf.DType) -> Any:
     """One traced function per (dimension, degrees, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
     levels = tuple(_level(dimension, degree) for degree in range(1, degrees[-1] + 1))
 
@@ -199,9 +197,7 @@ def _compiled(
         return tf.concat([*lower, *last_rows], axis=0), gradient
 
     signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    function = compiled(evaluate, input_signature=signature)
-    return function
+    return compiled(evaluate, input_signature=signature)
 
 
 @check_shapes(
@@ -266,5 +262,4 @@ def raise_factors(
 def planar_norms(dimension: int, count: int) -> Array:
     """What the parts of ``(x_1 + i x_2)^k`` are multiplied by, for k = 1, ..., count."""
     k = np.arange(count)
-    norms: Array = np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1)))
-    return norms
+    return np.asarray(np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1))))

@@ -27,9 +27,9 @@ that error divided by the lengthscale: kernels take angles from :func:`.heat_ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -90,9 +90,7 @@ def stationary_eigenvalues(
 
 
 @lru_cache(maxsize=64)
-def _compiled(
-    dimension: int, nu: float, is_summed: bool, dtypes: tuple[tf.DType, tf.DType]
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+def _compiled(dimension: int, nu: float, is_summed: bool, dtypes: tuple[tf.DType, tf.DType]) -> Any:
     """From a lengthscale and haversines ``[n]`` to the kernel: a graph of some hundred operations
     that a model needs several times, and that is made once.
 
@@ -108,9 +106,7 @@ def _compiled(
         return _interpolate(mixture, haversines, dimension, nu, dtypes[1])
 
     signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtypes[0])]
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    function = compiled(evaluate, input_signature=signature)
-    return function
+    return compiled(evaluate, input_signature=signature)
 
 
 class HeatMixture(NamedTuple):

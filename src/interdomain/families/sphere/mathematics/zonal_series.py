@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -68,37 +69,31 @@ def zonal_series(
     def evaluate(
         t: tf.Tensor, weights: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-        total = _sum_of_levels(t, weights, dimension, count)
+
+        def add(l: tf.Tensor, p: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+            return total + weights[l] * p
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             slopes = derivative_weights(weights, dimension)
             dt = upstream * zonal_series(t, slopes, dimension + 2, num_levels=count - 1)
             return dt, _inner_products(upstream, t, dimension, count, weights)
 
-        return total, gradient
+        return _over_levels(add, tf.zeros_like(t), t, dimension, count, size), gradient
 
     return evaluate(t, weights)
 
 
-def _sum_of_levels(
-    t: tf.Tensor, weights: tf.Tensor, dimension: int, count: tf.Tensor | int
-) -> tf.Tensor:
-    """The terms of the first ``count`` of ``weights`` ``[L, ...]``, without a gradient."""
+def _over_levels(
+    add: Callable[..., Any], sums: Any, t: tf.Tensor, dimension: int, count: tf.Tensor, most: int
+) -> Any:
+    """What ``add(l, P_l(t), sums)`` makes of the sums, for l < count one after the other, which is
+    ``most`` or less."""
 
-    def add_level(
-        l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        p_next = _next_polynomial(l, dimension, t, p, p_before)
-        return l + 1, p_next, p, total + weights[l] * p
+    def add_level(l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, sums: Any) -> tuple[Any, ...]:
+        return l + 1, _next_polynomial(l, dimension, t, p, p_before), p, add(l, p, sums)
 
-    ones, zeros = tf.ones_like(t), tf.zeros_like(t)
-    *_, total = tf.while_loop(
-        lambda l, *_: l < count,
-        add_level,
-        (tf.constant(0), ones, zeros, zeros),
-        maximum_iterations=weights.shape[0],
-    )
-    return total
+    start = (tf.constant(0), tf.ones_like(t), tf.zeros_like(t), sums)
+    return tf.while_loop(lambda l, *_: l < count, add_level, start, maximum_iterations=most)[-1]
 
 
 def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
@@ -117,20 +112,11 @@ def _inner_products(
     shape = tf.shape(weights)[1:]
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(t))
 
-    def add_level(
-        l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, sums: tf.TensorArray
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
-        sums = sums.write(l, tf.reshape(tf.reduce_sum(values * p, axes), shape))
-        return l + 1, _next_polynomial(l, dimension, t, p, p_before), p, sums
+    def add(l: tf.Tensor, p: tf.Tensor, sums: tf.TensorArray) -> tf.TensorArray:
+        return sums.write(l, tf.reshape(tf.reduce_sum(values * p, axes), shape))
 
     sums = tf.TensorArray(t.dtype, size=weights.shape[0], element_shape=weights.shape[1:])
-    *_, sums = tf.while_loop(
-        lambda l, *_: l < count,
-        add_level,
-        (tf.constant(0), tf.ones_like(t), tf.zeros_like(t), sums),
-        maximum_iterations=weights.shape[0],
-    )
-    return sums.stack()
+    return _over_levels(add, sums, t, dimension, count, weights.shape[0]).stack()
 
 
 def of_pairs(
