@@ -99,7 +99,30 @@ class AdditiveTables(Benchmark):
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A row for each model, of all its splits."""
+        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
+        for record in sorted(records, key=_place):
+            run, result = record["configuration"], record["result"]
+            for number, point in enumerate(result["trace"]):
+                key = (run["data"], run["method"], number)
+                found.setdefault(key, []).append(point)
+                sizes[key] = result
+        rows = [
+            (
+                data,
+                f"{sizes[data, method, number]['rows']:,}",
+                method,
+                sizes[data, method, number].get("num_inducing"),
+                len(points),
+                f"{np.mean([point['seconds'] for point in points]):.1f}",
+                _spread([point["rmse"] for point in points]),
+                _spread([point["nll"] for point in points]),
+            )
+            for (data, method, number), points in found.items()
+        ]
+        headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
+        return markdown(headers, rows)
 
 
 def measured(
@@ -154,33 +177,6 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
         "rows": fit.model.num_data,
         "pairs": list(map(list, fit.pairs.items())),
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each model, of all its splits."""
-    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for record in sorted(records, key=_place):
-        run, result = record["configuration"], record["result"]
-        for number, point in enumerate(result["trace"]):
-            key = (run["data"], run["method"], number)
-            found.setdefault(key, []).append(point)
-            sizes[key] = result
-    rows = [
-        (
-            data,
-            f"{sizes[data, method, number]['rows']:,}",
-            method,
-            sizes[data, method, number].get("num_inducing"),
-            len(points),
-            f"{np.mean([point['seconds'] for point in points]):.1f}",
-            _spread([point["rmse"] for point in points]),
-            _spread([point["nll"] for point in points]),
-        )
-        for (data, method, number), points in found.items()
-    ]
-    headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-    return markdown(headers, rows)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -84,7 +84,22 @@ class AnyLikelihood(Benchmark):
         return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A row for each model: log densities at the times; and when collapsed has its optimum."""
+        lines, notes = [], []
+        for record in records:
+            run, result = record["configuration"], record["result"]
+            texts = [
+                f"{one['log_density']:.4f} ({one['seconds']:.0f} s)" for one in result["trace"]
+            ]
+            lines.append((run["data"], run["method"], run["num_inducing"], ", ".join(texts)))
+            if "elbos" in result:
+                notes.append(
+                    f"{run['data']}, {run['method']}: {len(result['elbos'])} passes "
+                    f"({result['reason']}), within 0.1 nats of the last after "
+                    f"{passes_to_optimum(result['elbos'])}; {result['subset_seconds']:.1f} s on "
+                    f"subsets, {result['pass_seconds']:.1f} s of passes"
+                )
+        return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
 def measured(
@@ -243,23 +258,6 @@ def points(
     natural = gpflow.optimizers.NaturalGradient(size)
     trace = density_trace(model, train, held_out, seconds, started, optimizer=natural)
     return {"trace": trace}
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each model: log densities at the times; and when collapsed is at its optimum."""
-    lines, notes = [], []
-    for record in records:
-        run, result = record["configuration"], record["result"]
-        texts = [f"{one['log_density']:.4f} ({one['seconds']:.0f} s)" for one in result["trace"]]
-        lines.append((run["data"], run["method"], run["num_inducing"], ", ".join(texts)))
-        if "elbos" in result:
-            notes.append(
-                f"{run['data']}, {run['method']}: {len(result['elbos'])} passes "
-                f"({result['reason']}), within 0.1 nats of the last after "
-                f"{passes_to_optimum(result['elbos'])}; {result['subset_seconds']:.1f} s on "
-                f"subsets, {result['pass_seconds']:.1f} s of passes"
-            )
-    return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
 def passes_to_optimum(elbos: Sequence[float], within: float = 0.1) -> int:

@@ -83,7 +83,26 @@ class BananaHmk(Benchmark):
         return train_sparse(configuration, data, full["kernel_parameters"])
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each size of each model, by the number of variational parameters."""
+        rows = []
+        for record in sorted(records, key=lambda one: one["result"].get("num_variational", 0)):
+            run, result = record["configuration"], record["result"]
+            rows.append(
+                (
+                    *(run["model"], run.get("size"), result.get("num_variational")),
+                    f"{100 * result['test_error']:.2f}",
+                    f"{result['test_nlpd']:.3f}",
+                    f"{100 * result['train_accuracy']:.1f}",
+                    *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
+                )
+            )
+        headers = (
+            *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
+            *("training accuracy, %", "ELBO", "seconds"),
+        )
+        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
+            headers, rows
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         draw(folder, records, banana(arguments.data_dir))
@@ -214,29 +233,6 @@ def probabilities_of(result: Mapping[str, Any]) -> Array:
     """What `judged` has packed, [GRID, GRID]."""
     steps = zlib.decompress(base64.b64decode(result["probabilities"]))
     return np.frombuffer(steps, dtype=np.uint8).reshape(GRID, GRID) / 255.0
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each size of each model, by the number of variational parameters."""
-    rows = []
-    for record in sorted(records, key=lambda one: one["result"].get("num_variational", 0)):
-        run, result = record["configuration"], record["result"]
-        rows.append(
-            (
-                *(run["model"], run.get("size"), result.get("num_variational")),
-                f"{100 * result['test_error']:.2f}",
-                f"{result['test_nlpd']:.3f}",
-                f"{100 * result['train_accuracy']:.1f}",
-                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
-            )
-        )
-    headers = (
-        *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
-        *("training accuracy, %", "ELBO", "seconds"),
-    )
-    return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
-        headers, rows
-    )
 
 
 def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> None:

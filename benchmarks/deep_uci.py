@@ -76,7 +76,21 @@ class DeepUci(Benchmark):
         return dict(from_child(measured, environment=THREADS, **given))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """Mean and standard deviation over the splits."""
+        found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        for record in records:
+            run = record["configuration"]
+            found[run["data"], run["features"]][run["layers"]].append(record["result"])
+        counts = sorted({layers for by_layers in found.values() for layers in by_layers})
+        rows = []
+        for (data, features), by_layers in found.items():
+            cells = []
+            for layers in counts:
+                results = by_layers.get(layers, [])
+                cells.append(_cell(results))
+            rows.append([data, features, *cells, _of_paper(data, features)])
+        headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
+        return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
 def measured(
@@ -153,24 +167,6 @@ PAPER = {
     "power": ((4.20, -2.85), (3.90, -2.78)),
     "yacht": ((1.17, -1.81), (0.34, -0.33)),
 }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """Mean and standard deviation over the splits."""
-    found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        run = record["configuration"]
-        found[run["data"], run["features"]][run["layers"]].append(record["result"])
-    counts = sorted({layers for by_layers in found.values() for layers in by_layers})
-    rows = []
-    for (data, features), by_layers in found.items():
-        cells = []
-        for layers in counts:
-            results = by_layers.get(layers, [])
-            cells.append(_cell(results))
-        rows.append([data, features, *cells, _of_paper(data, features)])
-    headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
-    return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
 def _of_paper(data: str, features: str) -> str:

@@ -107,7 +107,36 @@ class Elevation(Benchmark):
         return {**errors, **trained, "num_train": len(table.train), "test_seconds": seconds}
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per model and size, the paper's figures beside ours."""
+        rows = []
+        for record in sorted(records, key=_position):
+            run, result = record["configuration"], record["result"]
+            size, rmse, nll, hours = PAPER[run["model"]]
+            gamma = run["natural_gradient"]
+            rows.append(
+                (
+                    run["model"],
+                    run["num_inducing"],
+                    f"{run['steps']:,}",
+                    "Adam" if gamma is None else f"natural {gamma:g}",
+                    *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
+                    f"{result['seconds_per_step']:.3f}",
+                    f"{result['train_seconds']:.0f}",
+                    size,
+                    *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
+                )
+            )
+        headers = (
+            *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
+            *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
+        )
+        _, rmse, nll, hours = PAPER["svgp_5m"]
+        return (
+            "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
+            "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
+            f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
+            + markdown(headers, rows)
+        )
 
 
 def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
@@ -156,39 +185,6 @@ def hyperparameters(model: Any) -> dict[str, float]:
         "variance": float(kernel.variance.numpy()),
         "noise_variance": float(model.likelihood.variance.numpy()),
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per model and size, the paper's figures beside ours."""
-    rows = []
-    for record in sorted(records, key=_position):
-        run, result = record["configuration"], record["result"]
-        size, rmse, nll, hours = PAPER[run["model"]]
-        gamma = run["natural_gradient"]
-        rows.append(
-            (
-                run["model"],
-                run["num_inducing"],
-                f"{run['steps']:,}",
-                "Adam" if gamma is None else f"natural {gamma:g}",
-                *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
-                f"{result['seconds_per_step']:.3f}",
-                f"{result['train_seconds']:.0f}",
-                size,
-                *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
-            )
-        )
-    headers = (
-        *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
-        *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
-    )
-    _, rmse, nll, hours = PAPER["svgp_5m"]
-    return (
-        "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
-        "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
-        f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
-        + markdown(headers, rows)
-    )
 
 
 def _position(record: Record) -> tuple[int, float, int, int, int]:

@@ -76,7 +76,26 @@ class Globe(Benchmark):
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each model, with its gap if there is one."""
+        headers = [
+            *("model", "features", "seconds"),
+            *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
+            *("jump, date line", "jump, poles"),
+        ]
+        rows = []
+        for record in records:
+            result, gap = record["result"], record["configuration"].get("gap")
+            errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
+            rows.append(
+                (
+                    record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
+                    f"{result['num_inducing']:,}",
+                    f"{result['seconds']:.0f}",
+                    *(f"{error:.3f}" for error in errors),
+                    *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
+                )
+            )
+        return markdown(headers, rows)
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
@@ -225,29 +244,6 @@ def points(
     )
     count = int(model.inducing_variable.num_inducing)
     return model, unit_rows, {"num_inducing": count, "steps": fit.steps}
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each model, with its gap if there is one."""
-    headers = [
-        *("model", "features", "seconds"),
-        *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
-        *("jump, date line", "jump, poles"),
-    ]
-    rows = []
-    for record in records:
-        result, gap = record["result"], record["configuration"].get("gap")
-        errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
-        rows.append(
-            (
-                record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
-                f"{result['num_inducing']:,}",
-                f"{result['seconds']:.0f}",
-                *(f"{error:.3f}" for error in errors),
-                *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
-            )
-        )
-    return markdown(headers, rows)
 
 
 def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -> None:

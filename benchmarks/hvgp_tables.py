@@ -75,7 +75,16 @@ class HvgpTables(Benchmark):
         return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A table for each data set, and who is best when."""
+        parts = []
+        for data in DATA:
+            models = {
+                record["configuration"]["model"]: record
+                for record in records
+                if record["configuration"]["data"] == data
+            }
+            parts += [_table(data, models)] if models else []
+        return "\n\n".join(parts)
 
 
 def measured(
@@ -149,19 +158,6 @@ def _centres(X: Array, count: int, components: int, seed: int) -> Array:
     share = min(ROWS_FOR_CENTRES, len(X)) // components
     parts = [order[i * share : (i + 1) * share] for i in range(components)]
     return np.stack([inducing_points(X[part], count, seed) for part in parts])
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A table for each data set, and who is best when."""
-    parts = []
-    for data in DATA:
-        models = {
-            record["configuration"]["model"]: record
-            for record in records
-            if record["configuration"]["data"] == data
-        }
-        parts += [_table(data, models)] if models else []
-    return "\n\n".join(parts)
 
 
 def _table(data: str, found: Mapping[str, Record]) -> str:

@@ -76,7 +76,33 @@ class Snelson(Benchmark):
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per combination and variant: means over the seeds."""
+        rows = []
+        for key, found in _grouped(records).items():
+            results = [record["result"] for record in found]
+            unfinished = sum(not result["converged"] for result in results)
+            rows.append(
+                (
+                    KERNEL_NAMES[key[0]],
+                    *key[1:3],
+                    mean_and_deviation([result["elbo"] for result in results], decimals=1),
+                    f"{max(result['elbo'] for result in results):.1f}",
+                    mean_and_deviation([result["noise_variance"] for result in results]),
+                    f"{np.mean([result['iterations'] for result in results]):.0f}",
+                    f"{unfinished} of {len(found)} at {key[3]}",
+                    f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
+                    ranges(record["configuration"]["seed"] for record in found),
+                )
+            )
+        headers = (
+            *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
+            *("iterations", "not converged", "iterations / s", "seeds"),
+        )
+        return (
+            "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
+            "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
+            + markdown(headers, rows)
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         X, Y, X_test = standardised(arguments.data_dir)
@@ -157,36 +183,6 @@ def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
         name: [float(f"{value:.9g}") for value in values.numpy()[:, 0]]
         for name, values in curves.items()
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per combination and variant: means over the seeds."""
-    rows = []
-    for key, found in _grouped(records).items():
-        results = [record["result"] for record in found]
-        unfinished = sum(not result["converged"] for result in results)
-        rows.append(
-            (
-                KERNEL_NAMES[key[0]],
-                *key[1:3],
-                mean_and_deviation([result["elbo"] for result in results], decimals=1),
-                f"{max(result['elbo'] for result in results):.1f}",
-                mean_and_deviation([result["noise_variance"] for result in results]),
-                f"{np.mean([result['iterations'] for result in results]):.0f}",
-                f"{unfinished} of {len(found)} at {key[3]}",
-                f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
-                ranges(record["configuration"]["seed"] for record in found),
-            )
-        )
-    headers = (
-        *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
-        *("iterations", "not converged", "iterations / s", "seeds"),
-    )
-    return (
-        "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
-        "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
-        + markdown(headers, rows)
-    )
 
 
 def draw(folder: Path, records: Sequence[Record], data: tuple[Array, Array], X_test: Array) -> None:

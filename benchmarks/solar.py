@@ -85,7 +85,35 @@ class Solar(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each model: the start with the best bound, and the range over all."""
+        rows = []
+        for model, found in by_model(records).items():
+            results = [record["result"] for record in found]
+            best = best_of(results)
+            rows.append(
+                (
+                    model,
+                    best["num_inducing"],
+                    f"{best['rmse']:.3f}",
+                    f"{best['nll']:.3f}",
+                    f"{best['bound']:.1f}",
+                    *(
+                        f"{min(values):.3f} to {max(values):.3f}"
+                        for values in ([r[name] for r in results] for name in ("rmse", "nll"))
+                    ),
+                    len(results),
+                    best["iterations"],
+                    f"{np.median([r['fit_seconds'] for r in results]):.0f}",
+                )
+            )
+        headers = (
+            *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
+            *("NLPD of all starts", "starts", "iterations", "seconds"),
+        )
+        return (
+            "Solar irradiance, 110 test years in five intervals, standardised outputs; the start "
+            "with the best bound on the training years.\n\n" + markdown(headers, rows)
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         draw(folder, records, load_years(arguments.data_dir))
@@ -190,36 +218,6 @@ def wigner_grid(years: Years) -> tuple[Array, Array]:
     per_year = np.ptp(years.X) / np.ptp(years.year)
     frequencies = np.linspace(0, 1 / (7 * per_year), FREQUENCIES)[:, None]
     return places, frequencies
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each model: the start with the best bound, and the range over all."""
-    rows = []
-    for model, found in by_model(records).items():
-        results = [record["result"] for record in found]
-        best = best_of(results)
-        rows.append(
-            (
-                model,
-                best["num_inducing"],
-                f"{best['rmse']:.3f}",
-                f"{best['nll']:.3f}",
-                f"{best['bound']:.1f}",
-                f"{min(r['rmse'] for r in results):.3f} to {max(r['rmse'] for r in results):.3f}",
-                f"{min(r['nll'] for r in results):.3f} to {max(r['nll'] for r in results):.3f}",
-                len(results),
-                best["iterations"],
-                f"{np.median([r['fit_seconds'] for r in results]):.0f}",
-            )
-        )
-    headers = (
-        *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
-        *("NLPD of all starts", "starts", "iterations", "seconds"),
-    )
-    return (
-        "Solar irradiance, 110 test years in five intervals, standardised outputs; the start with "
-        "the best bound on the training years.\n\n" + markdown(headers, rows)
-    )
 
 
 def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -57,7 +57,19 @@ class Terrain(Benchmark):
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
+        rows = [
+            (
+                record["configuration"]["model"],
+                record["result"]["num_inducing"],
+                f"{point['seconds']:.1f}",
+                f"{point['rmse']:.3f}",
+                f"{point['nll']:.3f}",
+            )
+            for record in records
+            for point in record["result"]["trace"]
+        ]
+        return markdown(headers, rows)
 
 
 def split(every: int, seed: int) -> tuple[Array, Array, Array]:
@@ -87,22 +99,6 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
     started = time.perf_counter()
     fitted, fit = race.box(train, int(size), LENGTHSCALE, MARGIN)
     return race.collapsed(fitted, fit, held_out, started)
-
-
-def table_of(records: Sequence[Record]) -> str:
-    headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
-    rows = [
-        (
-            record["configuration"]["model"],
-            record["result"]["num_inducing"],
-            f"{point['seconds']:.1f}",
-            f"{point['rmse']:.3f}",
-            f"{point['nll']:.3f}",
-        )
-        for record in records
-        for point in record["result"]["trace"]
-    ]
-    return markdown(headers, rows)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,56 @@ class UciOrthogonal(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per cell with both metrics; our figures are means over the finished splits."""
+        order = (list(DATASETS), list(KERNELS), list(INDUCING))
+        groups: dict[tuple[Any, ...], list[Record]] = {}
+        for record in records:
+            run = record["configuration"]
+            names = (run["dataset"], run["kernel"], run["inducing"])
+            places = (choices.index(name) for choices, name in zip(order, names, strict=True))
+            M, K = run["M"], run["K"]
+            key = (*places, M + K, K == 0, run["max_iterations"], run["source"])
+            groups.setdefault(key, []).append(record)
+        rows = []
+        compared = {"rmse": [0, 0], "nlpd": [0, 0]}
+        for (*_, max_iterations, source), cell in sorted(groups.items()):
+            run, results = cell[0]["configuration"], [record["result"] for record in cell]
+            M, used = run["M"], {result["num_inducing"] for result in results}
+            row = [run["dataset"], run["kernel"], run["inducing"], f"{M}, {run['K']}"]
+            row[-1] += f" ({ranges(used)} used)" if used != {M} else ""
+            figures = PAPER[run["dataset"], run["kernel"], run["inducing"], M, run["K"]]
+            for metric, paper in zip(compared, figures, strict=True):
+                values = [result[metric] for result in results]
+                verdict = "no, worse"
+                if None not in values:
+                    verdict = paper.verdict(float(np.mean(values)))
+                compared[metric][0] += verdict == "yes"
+                compared[metric][1] += 1
+                shown = "not finite" if None in values else mean_and_deviation(values)
+                row += [shown, str(paper), verdict]
+            unfinished = sum(not result["converged"] for result in results)
+            splits = ranges(record["configuration"]["split"] for record in cell)
+            row += [
+                f"{splits} ({'stored' if source == 'files' else 'seeded'})",
+                f"{np.mean([result['fit_seconds'] for result in results]):.1f}",
+                f"{unfinished} of {len(cell)} at {max_iterations}",
+            ]
+            rows.append(row)
+        headers = ["data", "kernel", "inducing", "M, K"]
+        for metric in ("RMSE", "NLPD"):
+            headers += [metric, "paper", "within 2 sd"]
+        headers += ["splits", "fit s", "not converged"]
+        counts = ", ".join(
+            f"{metric.upper()} {within} of {total}" for metric, (within, total) in compared.items()
+        )
+        return (
+            "Tables 3 and 4 of the paper: test RMSE and NLPD in original units, lower is better; "
+            "mean ± deviation over our splits\n(no deviation: one split only) beside the paper's "
+            'over 5.\n"undecided": the printed digits do not tell (a deviation of 0.00 may be up '
+            "to 0.005).\n\n"
+            + markdown(headers, rows)
+            + f"\n\nWithin two of the paper's standard deviations: {counts}."
+        )
 
 
 def build_model(configuration: Configuration, split: NormalisedSplit) -> Any:
@@ -149,55 +198,3 @@ def build_model(configuration: Configuration, split: NormalisedSplit) -> Any:
         return gpflow.models.SVGP(kernel, likelihood, base, num_data=num_rows)
     orthogonal = gpflow.inducing_variables.InducingPoints(points)
     return idm.models.OrthogonalSVGP(kernel, likelihood, base, orthogonal, num_data=num_rows)
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per cell with both metrics; our figures are means over the finished splits."""
-    order = (list(DATASETS), list(KERNELS), list(INDUCING))
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        run = record["configuration"]
-        names = (run["dataset"], run["kernel"], run["inducing"])
-        places = (choices.index(name) for choices, name in zip(order, names, strict=True))
-        M, K = run["M"], run["K"]
-        key = (*places, M + K, K == 0, run["max_iterations"], run["source"])
-        groups.setdefault(key, []).append(record)
-    rows = []
-    compared = {"rmse": [0, 0], "nlpd": [0, 0]}
-    for (*_, max_iterations, source), cell in sorted(groups.items()):
-        run, results = cell[0]["configuration"], [record["result"] for record in cell]
-        M, used = run["M"], {result["num_inducing"] for result in results}
-        row = [run["dataset"], run["kernel"], run["inducing"], f"{M}, {run['K']}"]
-        row[-1] += f" ({ranges(used)} used)" if used != {M} else ""
-        figures = PAPER[run["dataset"], run["kernel"], run["inducing"], M, run["K"]]
-        for metric, paper in zip(compared, figures, strict=True):
-            values = [result[metric] for result in results]
-            verdict = "no, worse"
-            if None not in values:
-                verdict = paper.verdict(float(np.mean(values)))
-            compared[metric][0] += verdict == "yes"
-            compared[metric][1] += 1
-            shown = "not finite" if None in values else mean_and_deviation(values)
-            row += [shown, str(paper), verdict]
-        unfinished = sum(not result["converged"] for result in results)
-        splits = ranges(record["configuration"]["split"] for record in cell)
-        row += [
-            f"{splits} ({'stored' if source == 'files' else 'seeded'})",
-            f"{np.mean([result['fit_seconds'] for result in results]):.1f}",
-            f"{unfinished} of {len(cell)} at {max_iterations}",
-        ]
-        rows.append(row)
-    headers = ["data", "kernel", "inducing", "M, K"]
-    for metric in ("RMSE", "NLPD"):
-        headers += [metric, "paper", "within 2 sd"]
-    headers += ["splits", "fit s", "not converged"]
-    counts = ", ".join(
-        f"{metric.upper()} {within} of {total}" for metric, (within, total) in compared.items()
-    )
-    return (
-        "Tables 3 and 4 of the paper: test RMSE and NLPD in original units, lower is better; mean "
-        "± deviation over our splits\n(no deviation: one split only) beside the paper's over 5.\n"
-        '"undecided": the printed digits do not tell (a deviation of 0.00 may be up to 0.005).\n\n'
-        + markdown(headers, rows)
-        + f"\n\nWithin two of the paper's standard deviations: {counts}."
-    )
