@@ -105,7 +105,38 @@ class BananaHmk(Benchmark):
         )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw(folder, records, banana(arguments.data_dir))
+        """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
+        data = banana(arguments.data_dir)
+        from matplotlib.figure import Figure
+
+        by_size = {
+            (record["configuration"]["model"], record["configuration"].get("size")): record[
+                "result"
+            ]
+            for record in records
+        }
+        figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+        first, second = grid_axes(data["X"])
+        for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
+            for axis, size in zip(row, sizes, strict=True):
+                axis.set_axis_off()
+                result = by_size.get((model, size))
+                if result is None:
+                    continue
+                for label, colour in ((0.0, "C0"), (1.0, "C1")):
+                    rows = data["X"][data["Y"][:, 0] == label]
+                    axis.plot(*rows.T, ".", color=colour, ms=2.5, alpha=0.5)
+                full = probabilities_of(by_size["full", None])
+                axis.contour(first, second, full.T, [0.5], colors="grey", linestyles="dashed")
+                axis.contour(first, second, probabilities_of(result).T, [0.5], colors="k")
+                if "points" in result:
+                    axis.plot(*np.array(result["points"]).T, "ko", mfc="none", ms=5)
+                axis.plot(*np.array(result["centres"]).T, "r^", ms=6)
+                axis.set_xlim(first[0], first[-1])
+                axis.set_ylim(second[0], second[-1])
+                numbers, error = result["num_variational"], 100 * result["test_error"]
+                axis.set_title(f"{model} {size}: {numbers} numbers, {error:.1f}%", fontsize=8)
+        figure.savefig(folder / "banana_hmk.png", dpi=65)
 
 
 def banana(data_dir: Path | None) -> dict[str, Array]:
@@ -233,38 +264,6 @@ def probabilities_of(result: Mapping[str, Any]) -> Array:
     """What `judged` has packed, [GRID, GRID]."""
     steps = zlib.decompress(base64.b64decode(result["probabilities"]))
     return np.frombuffer(steps, dtype=np.uint8).reshape(GRID, GRID) / 255.0
-
-
-def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> None:
-    """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
-    from matplotlib.figure import Figure
-
-    by_size = {
-        (record["configuration"]["model"], record["configuration"].get("size")): record["result"]
-        for record in records
-    }
-    figure = Figure(figsize=(11.0, 8.0), layout="constrained")
-    first, second = grid_axes(data["X"])
-    for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
-        for axis, size in zip(row, sizes, strict=True):
-            axis.set_axis_off()
-            result = by_size.get((model, size))
-            if result is None:
-                continue
-            for label, colour in ((0.0, "C0"), (1.0, "C1")):
-                rows = data["X"][data["Y"][:, 0] == label]
-                axis.plot(*rows.T, ".", color=colour, ms=2.5, alpha=0.5)
-            full = probabilities_of(by_size["full", None])
-            axis.contour(first, second, full.T, [0.5], colors="grey", linestyles="dashed")
-            axis.contour(first, second, probabilities_of(result).T, [0.5], colors="k")
-            if "points" in result:
-                axis.plot(*np.array(result["points"]).T, "ko", mfc="none", ms=5)
-            axis.plot(*np.array(result["centres"]).T, "r^", ms=6)
-            axis.set_xlim(first[0], first[-1])
-            axis.set_ylim(second[0], second[-1])
-            numbers, error = result["num_variational"], 100 * result["test_error"]
-            axis.set_title(f"{model} {size}: {numbers} numbers, {error:.1f}%", fontsize=8)
-    figure.savefig(folder / "banana_hmk.png", dpi=65)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,45 @@ class KernelRecovery(Benchmark):
         )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw(folder, records)
+        """The paper's Figure 3 (kernels) and Figure 5 (the Wigner distribution of the GSM)."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(15.0, 2.9 * len(TARGETS)), layout="constrained")
+        for row, (name, target) in zip(
+            figure.subplots(len(TARGETS), 5), TARGETS.items(), strict=True
+        ):
+            places = target.grid(TESTED_GRID)
+            truth = target.K(places, places).numpy()
+            images = [(name, truth, truth)]
+            for kernel in KERNELS:
+                for record in of_kernel(records, name, kernel)[:1]:
+                    values = np.asarray(recovered_kernel(record)(places))
+                    title = f"{kernel} - truth, MSE {record['result']['mse']:.2g}"
+                    images += [(f"{name}: {kernel}", values, truth), (title, *2 * [values - truth])]
+            for axis in row[len(images) :]:
+                axis.set_axis_off()
+            for axis, (title, values, scale) in zip(row, images, strict=False):
+                limit = float(np.max(np.abs(scale)))
+                mesh = axis.pcolormesh(
+                    *(places[:, 0], places[:, 0], values),
+                    **{"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "rasterized": True},
+                )
+                figure.colorbar(mesh, ax=axis)
+                axis.invert_yaxis()
+                axis.set_title(title, fontsize=9)
+        figure.savefig(folder / "kernel_recovery.png", dpi=60)
+        for record in of_kernel(records, "gsm", "hmk")[:1]:
+            figure = Figure(figsize=(5.0, 3.6), layout="constrained")
+            axis, x = figure.subplots(), np.linspace(-1.0, 1.0, 121)
+            w = np.linspace(0.0, 5.0, 121)
+            density = recovered_kernel(record).wigner(x[:, None], w[:, None]).numpy().T
+            limit = np.max(np.abs(density))
+            axis.pcolormesh(x, w, density, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
+            axis.set(xlabel="x", ylabel="frequency")
+            axis.plot(x, slope(x), "k-", lw=1, label="slope of mu(x) x")
+            axis.plot(x, frequency(x), "k--", lw=1, label="mu(x)")
+            axis.legend(fontsize=8, loc="upper left")
+            figure.savefig(folder / "kernel_recovery_wigner.png", dpi=80)
 
 
 def build_kernel(configuration: Configuration) -> Any:
@@ -323,46 +361,6 @@ def recovered_kernel(record: Record) -> Any:
     values = {path: np.array(v) for path, v in record["result"]["parameters"].items()}
     gpflow.utilities.multiple_assign(kernel, values)
     return kernel
-
-
-def draw(folder: Path, records: Sequence[Record]) -> None:
-    """The paper's Figure 3 (kernels) and Figure 5 (the Wigner distribution of the GSM)."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15.0, 2.9 * len(TARGETS)), layout="constrained")
-    for row, (name, target) in zip(figure.subplots(len(TARGETS), 5), TARGETS.items(), strict=True):
-        places = target.grid(TESTED_GRID)
-        truth = target.K(places, places).numpy()
-        images = [(name, truth, truth)]
-        for kernel in KERNELS:
-            for record in of_kernel(records, name, kernel)[:1]:
-                values = np.asarray(recovered_kernel(record)(places))
-                title = f"{kernel} - truth, MSE {record['result']['mse']:.2g}"
-                images += [(f"{name}: {kernel}", values, truth), (title, *2 * [values - truth])]
-        for axis in row[len(images) :]:
-            axis.set_axis_off()
-        for axis, (title, values, scale) in zip(row, images, strict=False):
-            limit = float(np.max(np.abs(scale)))
-            mesh = axis.pcolormesh(
-                *(places[:, 0], places[:, 0], values),
-                **{"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "rasterized": True},
-            )
-            figure.colorbar(mesh, ax=axis)
-            axis.invert_yaxis()
-            axis.set_title(title, fontsize=9)
-    figure.savefig(folder / "kernel_recovery.png", dpi=60)
-    for record in of_kernel(records, "gsm", "hmk")[:1]:
-        figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-        axis, x = figure.subplots(), np.linspace(-1.0, 1.0, 121)
-        w = np.linspace(0.0, 5.0, 121)
-        density = recovered_kernel(record).wigner(x[:, None], w[:, None]).numpy().T
-        limit = np.max(np.abs(density))
-        axis.pcolormesh(x, w, density, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
-        axis.set(xlabel="x", ylabel="frequency")
-        axis.plot(x, slope(x), "k-", lw=1, label="slope of mu(x) x")
-        axis.plot(x, frequency(x), "k--", lw=1, label="mu(x)")
-        axis.legend(fontsize=8, loc="upper left")
-        figure.savefig(folder / "kernel_recovery_wigner.png", dpi=80)
 
 
 if __name__ == "__main__":

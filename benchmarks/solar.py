@@ -116,7 +116,34 @@ class Solar(Benchmark):
         )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw(folder, records, load_years(arguments.data_dir))
+        """Figure 4: a prediction for each kernel, and the Wigner distribution."""
+        years = load_years(arguments.data_dir)
+        from matplotlib.figure import Figure
+
+        groups = {model: found for model, found in by_model(records).items() if model in TITLES}
+        if not groups:
+            return
+        figure = Figure(figsize=(10.0, 2.4 * (len(groups) + 1)), layout="constrained")
+        axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
+        year = years.year[:, 0]
+        for axis, (model, found) in zip(axes, groups.items(), strict=False):
+            best = best_of([record["result"] for record in found])
+            mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
+            for begin, end in test_intervals(years):
+                axis.axvspan(begin, end, color="0.9")
+            axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
+            axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
+            axis.plot(year, mean, "C0", lw=1)
+            axis.fill_between(
+                year, mean - 1.96 * deviation, mean + 1.96 * deviation, color="C0", alpha=0.25, lw=0
+            )
+            axis.set_xlim(year[0], year[-1])
+            title = f"{TITLES[model]}: RMSE {best['rmse']:.3f}, NLPD {best['nll']:.3f}"
+            axis.set_title(title, fontsize=9)
+        hmk = [record["result"] for record in groups.get("hmk", [])]
+        if hmk:
+            _draw_wigner(axes[-1], best_of(hmk), years)
+        figure.savefig(folder / "solar.png", dpi=70)
 
 
 class Years(NamedTuple):
@@ -231,36 +258,6 @@ def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
 def best_of(results: Sequence[Any]) -> Any:
     """That with the best bound."""
     return max(results, key=lambda result: result["bound"])
-
-
-def draw(folder: Path, records: Sequence[Record], years: Years) -> None:
-    """Figure 4: a prediction for each kernel, and the Wigner distribution."""
-    from matplotlib.figure import Figure
-
-    groups = {model: found for model, found in by_model(records).items() if model in TITLES}
-    if not groups:
-        return
-    figure = Figure(figsize=(10.0, 2.4 * (len(groups) + 1)), layout="constrained")
-    axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
-    year = years.year[:, 0]
-    for axis, (model, found) in zip(axes, groups.items(), strict=False):
-        best = best_of([record["result"] for record in found])
-        mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
-        for begin, end in test_intervals(years):
-            axis.axvspan(begin, end, color="0.9")
-        axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
-        axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
-        axis.plot(year, mean, "C0", lw=1)
-        axis.fill_between(
-            year, mean - 1.96 * deviation, mean + 1.96 * deviation, color="C0", alpha=0.25, lw=0
-        )
-        axis.set_xlim(year[0], year[-1])
-        title = f"{TITLES[model]}: RMSE {best['rmse']:.3f}, NLPD {best['nll']:.3f}"
-        axis.set_title(title, fontsize=9)
-    hmk = [record["result"] for record in groups.get("hmk", [])]
-    if hmk:
-        _draw_wigner(axes[-1], best_of(hmk), years)
-    figure.savefig(folder / "solar.png", dpi=70)
 
 
 def test_intervals(years: Years) -> list[tuple[float, float]]:
