@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = ["--short", "--rerun"]
         benchmark = BENCHMARKS[name]()
         if arguments.data_dir is not None and "--data-dir" in benchmark._parser().format_usage():
-            options += ["--data-dir", str(arguments.data_dir)]
+            options += ["--data-dir", arguments.data_dir]
         status = max(status, benchmark.main(options))
     return status
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import DataError, add_data_argument, source_of
+from benchmarks._lib.data import DataError, add_data_argument, for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
 from benchmarks._lib.results import Record, ResultFile, newest_result
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
@@ -82,8 +82,8 @@ class AdditiveTables(Benchmark):
                         }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        given = {k: v for k, v in configuration.items() if k not in ("source", "times")}
+        given = for_a_process(configuration, arguments.data_dir)
+        all_times = given.pop("times")
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
             stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
@@ -94,9 +94,8 @@ class AdditiveTables(Benchmark):
             if rival is None:
                 raise DataError("svgp is given the seconds of additive: run --methods additive")
             passed = rival["trace"][-1]["seconds"]
-            seconds = [times * passed for times in configuration["times"]]
-        result: dict[str, Any] = from_child(measured, data_dir=folder, seconds=seconds, **given)
-        return result
+            seconds = [times * passed for times in all_times]
+        return dict(from_child(measured, seconds=seconds, **given))
 
     def table(self, records: Sequence[Record]) -> str:
         """A row for each model, of all its splits."""

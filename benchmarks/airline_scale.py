@@ -115,7 +115,7 @@ class AirlineScale(Benchmark):
         return table_of(records)
 
 
-def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: Path | None) -> Path:
+def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | None) -> Path:
     """The folder of a table's arrays, shuffled and normalised, written if it is not complete. There
     are half as many flights to test; of Beijing's air None takes all rows for training, and all
     test rows of its first split are taken."""

@@ -24,7 +24,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,8 +111,7 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    folder = None if data_dir is None else Path(data_dir)
-    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, folder)
+    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, data_dir)
     if method.startswith("svgp"):
         size = min(int(method.partition("_")[2]), len(train[0]) // 4)
         if data == "counts":
@@ -122,7 +120,7 @@ def measured(
     return features(train, held_out, method, num_inducing, seconds, data)
 
 
-def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+def _halves_of_a_table(name: str, _: int | None, folder: str | None) -> tuple[Rows, Rows]:
     """Columns normalised; whether the target is above its median."""
     split = normalise(take_split(load_table(name, folder), 0))
     middle = np.median(split.Y_train)
@@ -130,7 +128,7 @@ def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[R
     return (train[0], (train[1] > middle) * 1.0), (test[0], (test[1] > middle) * 1.0)
 
 
-def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Rows]:
+def _late_flights(_: str, count: int | None, __: str | None) -> tuple[Rows, Rows]:
     assert count is not None
     X, delays = flights(count)
     X_test, delays_test = flights(count // 10, test=True)
@@ -141,7 +139,7 @@ def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Row
     )
 
 
-def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
     """Degrees, and counts with a rate of three to the power of the standardised elevation."""
     assert count is not None
     latitude, longitude, heights = grid("synthetic" if folder is None else "etopo20", folder, 1)
@@ -153,7 +151,7 @@ def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Ro
     return (X[:count], Y[:count]), (X[count:], Y[count:])
 
 
-READERS: Mapping[str, Callable[[str, int | None, Path | None], tuple[Rows, Rows]]] = {
+READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]] = {
     "flights": _late_flights,
     "counts": _counts_on_earth,
 }

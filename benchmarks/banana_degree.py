@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ class BananaDegree(Benchmark):
         return table_of(records)
 
 
-def banana(data_dir: Path | None) -> tuple[Rows, Rows]:
+def banana(data_dir: str | None) -> tuple[Rows, Rows]:
     """Training and test rows, inputs standardised; classes 0 and 1."""
     arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
     own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
@@ -71,7 +70,7 @@ def banana(data_dir: Path | None) -> tuple[Rows, Rows]:
 
 def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[str, Any]:
     """Fit one model, or those under the same kernel, in a process of its own."""
-    train, held_out = banana(None if data_dir is None else Path(data_dir))
+    train, held_out = banana(data_dir)
     fits: list[dict[str, Any]] = []
 
     def add(name: str, degree: int, fit: Callable[[], tuple[Any, float]]) -> None:

@@ -139,7 +139,7 @@ class BananaHmk(Benchmark):
         figure.savefig(folder / "banana_hmk.png", dpi=65)
 
 
-def banana(data_dir: Path | None) -> dict[str, Array]:
+def banana(data_dir: str | None) -> dict[str, Array]:
     """X, Y, X_test and Y_test; labels are 0 and 1."""
     arrays = load_arrays("banana", data_dir)
     names = ("X", "Y", "X_test", "Y_test")

@@ -19,7 +19,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,7 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
     """Train one model, in a process of its own; its errors by CPU seconds."""
     import gpflow
 
-    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    images = load_images(run["data"], run["data_dir"])
     number = run["images"]
     rows = labelled_rows(images, train=number, test=number // 5, seed=run["seed"])
     started = time.process_time()

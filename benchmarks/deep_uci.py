@@ -22,7 +22,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,7 +153,7 @@ def measured(
 
 def rows_of(data: str, split: int, data_dir: str | None) -> tuple[Any, ...]:
     """Normalised rows to train and to test with, and the scale of the target."""
-    table = load_table(data, None if data_dir is None else Path(data_dir))
+    table = load_table(data, data_dir)
     own = normalise(take_split(table, split))
     return own.X_train, own.Y_train, own.X_test, own.Y_test, float(np.ravel(own.Y_scale)[0])
 

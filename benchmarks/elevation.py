@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ class Elevation(Benchmark):
         )
 
 
-def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
+def load_elevations(data_dir: str | None, seed: int) -> Elevations:
     """The grid of `etopo20`, standardised by the training rows."""
     import interdomain as idm
 

@@ -71,9 +71,7 @@ class Globe(Benchmark):
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = arguments.data_dir and str(arguments.data_dir)
-        result: dict[str, Any] = from_child(measured, data_dir=folder, **configuration)
-        return result
+        return dict(from_child(measured, data_dir=arguments.data_dir, **configuration))
 
     def table(self, records: Sequence[Record]) -> str:
         """One row for each model, with its gap if there is one."""
@@ -246,14 +244,13 @@ def points(
     return model, unit_rows, {"num_inducing": count, "steps": fit.steps}
 
 
-def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -> None:
+def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) -> None:
     """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
     from matplotlib.figure import Figure
 
     import interdomain as idm
 
-    folder = None if data_dir is None else str(data_dir)
-    latitude, longitude, heights = grid(configuration["data"], folder, configuration["every"])
+    latitude, longitude, heights = grid(configuration["data"], data_dir, configuration["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
     train, _ = split(len(X), configuration["seed"])
     mean, scale = Y[train].mean(), Y[train].std()

@@ -19,7 +19,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,8 +98,7 @@ def measured(
     """Train one model, in a process of its own."""
     import interdomain  # noqa: F401 - imports are not counted
 
-    folder = None if data_dir is None else Path(data_dir)
-    rows = normalise(take_split(load_table(data, folder), split))
+    rows = normalise(take_split(load_table(data, data_dir), split))
     started = time.process_time()
     built = build_model(model, rows, num_inducing, seed=split)
     bound = bound_per_row(

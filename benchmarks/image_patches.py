@@ -23,7 +23,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks._lib.child import from_child
@@ -112,7 +111,7 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
     import interdomain  # noqa: F401 - imports are not counted
 
     tf.random.set_seed(run["seed"])
-    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    images = load_images(run["data"], run["data_dir"])
     rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
     started = time.process_time()
     model = build_model(run, rows)

@@ -111,7 +111,7 @@ class NeighboursBenchmark(Benchmark):
         figure.savefig(folder / "neighbours.png", dpi=150)
 
 
-def rows_of(data: str, folder: Path | None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def rows_of(data: str, folder: str | None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """Rows to train with and test rows, without columns that are constant."""
     if data == "terrain":
         from benchmarks.terrain import split
@@ -142,7 +142,7 @@ def made(number: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
 
 def measured(*, data: str, method: str, rows: int | None, data_dir: str | None) -> dict[str, Any]:
     """One model, in a process of its own."""
-    (X, Y), (X_test, Y_test) = rows_of(data, None if data_dir is None else Path(data_dir))
+    (X, Y), (X_test, Y_test) = rows_of(data, data_dir)
     X, Y = X[:rows], Y[:rows]
     train = METHODS[method]  # what is imported is not on the clock
     used, started = time.process_time(), time.perf_counter()

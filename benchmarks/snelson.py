@@ -138,7 +138,7 @@ class Snelson(Benchmark):
         figure.savefig(folder / "snelson.png", dpi=70)
 
 
-def standardised(data_dir: Path | None) -> tuple[Array, Array, Array]:
+def standardised(data_dir: str | None) -> tuple[Array, Array, Array]:
     """X, Y and every third of X_test of `snelson1d`, standardised by X and Y."""
     arrays = load_arrays("snelson1d", data_dir)
     X, Y, X_test = (np.asarray(arrays[name], dtype=np.float64) for name in ("X", "Y", "X_test"))

@@ -160,7 +160,7 @@ class Years(NamedTuple):
         return self.X[~self.is_test], self.Y[~self.is_test]
 
 
-def load_years(data_dir: Path | None) -> Years:
+def load_years(data_dir: str | None) -> Years:
     arrays = load_arrays("solar_irradiance", data_dir)
     year, irradiance = arrays["X"].astype(float), arrays["Y"].astype(float)
     is_test = arrays["test_mask"].astype(bool)

@@ -30,7 +30,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ class Digits:
     Y_test: NDArray[np.int64]
 
 
-def load_digits(configuration: Configuration, data_dir: Path | None) -> Digits:
+def load_digits(configuration: Configuration, data_dir: str | None) -> Digits:
     """MNIST, a random part of its training images, transformed as the task says."""
     images = load_images("mnist", data_dir)
     generator = np.random.default_rng(configuration["seed"])
@@ -252,7 +251,7 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
     import interdomain  # noqa: F401 - imports are not counted
 
     tf.random.set_seed(run["seed"])
-    digits = load_digits(run, None if run["data_dir"] is None else Path(run["data_dir"]))
+    digits = load_digits(run, run["data_dir"])
     started = time.process_time()
     model = build_model(run, digits)
     rows = (tf.constant(digits.X_train[:ROWS_FOR_LOSS]), digits.Y_train[:ROWS_FOR_LOSS])

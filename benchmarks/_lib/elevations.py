@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Arr
         latitude = np.linspace(-89.5, 89.5, 180)[::every]
         longitude = np.linspace(-179.5, 179.5, 360)[::every]
         return latitude, longitude, synthetic(latitude, longitude)
-    arrays = load_arrays(data, None if data_dir is None else Path(data_dir))
+    arrays = load_arrays(data, data_dir)
     longitude = (np.asarray(arrays["lon"], float) + 180) % 360 - 180
     order = np.argsort(longitude)
     heights = np.asarray(arrays["elevation"], float)[:, order]

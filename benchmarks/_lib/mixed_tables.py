@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -26,17 +25,16 @@ def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Da
 
     :param rows: of the table that is made up.
     """
-    folder = None if data_dir is None else Path(data_dir)
     categorical: tuple[int, ...] = ()
     if data == FRIEDMAN:
         table = Table(data, *friedman(int(rows or 0), 0))
     elif data == BEIJING:
-        arrays = load_arrays(data, folder)
+        arrays = load_arrays(data, data_dir)
         X = np.column_stack([np.asarray(arrays["X"], float), arrays["station"]])
         table = Table(data, X, np.log(np.asarray(arrays["Y"], float)))
         categorical = (X.shape[1] - 1,)
     else:
-        table = load_table(data, folder)
+        table = load_table(data, data_dir)
     found = take_split(table, split)
     varies = np.ptp(found.X_train, axis=0) > 0
     parts = found.X_train[:, varies], found.Y_train, found.X_test[:, varies], found.Y_test
