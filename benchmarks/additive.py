@@ -28,10 +28,10 @@ import numpy as np
 
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import DataError, add_data_argument, for_a_process, source_of
+from benchmarks._lib.data import add_data_argument, for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.results import Record, ResultFile, newest_result
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
 
@@ -86,14 +86,11 @@ class AdditiveTables(Benchmark):
         all_times = given.pop("times")
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
-            stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
             same = ("data", "split", "rows", "source", "seed")
             wanted = {name: configuration[name] for name in same}
-            additive_too = {**wanted, "method": (SHORT if arguments.short else METHODS)[0]}
-            rival = newest_result(stored, additive_too)
-            if rival is None:
-                raise DataError("svgp is given the seconds of additive: run --methods additive")
-            passed = rival["trace"][-1]["seconds"]
+            wanted["method"] = (SHORT if arguments.short else METHODS)[0]
+            remedy = "svgp is given the seconds of additive: run --methods additive"
+            passed = self.stored(arguments, remedy, **wanted)["trace"][-1]["seconds"]
             seconds = [times * passed for times in all_times]
         return dict(from_child(measured, seconds=seconds, **given))
 

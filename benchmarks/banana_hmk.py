@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, ResultFile, newest_result, significant
-from benchmarks._lib.runner import Benchmark, Configuration, result_folder
+from benchmarks._lib.results import Record, significant
+from benchmarks._lib.runner import Benchmark, Configuration
 from benchmarks._lib.tables import markdown
 
 SIZES = {
@@ -74,12 +74,10 @@ class BananaHmk(Benchmark):
         data = banana(arguments.data_dir)
         if configuration["model"] == "full":
             return train_full(configuration, data)
-        stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
         shared = ("num_components", "num_frequencies", "full_steps", "source")
         wanted = {name: configuration[name] for name in shared}
-        full = newest_result(stored, {**wanted, "model": "full"})
-        if full is None:
-            raise DataError("there is no record of the full model, which the kernel comes from")
+        remedy = "there is no record of the full model, which the kernel comes from"
+        full = self.stored(arguments, remedy, model="full", **wanted)
         return train_sparse(configuration, data, full["kernel_parameters"])
 
     def table(self, records: Sequence[Record]) -> str:
