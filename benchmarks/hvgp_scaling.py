@@ -28,7 +28,6 @@ import numpy as np
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.negations import principal_negations
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.tables import markdown, megabytes, spread
@@ -175,7 +174,9 @@ def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any
     if side in (SVGP, SVGP_LARGE):
         Z = points[:num_inducing] if side == SVGP else points
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=NUM_DATA)
-    transforms = principal_negations(components, seed, columns=INPUT_DIM)
+    transforms = idm.transforms.PrincipalNegation.from_data(
+        random_rows(1_000, seed + 2)[0], components.bit_length() - 1
+    )
     blocks = points.reshape(components, num_inducing, INPUT_DIM)
     if side != COREGIONALIZATION:
         Z = blocks[0] if side == SHARED else blocks
