@@ -29,7 +29,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
 
 NUM_CLASSES = 10
@@ -115,24 +115,14 @@ class TransformMnist(Benchmark):
         return "\n\n".join(part for part in parts if part)
 
 
-@dataclass(frozen=True)
-class Digits:
-    """Transformed images, flattened, pixels between 0 and 1."""
-
-    X_train: Array  # [N, pixels^2]
-    Y_train: NDArray[np.int64]  # [N, 1]
-    X_test: Array
-    Y_test: NDArray[np.int64]
-
-
-def load_digits(configuration: Configuration, data_dir: str | None) -> Digits:
+def load_digits(configuration: Configuration, data_dir: str | None) -> Split:
     """MNIST, a random part of its training images, transformed as the task says."""
     images = load_images("mnist", data_dir)
     generator = np.random.default_rng(configuration["seed"])
     transform = {"flip": randomly_flipped, "translate": randomly_shifted}[configuration["task"]]
     chosen = generator.permutation(len(images.X_train))[: configuration["images"]]
     tested, pixels = slice(configuration["test_images"]), configuration["pixels"]
-    return Digits(
+    return Split(
         flattened(transform(images.X_train[chosen], generator), pixels),
         images.Y_train[chosen, None],
         flattened(transform(images.X_test[tested], generator), pixels),
@@ -166,7 +156,7 @@ def one_hot(Y: NDArray[np.int64]) -> Array:
     return np.eye(NUM_CLASSES)[Y[:, 0]] - 1 / NUM_CLASSES
 
 
-def build_model(configuration: Configuration, digits: Digits) -> Any:
+def build_model(configuration: Configuration, digits: Split) -> Any:
     """One model at its initial parameters."""
     import gpflow
 
@@ -214,7 +204,7 @@ def unexplained(model: Any, rows: Array) -> float:
     return float(error) / len(rows)
 
 
-def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[str, float]:
+def trained_with_optimal_q(model: Any, digits: Split, iterations: int) -> dict[str, float]:
     """Train the kernel, the noise and the inducing points by L-BFGS on the bound that the optimal q
     has on one-hot labels; minus the bound per image before and after, iterations, seconds of the
     processors, the unexplained share of the variance, and errors."""
@@ -262,8 +252,7 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
         errors = class_errors(model, digits.X_test, digits.Y_test, predict)
         return {**errors, "loss": float(loss())}
 
-    size = run["natural_gradient"]
-    natural = gpflow.optimizers.NaturalGradient(size) if size else None
+    natural = gpflow.optimizers.NaturalGradient(run["natural_gradient"])
     trace = trained_with_looks(
         model,
         (digits.X_train, digits.Y_train),
