@@ -35,13 +35,13 @@ from benchmarks._lib.data import (
     load_table,
     source_of,
 )
-from benchmarks._lib.elevations import grid, rows_of, unit_rows
+from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
-from benchmarks._lib.race import Rows, density_trace, log_density
+from benchmarks._lib.race import Rows, density_trace, log_density, stock
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.table_models import chosen_harmonics, low
+from benchmarks._lib.table_models import chosen_harmonics, low_degrees
 from benchmarks._lib.tables import markdown
 
 TABLES = ("kin8nm", "protein", "power")
@@ -171,16 +171,20 @@ def features(
     seconds: Sequence[float],
     data: str,
 ) -> dict[str, Any]:
-    """Harmonics, or patches: collapsed, or in stock SVGP."""
+    """Harmonics: collapsed, or in stock SVGP."""
     import gpflow
 
     import interdomain as idm
 
     started = time.perf_counter()
-    by_data = method == "collapsed_by_data"
-    of_data = of_the_earth if data == "counts" else of_a_table
-    maker = low_degrees if by_data else of_data
-    prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
+    by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
+    if by_data:  # to begin with
+        kernel, chosen = low_degrees(train[0])
+    elif data == "counts":  # as many degrees as there are features for
+        kernel, chosen = globe(int(np.sqrt(num_inducing)) - 1)
+    else:
+        kernel, chosen = chosen_harmonics(train, likelihood, num_inducing)
+    prior = idm.kernels.FiniteRank(kernel, chosen)
     ready = time.perf_counter()
     if method.startswith("collapsed"):
         model = idm.models.DualSVGP(train, prior, likelihood, chosen)
@@ -207,48 +211,19 @@ def features(
     return {"trace": trace, "subset_seconds": ready - started}
 
 
-def of_a_table(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Harmonics that are chosen with input scales which a subset has trained."""
-    prior, chosen, _ = chosen_harmonics(train, likelihood, num_inducing)
-    return prior, chosen, likelihood
-
-
-def low_degrees(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Whole degrees up to 2, to begin with."""
-    first, _ = low(train, 2)
-    return first.kernel, first.inducing_variable, likelihood
-
-
-def of_the_earth(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Spherical harmonics of as many degrees as there are features for."""
-    import interdomain as idm
-
-    kernel = idm.kernels.GlobeMatern32(lengthscale=0.2)
-    degree = int(np.sqrt(num_inducing)) - 1
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
-    return idm.kernels.FiniteRank(kernel, harmonics), harmonics, likelihood
-
-
 def points(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
     """Stock SVGP at centres of k-means."""
     import gpflow
-    from scipy.cluster.vq import kmeans2
 
     import interdomain  # noqa: F401 - imports are not counted
 
-    chosen = np.random.default_rng(0).permutation(len(train[0]))[:20_000]
-    centres, _ = kmeans2(train[0][chosen], num_inducing, minit="points", seed=0)
-    started = time.perf_counter()
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
-    model = gpflow.models.SVGP(
-        gpflow.kernels.Matern52(lengthscales=lengthscales),
-        likelihood_of(data),
-        centres,
-        num_data=len(train[0]),
-    )
+    kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
+    model = stock(train, num_inducing, kernel, 0, likelihood_of(data))
+    started = time.perf_counter()
 
     def size(step: int) -> float:
         return 0.01 if step < 10 else 0.1

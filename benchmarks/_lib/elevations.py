@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.data import Array, load_arrays
+from benchmarks._lib.race import Rows
 
 TRAINING_FRACTION, TEST_FRACTION = 0.72, 0.2
 
@@ -61,6 +62,30 @@ def jacksboro() -> Array:
 
     with get_sample_data("jacksboro_fault_dem.npz") as file:
         return np.asarray(file["elevation"], float)
+
+
+def mountains(every: int, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train with and one in ten to test with: coordinates [N, 2] and elevations [N, 1] of
+    `jacksboro`, standardised.
+
+    :param every: take only so many rows and columns of the grid.
+    """
+    grid = jacksboro()[::every, ::every]
+    rows, columns = np.indices(grid.shape)
+    X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    test = np.random.default_rng(seed).uniform(size=len(X)) < 0.1
+    Y = grid.reshape(-1, 1)
+    Y = (Y - Y[~test].mean()) / Y[~test].std()
+    return (X[~test], Y[~test]), (X[test], Y[test])
+
+
+def globe(max_degree: int) -> tuple[Any, Any]:
+    """A Matern-3/2 kernel of the globe, and its harmonics."""
+    import interdomain as idm
+
+    kernel = idm.kernels.GlobeMatern32(lengthscale=0.2)
+    return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
 
 
 def land_and_sea() -> Any:

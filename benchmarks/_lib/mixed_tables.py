@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._lib.data import Array, Table, load_arrays, load_table
+from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, take_split
 
 FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
@@ -39,6 +40,14 @@ def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Da
     varies = np.ptp(found.X_train, axis=0) > 0
     parts = found.X_train[:, varies], found.Y_train, found.X_test[:, varies], found.Y_test
     return Data(Split(*parts), categorical)
+
+
+def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
+    """Rows to train with and test rows of the first split, as numbers."""
+    found = data_of(data, 0, None, data_dir)
+    X_train, X_test = indicators(found)
+    own = normalise(found.split)
+    return (X_train, own.Y_train), (X_test, own.Y_test)
 
 
 def friedman(rows: int, seed: int) -> tuple[Array, Array]:

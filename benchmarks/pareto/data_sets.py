@@ -11,7 +11,7 @@ from benchmarks._lib.data import load_arrays, load_images, only_classes
 from benchmarks._lib.elevations import jacksboro
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.mixed_tables import BEIJING, data_of, indicators
+from benchmarks._lib.mixed_tables import BEIJING, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, seeded_rows
 
@@ -27,15 +27,8 @@ FLIGHTS = 200_000
 
 def rows_of(data: str, folder: str | None) -> tuple[Rows, Rows]:
     """Rows to train with and test rows, in the order of the data."""
-    train, test = _READERS.get(data, _table)(data, folder)
+    train, test = _READERS.get(data, standardised)(data, folder)
     return train, test
-
-
-def _table(name: str, folder: str | None) -> tuple[Rows, Rows]:
-    found = data_of(name, 0, None, folder)
-    X_train, X_test = indicators(found)
-    own = normalise(found.split)
-    return (X_train, own.Y_train), (X_test, own.Y_test)
 
 
 def _halves(split: Split) -> tuple[Rows, Rows]:
