@@ -83,10 +83,7 @@ class DeepUci(Benchmark):
         counts = sorted({layers for by_layers in found.values() for layers in by_layers})
         rows = []
         for (data, features), by_layers in found.items():
-            cells = []
-            for layers in counts:
-                results = by_layers.get(layers, [])
-                cells.append(_cell(results))
+            cells = [_cell(by_layers.get(layers, [])) for layers in counts]
             rows.append([data, features, *cells, _of_paper(data, features)])
         headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
         return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
@@ -108,8 +105,9 @@ def measured(
     import interdomain as idm
     from interdomain import deep
 
-    rows = rows_of(data, split, data_dir)
-    X, Y, X_test, Y_test, scale = rows
+    own = normalise(take_split(load_table(data, data_dir), split))
+    X, Y, X_test, Y_test = own.X_train, own.Y_train, own.X_test, own.Y_test
+    scale = own.Y_scale.item()
     started = time.process_time()
     width = min(X.shape[1], HIDDEN)
     diagonal = features.endswith(DIAGONAL)
@@ -149,13 +147,6 @@ def measured(
         "steps": int(fit.steps),
         "cpu_seconds": spent,
     }
-
-
-def rows_of(data: str, split: int, data_dir: str | None) -> tuple[Any, ...]:
-    """Normalised rows to train and to test with, and the scale of the target."""
-    table = load_table(data, data_dir)
-    own = normalise(take_split(table, split))
-    return own.X_train, own.Y_train, own.X_test, own.Y_test, float(np.ravel(own.Y_scale)[0])
 
 
 PAPER = {

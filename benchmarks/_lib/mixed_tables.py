@@ -1,4 +1,4 @@
-"""Tables in their units, some with columns of categories; and Friedman's function."""
+"""Tables in their units, some with columns of categories; banana, and Friedman's function."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
     X_train, X_test = indicators(found)
     own = normalise(found.split)
     return (X_train, own.Y_train), (X_test, own.Y_test)
+
+
+def banana(data_dir: str | None) -> tuple[Rows, Rows]:
+    """Of two inputs: training and test rows, inputs standardised; classes 0 and 1."""
+    arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
+    own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
+    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
 
 
 def friedman(rows: int, seed: int) -> tuple[Array, Array]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import load_arrays, load_images, only_classes
+from benchmarks._lib.data import load_images, only_classes
 from benchmarks._lib.elevations import jacksboro
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.mixed_tables import BEIJING, standardised
+from benchmarks._lib.mixed_tables import BEIJING, banana, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, seeded_rows
 
@@ -48,13 +48,6 @@ def _terrain(_: str, __: str | None) -> tuple[Rows, Rows]:
     return _halves(Split(X[train], Y[train], X[test], Y[test]))
 
 
-def _banana(_: str, folder: str | None) -> tuple[Rows, Rows]:
-    arrays = {name: values.astype(float) for name, values in load_arrays("banana", folder).items()}
-    parts = [arrays[name] for name in ("X", "Y", "X_test", "Y_test")]
-    own = normalise(Split(*parts))
-    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
-
-
 def _zeros_and_ones(_: str, folder: str | None) -> tuple[Rows, Rows]:
     images = only_classes(load_images("mnist", folder), 2)
     rows = labelled_rows(images, train=len(images.X_train), test=10_000, seed=0)
@@ -64,6 +57,6 @@ def _zeros_and_ones(_: str, folder: str | None) -> tuple[Rows, Rows]:
 _READERS: Mapping[str, Any] = {
     "flights": _flights,
     "terrain": _terrain,
-    "banana": _banana,
+    "banana": lambda _, folder: banana(folder),
     "mnist": _zeros_and_ones,
 }
