@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, significant
+from benchmarks._lib.results import Record, runs, significant
 from benchmarks._lib.runner import Benchmark, Configuration
 from benchmarks._lib.tables import markdown
 
@@ -82,18 +82,18 @@ class BananaHmk(Benchmark):
 
     def table(self, records: Sequence[Record]) -> str:
         """One row for each size of each model, by the number of variational parameters."""
-        rows = []
-        for record in sorted(records, key=lambda one: one["result"].get("num_variational", 0)):
-            run, result = record["configuration"], record["result"]
-            rows.append(
-                (
-                    *(run["model"], run.get("size"), result.get("num_variational")),
-                    f"{100 * result['test_error']:.2f}",
-                    f"{result['test_nlpd']:.3f}",
-                    f"{100 * result['train_accuracy']:.1f}",
-                    *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
-                )
+        rows = [
+            (
+                *(run["model"], run.get("size"), result.get("num_variational")),
+                f"{100 * result['test_error']:.2f}",
+                f"{result['test_nlpd']:.3f}",
+                f"{100 * result['train_accuracy']:.1f}",
+                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
             )
+            for run, result in runs(
+                sorted(records, key=lambda one: one["result"].get("num_variational", 0))
+            )
+        ]
         headers = (
             *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
             *("training accuracy, %", "ELBO", "seconds"),

@@ -35,7 +35,7 @@ from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import standardised
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, waves
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.table_models import boosted, low_degrees
 from benchmarks._lib.tables import markdown
@@ -81,19 +81,13 @@ class NeighboursBenchmark(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         rows = [
             (
-                record["configuration"]["data"],
-                record["configuration"]["method"],
-                f"{result['rows']:,}",
-                f"{result['cpu_seconds']:.0f}",
-                f"{result['seconds']:.0f}",
-                f"{result['rmse']:.4f}",
-                f"{result['nll']:.3f}",
-                f"{result['coverage']:.1%}",
+                *(run["data"], run["method"], f"{result['rows']:,}"),
+                *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
+                *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
                 f"{result['peak_bytes'] / 2**30:.1f}",
                 result.get("parts", ""),
             )
-            for record in records
-            if (result := record["result"])
+            for run, result in runs(records)
         ]
         headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
         return markdown(headers, rows)
@@ -106,10 +100,9 @@ class NeighboursBenchmark(Benchmark):
         axes = figure.subplots()
         for method in METHODS:
             points = sorted(
-                (record["result"]["rows"], record["result"]["cpu_seconds"])
-                for record in records
-                if record["configuration"]["data"] in MADE
-                and record["configuration"]["method"] == method
+                (result["rows"], result["cpu_seconds"])
+                for run, result in runs(records)
+                if run["data"] in MADE and run["method"] == method
             )
             if len(points) > 1:
                 axes.loglog(*zip(*points, strict=True), marker="o", label=method)

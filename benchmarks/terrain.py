@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.elevations import mountains
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
@@ -56,14 +56,14 @@ class Terrain(Benchmark):
         headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
         rows = [
             (
-                record["configuration"]["model"],
-                record["result"]["num_inducing"],
+                run["model"],
+                result["num_inducing"],
                 f"{point['seconds']:.1f}",
                 f"{point['rmse']:.3f}",
                 f"{point['nll']:.3f}",
             )
-            for record in records
-            for point in record["result"]["trace"]
+            for run, result in runs(records)
+            for point in result["trace"]
         ]
         return markdown(headers, rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,11 @@ def significant(values: Any) -> Any:
     if np.ndim(values) == 0:
         return float(f"{float(values):.9g}")
     return [significant(entry) for entry in values]
+
+
+def runs(records: Iterable[Record]) -> Iterator[tuple[Any, Any]]:
+    """The configuration and the result of each record."""
+    return ((record["configuration"], record["result"]) for record in records)
 
 
 @dataclass(frozen=True)
