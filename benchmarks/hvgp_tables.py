@@ -25,14 +25,7 @@ import numpy as np
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
-from benchmarks._lib.looks import (
-    at_step,
-    at_time,
-    bound_per_row,
-    common_steps,
-    seconds_per_step,
-    trained_with_looks,
-)
+from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -162,24 +155,13 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     models = [name for name in MODELS if name in found]
     run = found[models[0]]["configuration"]
     num_inducing, seconds = run["num_inducing"], run["seconds"]
-    traces = {name: found[name]["result"]["trace"] for name in models}
-    step = common_steps(traces.values(), STEPS)
+    traces = [found[name]["result"]["trace"] for name in models]
+    step, cells = compared(traces, STEPS, seconds, _figures)
     rows = []
-    for name in models:
-        trace = traces[name]
+    for name, trace, (same, by_time, last) in zip(models, traces, cells, strict=True):
         components, times = parts_of(name)
-        by_time = [at_time(trace, one) for one in seconds]
-        rows.append(
-            (
-                name,
-                f"{components} x {num_inducing}" if components > 1 else times * num_inducing,
-                f"{seconds_per_step(trace):.4f}",
-                *_figures(None if step is None else at_step(trace, step)),
-                " / ".join("-" if one is None else f"{one['nll']:.3f}" for one in by_time),
-                *_figures(by_time[-1]),
-                "" if by_time[-1] is None else f"{by_time[-1]['steps']:.0f}",
-            )
-        )
+        points = f"{components} x {num_inducing}" if components > 1 else times * num_inducing
+        rows.append((name, points, f"{seconds_per_step(trace):.4f}", *same, by_time, *last))
     after = " / ".join(f"{one:g}" for one in seconds)
     headers = (
         *("model", "points", "s per step"),
@@ -192,10 +174,8 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     return f"{title}\n\n{markdown(headers, rows)}"
 
 
-def _figures(look: Mapping[str, float] | None) -> tuple[str, ...]:
-    if look is None:
-        return "", "", ""
-    return tuple(f"{look[name]:.3f}" for name in ("nll", "rmse", "bound"))
+def _figures(look: Mapping[str, float]) -> list[str]:
+    return [f"{look[name]:.3f}" for name in ("nll", "rmse", "bound")]
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +36,10 @@ from numpy.typing import NDArray
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_images, source_of
-from benchmarks._lib.looks import (
-    at_step,
-    at_time,
-    common_steps,
-    seconds_per_step,
-    trained_with_looks,
-)
+from benchmarks._lib.looks import compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
@@ -269,25 +263,15 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
 
 def tables_of_times(records: Sequence[Record]) -> str:
     """What was found after equal steps, and by seconds."""
-    runs = [record for record in records if "seconds" in record["configuration"]]
-    if not runs:
+    timed = [(run, result["trace"]) for run, result in runs(records) if "seconds" in run]
+    if not timed:
         return ""
-    seconds = runs[0]["configuration"]["seconds"]
-    step = common_steps([record["result"]["trace"] for record in runs], STEPS_LOOKED_AT)
-    rows = []
-    for record in runs:
-        trace = record["result"]["trace"]
-        looks = [at_time(trace, time) for time in seconds]
-        rows.append(
-            (
-                *(record["configuration"]["model"], size_of(record["configuration"])),
-                f"{seconds_per_step(trace):.3f}",
-                *_of_look(None if step is None else at_step(trace, step)),
-                " / ".join("-" if look is None else f"{look['accuracy']:.4f}" for look in looks),
-                *_of_look(looks[-1]),
-                "" if looks[-1] is None else f"{looks[-1]['steps']:.0f}",
-            )
-        )
+    seconds = timed[0][0]["seconds"]
+    step, cells = compared([trace for _, trace in timed], STEPS_LOOKED_AT, seconds, _of_look)
+    rows = [
+        (*(run["model"], size_of(run), f"{seconds_per_step(trace):.3f}"), *same, by_time, *last)
+        for (run, trace), (same, by_time, last) in zip(timed, cells, strict=True)
+    ]
     after = " / ".join(f"{time:g}" for time in seconds)
     headers = (
         *("model", "size", "CPU s per step", f"accuracy after {step} steps", "NLL"),
@@ -297,10 +281,8 @@ def tables_of_times(records: Sequence[Record]) -> str:
     return f"Flips under the softmax, by seconds\n\n{markdown(headers, rows)}"
 
 
-def _of_look(look: dict[str, float] | None) -> tuple[str, str, str]:
-    if look is None:
-        return "", "", ""
-    return f"{look['accuracy']:.4f}", f"{look['nll']:.3f}", f"{look['loss']:.3f}"
+def _of_look(look: Mapping[str, float]) -> list[str]:
+    return [f"{look['accuracy']:.4f}", f"{look['nll']:.3f}", f"{look['loss']:.3f}"]
 
 
 def table_of_optimal_q(records: Sequence[Record]) -> str:
@@ -311,7 +293,7 @@ def table_of_optimal_q(records: Sequence[Record]) -> str:
             *(f"{100 * result['unexplained']:.2f}", f"{result['accuracy']:.4f}"),
             *(f"{result['nll']:.3f}", f"{result['train_seconds']:.0f}"),
         )
-        for run, result in ((record["configuration"], record["result"]) for record in records)
+        for run, result in runs(records)
         if "collapsed" in run
     ]
     headers = ("model", "size", "iterations", "loss before", "loss", "unexplained %", "accuracy")
@@ -323,9 +305,9 @@ def untrained(records: Sequence[Record]) -> str:
     lines = []
     for task in COMPONENTS:
         errors = [
-            f"{record['configuration']['model']} {record['result']['trace_error']:.4f}"
-            for record in records
-            if "trace_error" in record["result"] and record["configuration"]["task"] == task
+            f"{run['model']} {result['trace_error']:.4f}"
+            for run, result in runs(records)
+            if "trace_error" in result and run["task"] == task
         ]
         if errors:
             lines.append(f"Nystrom error per image before training, {task}: {', '.join(errors)}")
