@@ -161,7 +161,9 @@ def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[An
     size = int(text)
     if kind == "svgp":
         return points((unit_rows(X), Y), size, seconds, seed)
-    centre, scale = (0.0, 1.0) if kind == "harmonics" else (X.mean(axis=0), X.std(axis=0))
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    if kind == "harmonics":  # these take degrees
+        centre, scale = np.zeros(2), np.ones(2)
     table = (X - centre) / scale
     if kind == "harmonics":
         parts = globe(size)

@@ -70,12 +70,12 @@ def mountains(every: int, seed: int) -> tuple[Rows, Rows]:
 
     :param every: take only so many rows and columns of the grid.
     """
-    grid = jacksboro()[::every, ::every]
-    rows, columns = np.indices(grid.shape)
+    heights = jacksboro()[::every, ::every]
+    rows, columns = np.indices(heights.shape)
     X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     test = np.random.default_rng(seed).uniform(size=len(X)) < 0.1
-    Y = grid.reshape(-1, 1)
+    Y = heights.reshape(-1, 1)
     Y = (Y - Y[~test].mean()) / Y[~test].std()
     return (X[~test], Y[~test]), (X[test], Y[test])
 
