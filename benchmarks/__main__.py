@@ -3,71 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
-from benchmarks.additive import AdditiveTables
-from benchmarks.airline_scale import AirlineScale
-from benchmarks.any_likelihood import AnyLikelihood
-from benchmarks.banana_degree import BananaDegree
-from benchmarks.banana_hmk import BananaHmk
-from benchmarks.collapsed_step import CollapsedStep
-from benchmarks.convolutional import ConvolutionalGps
-from benchmarks.data_pass import DataPass
-from benchmarks.deep_conv import DeepConv
-from benchmarks.deep_uci import DeepUci
-from benchmarks.elevation import Elevation
-from benchmarks.globe import Globe
-from benchmarks.hvgp_scaling import HvgpScaling
-from benchmarks.hvgp_tables import HvgpTables
-from benchmarks.image_patches import ImagePatches
-from benchmarks.kernel_recovery import KernelRecovery
-from benchmarks.neighbours import NeighboursBenchmark
-from benchmarks.nystrom import Nystrom
-from benchmarks.pareto.benchmark import Pareto
-from benchmarks.snelson import Snelson
-from benchmarks.solar import Solar
-from benchmarks.startup.benchmark import Startup
-from benchmarks.terrain import Terrain
-from benchmarks.transform_mnist import TransformMnist
-from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
-from benchmarks.uci_vish import UciVish
-from benchmarks.vff_additive import VffAdditive
 
-BENCHMARKS: dict[str, type[Benchmark]] = {
-    benchmark.name: benchmark
-    for benchmark in (
-        CollapsedStep,
-        DeepUci,
-        DataPass,
-        Terrain,
-        NeighboursBenchmark,
-        AnyLikelihood,
-        AdditiveTables,
-        Pareto,
-        UciVish,
-        VffAdditive,
-        HvgpScaling,
-        HvgpTables,
-        Elevation,
-        Globe,
-        Nystrom,
-        TransformMnist,
-        UciOrthogonal,
-        Snelson,
-        ConvolutionalGps,
-        DeepConv,
-        ImagePatches,
-        KernelRecovery,
-        BananaDegree,
-        BananaHmk,
-        Solar,
-        AirlineScale,
-        Startup,
-    )
-}
+MODULES = """collapsed_step deep_uci data_pass terrain neighbours any_likelihood additive
+pareto.benchmark uci_vish vff_additive hvgp_scaling hvgp_tables elevation globe nystrom
+transform_mnist uci_orthogonal snelson convolutional deep_conv image_patches kernel_recovery
+banana_degree banana_hmk solar airline_scale startup.benchmark""".split()
+"""In the order in which they run; each has one class of a benchmark."""
+
+
+def _class_in(module: str) -> type[Benchmark]:
+    found = importlib.import_module(f"benchmarks.{module}")
+    return next(kind for kind in Benchmark.__subclasses__() if kind.__module__ == found.__name__)
+
+
+BENCHMARKS = {kind.name: kind for kind in map(_class_in, MODULES)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = ["--short", "--rerun"]
         benchmark = BENCHMARKS[name]()
         if arguments.data_dir is not None and "--data-dir" in benchmark._parser().format_usage():
-            options += ["--data-dir", str(arguments.data_dir)]
+            options += ["--data-dir", arguments.data_dir]
         status = max(status, benchmark.main(options))
     return status
 

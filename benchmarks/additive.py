@@ -28,10 +28,10 @@ import numpy as np
 
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import DataError, add_data_argument, source_of
+from benchmarks._lib.data import add_data_argument, for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.results import Record, ResultFile, newest_result
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
 
@@ -82,24 +82,43 @@ class AdditiveTables(Benchmark):
                         }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        given = {k: v for k, v in configuration.items() if k not in ("source", "times")}
+        given = for_a_process(configuration, arguments.data_dir)
+        all_times = given.pop("times")
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
-            stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
             same = ("data", "split", "rows", "source", "seed")
             wanted = {name: configuration[name] for name in same}
-            additive_too = {**wanted, "method": (SHORT if arguments.short else METHODS)[0]}
-            rival = newest_result(stored, additive_too)
-            if rival is None:
-                raise DataError("svgp is given the seconds of additive: run --methods additive")
-            passed = rival["trace"][-1]["seconds"]
-            seconds = [times * passed for times in configuration["times"]]
-        result: dict[str, Any] = from_child(measured, data_dir=folder, seconds=seconds, **given)
-        return result
+            wanted["method"] = (SHORT if arguments.short else METHODS)[0]
+            remedy = "svgp is given the seconds of additive: run --methods additive"
+            passed = self.stored(arguments, remedy, **wanted)["trace"][-1]["seconds"]
+            seconds = [times * passed for times in all_times]
+        return dict(from_child(measured, seconds=seconds, **given))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A row for each model, of all its splits."""
+        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
+        for record in sorted(records, key=_place):
+            run, result = record["configuration"], record["result"]
+            for number, point in enumerate(result["trace"]):
+                key = (run["data"], run["method"], number)
+                found.setdefault(key, []).append(point)
+                sizes[key] = result
+        rows = [
+            (
+                data,
+                f"{sizes[data, method, number]['rows']:,}",
+                method,
+                sizes[data, method, number].get("num_inducing"),
+                len(points),
+                f"{np.mean([point['seconds'] for point in points]):.1f}",
+                _spread([point["rmse"] for point in points]),
+                _spread([point["nll"] for point in points]),
+            )
+            for (data, method, number), points in found.items()
+        ]
+        headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
+        return markdown(headers, rows)
 
 
 def measured(
@@ -154,33 +173,6 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
         "rows": fit.model.num_data,
         "pairs": list(map(list, fit.pairs.items())),
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each model, of all its splits."""
-    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for record in sorted(records, key=_place):
-        run, result = record["configuration"], record["result"]
-        for number, point in enumerate(result["trace"]):
-            key = (run["data"], run["method"], number)
-            found.setdefault(key, []).append(point)
-            sizes[key] = result
-    rows = [
-        (
-            data,
-            f"{sizes[data, method, number]['rows']:,}",
-            method,
-            sizes[data, method, number].get("num_inducing"),
-            len(points),
-            f"{np.mean([point['seconds'] for point in points]):.1f}",
-            _spread([point["rmse"] for point in points]),
-            _spread([point["nll"] for point in points]),
-        )
-        for (data, method, number), points in found.items()
-    ]
-    headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-    return markdown(headers, rows)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, DataError, add_data_argument, load_table, source_of
+from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
 from benchmarks._lib.flight_table import COLUMNS, TRAIN_ROWS, flights
 from benchmarks._lib.memory import peak_of_process
-from benchmarks._lib.results import Record, ResultFile, newest_result
-from benchmarks._lib.runner import Benchmark, Configuration, names, result_folder
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.tables import markdown, megabytes
 
@@ -100,12 +100,10 @@ class AirlineScale(Benchmark):
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         run = dict(configuration)
         if run["kind"] == "svgp":  # before the rows are written: what it is compared with
-            stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
             wanted = {"kind": "vish", "max_degree": run["target_degree"]}
             wanted |= {name: run[name] for name in ("data", "train_rows", "source")}
-            rival = newest_result(stored, wanted)
-            if rival is None:
-                raise DataError("svgp is compared with vish of the same rows: run --kinds vish")
+            remedy = "svgp is compared with vish of the same rows: run --kinds vish"
+            rival = self.stored(arguments, remedy, **wanted)
             run |= {"vish_seconds": rival["fit_seconds"], "target_nlpd": rival["sample_nlpd"]}
         data, rows = run["data"], run["train_rows"]
         run["folder"] = str(prepared(data, rows, arguments.work_dir, arguments.data_dir))
@@ -115,7 +113,7 @@ class AirlineScale(Benchmark):
         return table_of(records)
 
 
-def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: Path | None) -> Path:
+def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | None) -> Path:
     """The folder of a table's arrays, shuffled and normalised, written if it is not complete. There
     are half as many flights to test; of Beijing's air None takes all rows for training, and all
     test rows of its first split are taken."""

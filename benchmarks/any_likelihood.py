@@ -24,7 +24,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,13 @@ from benchmarks._lib.data import (
     load_table,
     source_of,
 )
-from benchmarks._lib.elevations import grid, rows_of, unit_rows
+from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
-from benchmarks._lib.race import Rows, density_trace, log_density
+from benchmarks._lib.race import Rows, density_trace, log_density, stock
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.table_models import chosen_harmonics, low
+from benchmarks._lib.table_models import chosen_harmonics, low_degrees
 from benchmarks._lib.tables import markdown
 
 TABLES = ("kin8nm", "protein", "power")
@@ -84,7 +83,22 @@ class AnyLikelihood(Benchmark):
         return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A row for each model: log densities at the times; and when collapsed has its optimum."""
+        lines, notes = [], []
+        for record in records:
+            run, result = record["configuration"], record["result"]
+            texts = [
+                f"{one['log_density']:.4f} ({one['seconds']:.0f} s)" for one in result["trace"]
+            ]
+            lines.append((run["data"], run["method"], run["num_inducing"], ", ".join(texts)))
+            if "elbos" in result:
+                notes.append(
+                    f"{run['data']}, {run['method']}: {len(result['elbos'])} passes "
+                    f"({result['reason']}), within 0.1 nats of the last after "
+                    f"{passes_to_optimum(result['elbos'])}; {result['subset_seconds']:.1f} s on "
+                    f"subsets, {result['pass_seconds']:.1f} s of passes"
+                )
+        return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
 def measured(
@@ -97,8 +111,7 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    folder = None if data_dir is None else Path(data_dir)
-    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, folder)
+    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, data_dir)
     if method.startswith("svgp"):
         size = min(int(method.partition("_")[2]), len(train[0]) // 4)
         if data == "counts":
@@ -107,7 +120,7 @@ def measured(
     return features(train, held_out, method, num_inducing, seconds, data)
 
 
-def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+def _halves_of_a_table(name: str, _: int | None, folder: str | None) -> tuple[Rows, Rows]:
     """Columns normalised; whether the target is above its median."""
     split = normalise(take_split(load_table(name, folder), 0))
     middle = np.median(split.Y_train)
@@ -115,7 +128,7 @@ def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[R
     return (train[0], (train[1] > middle) * 1.0), (test[0], (test[1] > middle) * 1.0)
 
 
-def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Rows]:
+def _late_flights(_: str, count: int | None, __: str | None) -> tuple[Rows, Rows]:
     assert count is not None
     X, delays = flights(count)
     X_test, delays_test = flights(count // 10, test=True)
@@ -126,7 +139,7 @@ def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Row
     )
 
 
-def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
     """Degrees, and counts with a rate of three to the power of the standardised elevation."""
     assert count is not None
     latitude, longitude, heights = grid("synthetic" if folder is None else "etopo20", folder, 1)
@@ -138,7 +151,7 @@ def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Ro
     return (X[:count], Y[:count]), (X[count:], Y[count:])
 
 
-READERS: Mapping[str, Callable[[str, int | None, Path | None], tuple[Rows, Rows]]] = {
+READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]] = {
     "flights": _late_flights,
     "counts": _counts_on_earth,
 }
@@ -158,16 +171,20 @@ def features(
     seconds: Sequence[float],
     data: str,
 ) -> dict[str, Any]:
-    """Harmonics, or patches: collapsed, or in stock SVGP."""
+    """Harmonics: collapsed, or in stock SVGP."""
     import gpflow
 
     import interdomain as idm
 
     started = time.perf_counter()
-    by_data = method == "collapsed_by_data"
-    of_data = of_the_earth if data == "counts" else of_a_table
-    maker = low_degrees if by_data else of_data
-    prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
+    by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
+    if by_data:  # to begin with
+        kernel, chosen = low_degrees(train[0])
+    elif data == "counts":  # as many degrees as there are features for
+        kernel, chosen = globe(int(np.sqrt(num_inducing)) - 1)
+    else:
+        kernel, chosen = chosen_harmonics(train, likelihood, num_inducing)
+    prior = idm.kernels.FiniteRank(kernel, chosen)
     ready = time.perf_counter()
     if method.startswith("collapsed"):
         model = idm.models.DualSVGP(train, prior, likelihood, chosen)
@@ -194,48 +211,19 @@ def features(
     return {"trace": trace, "subset_seconds": ready - started}
 
 
-def of_a_table(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Harmonics that are chosen with input scales which a subset has trained."""
-    prior, chosen, _ = chosen_harmonics(train, likelihood, num_inducing)
-    return prior, chosen, likelihood
-
-
-def low_degrees(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Whole degrees up to 2, to begin with."""
-    first, _ = low(train, 2)
-    return first.kernel, first.inducing_variable, likelihood
-
-
-def of_the_earth(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Spherical harmonics of as many degrees as there are features for."""
-    import interdomain as idm
-
-    kernel = idm.kernels.GlobeMatern32(lengthscale=0.2)
-    degree = int(np.sqrt(num_inducing)) - 1
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
-    return idm.kernels.FiniteRank(kernel, harmonics), harmonics, likelihood
-
-
 def points(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
     """Stock SVGP at centres of k-means."""
     import gpflow
-    from scipy.cluster.vq import kmeans2
 
     import interdomain  # noqa: F401 - imports are not counted
 
-    chosen = np.random.default_rng(0).permutation(len(train[0]))[:20_000]
-    centres, _ = kmeans2(train[0][chosen], num_inducing, minit="points", seed=0)
-    started = time.perf_counter()
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
-    model = gpflow.models.SVGP(
-        gpflow.kernels.Matern52(lengthscales=lengthscales),
-        likelihood_of(data),
-        centres,
-        num_data=len(train[0]),
-    )
+    kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
+    model = stock(train, num_inducing, kernel, 0, likelihood_of(data))
+    started = time.perf_counter()
 
     def size(step: int) -> float:
         return 0.01 if step < 10 else 0.1
@@ -243,23 +231,6 @@ def points(
     natural = gpflow.optimizers.NaturalGradient(size)
     trace = density_trace(model, train, held_out, seconds, started, optimizer=natural)
     return {"trace": trace}
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each model: log densities at the times; and when collapsed is at its optimum."""
-    lines, notes = [], []
-    for record in records:
-        run, result = record["configuration"], record["result"]
-        texts = [f"{one['log_density']:.4f} ({one['seconds']:.0f} s)" for one in result["trace"]]
-        lines.append((run["data"], run["method"], run["num_inducing"], ", ".join(texts)))
-        if "elbos" in result:
-            notes.append(
-                f"{run['data']}, {run['method']}: {len(result['elbos'])} passes "
-                f"({result['reason']}), within 0.1 nats of the last after "
-                f"{passes_to_optimum(result['elbos'])}; {result['subset_seconds']:.1f} s on "
-                f"subsets, {result['pass_seconds']:.1f} s of passes"
-            )
-    return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
 def passes_to_optimum(elbos: Sequence[float], within: float = 0.1) -> int:

@@ -16,18 +16,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+from benchmarks._lib.mixed_tables import banana
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.splits import Split, normalise
 from benchmarks._lib.tables import markdown
 
 PRIORS = ("full", "fixed")
@@ -62,16 +61,9 @@ class BananaDegree(Benchmark):
         return table_of(records)
 
 
-def banana(data_dir: Path | None) -> tuple[Rows, Rows]:
-    """Training and test rows, inputs standardised; classes 0 and 1."""
-    arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
-    own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
-    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
-
-
 def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[str, Any]:
     """Fit one model, or those under the same kernel, in a process of its own."""
-    train, held_out = banana(None if data_dir is None else Path(data_dir))
+    train, held_out = banana(data_dir)
     fits: list[dict[str, Any]] = []
 
     def add(name: str, degree: int, fit: Callable[[], tuple[Any, float]]) -> None:

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, ResultFile, newest_result, significant
-from benchmarks._lib.runner import Benchmark, Configuration, result_folder
+from benchmarks._lib.results import Record, runs, significant
+from benchmarks._lib.runner import Benchmark, Configuration
 from benchmarks._lib.tables import markdown
 
 SIZES = {
@@ -74,22 +74,70 @@ class BananaHmk(Benchmark):
         data = banana(arguments.data_dir)
         if configuration["model"] == "full":
             return train_full(configuration, data)
-        stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
         shared = ("num_components", "num_frequencies", "full_steps", "source")
         wanted = {name: configuration[name] for name in shared}
-        full = newest_result(stored, {**wanted, "model": "full"})
-        if full is None:
-            raise DataError("there is no record of the full model, which the kernel comes from")
+        remedy = "there is no record of the full model, which the kernel comes from"
+        full = self.stored(arguments, remedy, model="full", **wanted)
         return train_sparse(configuration, data, full["kernel_parameters"])
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each size of each model, by the number of variational parameters."""
+        rows = [
+            (
+                *(run["model"], run.get("size"), result.get("num_variational")),
+                f"{100 * result['test_error']:.2f}",
+                f"{result['test_nlpd']:.3f}",
+                f"{100 * result['train_accuracy']:.1f}",
+                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
+            )
+            for run, result in runs(
+                sorted(records, key=lambda one: one["result"].get("num_variational", 0))
+            )
+        ]
+        headers = (
+            *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
+            *("training accuracy, %", "ELBO", "seconds"),
+        )
+        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
+            headers, rows
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw(folder, records, banana(arguments.data_dir))
+        """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
+        data = banana(arguments.data_dir)
+        from matplotlib.figure import Figure
+
+        by_size = {
+            (record["configuration"]["model"], record["configuration"].get("size")): record[
+                "result"
+            ]
+            for record in records
+        }
+        figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+        first, second = grid_axes(data["X"])
+        for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
+            for axis, size in zip(row, sizes, strict=True):
+                axis.set_axis_off()
+                result = by_size.get((model, size))
+                if result is None:
+                    continue
+                for label, colour in ((0.0, "C0"), (1.0, "C1")):
+                    rows = data["X"][data["Y"][:, 0] == label]
+                    axis.plot(*rows.T, ".", color=colour, ms=2.5, alpha=0.5)
+                full = probabilities_of(by_size["full", None])
+                axis.contour(first, second, full.T, [0.5], colors="grey", linestyles="dashed")
+                axis.contour(first, second, probabilities_of(result).T, [0.5], colors="k")
+                if "points" in result:
+                    axis.plot(*np.array(result["points"]).T, "ko", mfc="none", ms=5)
+                axis.plot(*np.array(result["centres"]).T, "r^", ms=6)
+                axis.set_xlim(first[0], first[-1])
+                axis.set_ylim(second[0], second[-1])
+                numbers, error = result["num_variational"], 100 * result["test_error"]
+                axis.set_title(f"{model} {size}: {numbers} numbers, {error:.1f}%", fontsize=8)
+        figure.savefig(folder / "banana_hmk.png", dpi=65)
 
 
-def banana(data_dir: Path | None) -> dict[str, Array]:
+def banana(data_dir: str | None) -> dict[str, Array]:
     """X, Y, X_test and Y_test; labels are 0 and 1."""
     arrays = load_arrays("banana", data_dir)
     names = ("X", "Y", "X_test", "Y_test")
@@ -214,61 +262,6 @@ def probabilities_of(result: Mapping[str, Any]) -> Array:
     """What `judged` has packed, [GRID, GRID]."""
     steps = zlib.decompress(base64.b64decode(result["probabilities"]))
     return np.frombuffer(steps, dtype=np.uint8).reshape(GRID, GRID) / 255.0
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each size of each model, by the number of variational parameters."""
-    rows = []
-    for record in sorted(records, key=lambda one: one["result"].get("num_variational", 0)):
-        run, result = record["configuration"], record["result"]
-        rows.append(
-            (
-                *(run["model"], run.get("size"), result.get("num_variational")),
-                f"{100 * result['test_error']:.2f}",
-                f"{result['test_nlpd']:.3f}",
-                f"{100 * result['train_accuracy']:.1f}",
-                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
-            )
-        )
-    headers = (
-        *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
-        *("training accuracy, %", "ELBO", "seconds"),
-    )
-    return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
-        headers, rows
-    )
-
-
-def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> None:
-    """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
-    from matplotlib.figure import Figure
-
-    by_size = {
-        (record["configuration"]["model"], record["configuration"].get("size")): record["result"]
-        for record in records
-    }
-    figure = Figure(figsize=(11.0, 8.0), layout="constrained")
-    first, second = grid_axes(data["X"])
-    for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
-        for axis, size in zip(row, sizes, strict=True):
-            axis.set_axis_off()
-            result = by_size.get((model, size))
-            if result is None:
-                continue
-            for label, colour in ((0.0, "C0"), (1.0, "C1")):
-                rows = data["X"][data["Y"][:, 0] == label]
-                axis.plot(*rows.T, ".", color=colour, ms=2.5, alpha=0.5)
-            full = probabilities_of(by_size["full", None])
-            axis.contour(first, second, full.T, [0.5], colors="grey", linestyles="dashed")
-            axis.contour(first, second, probabilities_of(result).T, [0.5], colors="k")
-            if "points" in result:
-                axis.plot(*np.array(result["points"]).T, "ko", mfc="none", ms=5)
-            axis.plot(*np.array(result["centres"]).T, "r^", ms=6)
-            axis.set_xlim(first[0], first[-1])
-            axis.set_ylim(second[0], second[-1])
-            numbers, error = result["num_variational"], 100 * result["test_error"]
-            axis.set_title(f"{model} {size}: {numbers} numbers, {error:.1f}%", fontsize=8)
-    figure.savefig(folder / "banana_hmk.png", dpi=65)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,24 @@ class CollapsedStep(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A row for each number of harmonics."""
+        rows = []
+        for record in records:
+            result = record["result"]
+            numbers = 8 * result["num_inducing"] ** 2
+            excess = result["ratios"]["step"]
+            rows.append(
+                (
+                    result["num_inducing"],
+                    record["configuration"]["blas_threads"],
+                    *(spread(result["seconds"][side]) for side in SIDES),
+                    spread(excess),
+                    f"{TARGET}: {'met' if excess['median'] <= TARGET else 'missed'}",
+                    *(f"{result['peak_bytes'][side] / numbers:.1f}" for side in SIDES),
+                )
+            )
+        memory = (f"memory: {side}" for side in SIDES)
+        return markdown(("M", "threads", *SIDES, "step/LAPACK", "target", *memory), rows)
 
 
 def call_of(*, side: str, num_degrees: int, seed: int) -> Callable[[], Any]:
@@ -112,27 +129,6 @@ def model_of(num_degrees: int, seed: int) -> Any:
         gpflow.set_trainable(parameter, False)
     model.elbo()
     return model
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each number of harmonics."""
-    rows = []
-    for record in records:
-        result = record["result"]
-        numbers = 8 * result["num_inducing"] ** 2
-        excess = result["ratios"]["step"]
-        rows.append(
-            (
-                result["num_inducing"],
-                record["configuration"]["blas_threads"],
-                *(spread(result["seconds"][side]) for side in SIDES),
-                spread(excess),
-                f"{TARGET}: {'met' if excess['median'] <= TARGET else 'missed'}",
-                *(f"{result['peak_bytes'][side] / numbers:.1f}" for side in SIDES),
-            )
-        )
-    memory = (f"memory: {side}" for side in SIDES)
-    return markdown(("M", "threads", *SIDES, "step/LAPACK", "target", *memory), rows)
 
 
 if __name__ == "__main__":

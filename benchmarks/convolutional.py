@@ -176,7 +176,8 @@ def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
         softmax = configuration.get("likelihood") == "softmax"
         kind = gpflow.likelihoods.Softmax if softmax else gpflow.likelihoods.MultiClass
         likelihood = kind(rows.num_classes)
-    settings = {"num_latent_gps": rows.num_latent, "num_data": len(rows.X_train)}
+    num_latent = 1 if rows.num_classes == 2 else rows.num_classes
+    settings = {"num_latent_gps": num_latent, "num_data": len(rows.X_train)}
     if name == "rbf_full":
         kernel = _rbf(configuration)
         return gpflow.models.VGP((rows.X_train, rows.Y_train), kernel, likelihood)

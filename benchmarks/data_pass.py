@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration
 from benchmarks._lib.tables import markdown, spread
 from benchmarks._lib.timing import alternate, ratio, summarise
@@ -69,28 +69,19 @@ class DataPass(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        rows = []
-        for record in records:
-            result, seconds = record["result"], record["result"]["seconds"]
-            for family in FAMILIES:
-                of_bare = result["ratios"][family]
-                rows.append(
-                    (
-                        family,
-                        result["num_inducing"][family],
-                        result["batch_size"],
-                        *(
-                            spread(seconds[name])
-                            for name in (
-                                f"{family} features",
-                                f"{family} products",
-                                family,
-                                "bare",
-                            )
-                        ),
-                        spread(of_bare),
-                    )
-                )
+        rows = [
+            (
+                *(family, result["num_inducing"][family], result["batch_size"]),
+                *(
+                    spread(result["seconds"][f"{family} {part}"])
+                    for part in ("features", "products")
+                ),
+                *(spread(result["seconds"][name]) for name in (family, "bare")),
+                spread(result["ratios"][family]),
+            )
+            for _, result in runs(records)
+            for family in FAMILIES
+        ]
         headers = ("family", "M", "batch", "features s", "products s", "pass s", "bare s")
         return markdown((*headers, "features + products / bare"), rows)
 

@@ -19,7 +19,6 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,14 +68,34 @@ class DeepConv(Benchmark):
         return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """The last evaluation, and the curve."""
+        rows = []
+        for record in records:
+            run, trace = record["configuration"], record["result"]["trace"]
+            last = trace[-1]
+            curve = ", ".join(f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
+            paper = PAPER[run["model"]] if run["data"] == "cifar10" else ("", "")
+            rows.append(
+                [
+                    run["data"],
+                    run["model"],
+                    run["num_inducing"],
+                    f"{last['steps']:.0f}",
+                    f"{100 * last['accuracy']:.2f}",
+                    f"{last['nll']:.3f}",
+                    *paper,
+                    curve,
+                ]
+            )
+        headers = ["data", "model", "M", "steps", "accuracy", "NLL"]
+        return markdown([*headers, "paper's accuracy", "paper's NLL", "accuracy by seconds"], rows)
 
 
 def measured(run: dict[str, Any]) -> dict[str, Any]:
     """Train one model, in a process of its own; its errors by CPU seconds."""
     import gpflow
 
-    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    images = load_images(run["data"], run["data_dir"])
     number = run["images"]
     rows = labelled_rows(images, train=number, test=number // 5, seed=run["seed"])
     started = time.process_time()
@@ -189,30 +208,6 @@ def patches_of(X: Any, shape: Sequence[int], patch: Sequence[int], size: int, se
         if np.ptp(cut) > 0 or rng.random() < 0.01:
             found.append(cut.reshape(-1))
     return np.array(found) + 0.01 * rng.normal(size=[size, found[0].size])
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """The last evaluation, and the curve."""
-    rows = []
-    for record in records:
-        run, trace = record["configuration"], record["result"]["trace"]
-        last = trace[-1]
-        curve = ", ".join(f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
-        paper = PAPER[run["model"]] if run["data"] == "cifar10" else ("", "")
-        rows.append(
-            [
-                run["data"],
-                run["model"],
-                run["num_inducing"],
-                f"{last['steps']:.0f}",
-                f"{100 * last['accuracy']:.2f}",
-                f"{last['nll']:.3f}",
-                *paper,
-                curve,
-            ]
-        )
-    headers = ["data", "model", "M", "steps", "accuracy", "NLL"]
-    return markdown([*headers, "paper's accuracy", "paper's NLL", "accuracy by seconds"], rows)
 
 
 if __name__ == "__main__":

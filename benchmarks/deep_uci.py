@@ -22,7 +22,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,18 @@ class DeepUci(Benchmark):
         return dict(from_child(measured, environment=THREADS, **given))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """Mean and standard deviation over the splits."""
+        found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        for record in records:
+            run = record["configuration"]
+            found[run["data"], run["features"]][run["layers"]].append(record["result"])
+        counts = sorted({layers for by_layers in found.values() for layers in by_layers})
+        rows = []
+        for (data, features), by_layers in found.items():
+            cells = [_cell(by_layers.get(layers, [])) for layers in counts]
+            rows.append([data, features, *cells, _of_paper(data, features)])
+        headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
+        return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
 def measured(
@@ -95,8 +105,9 @@ def measured(
     import interdomain as idm
     from interdomain import deep
 
-    rows = rows_of(data, split, data_dir)
-    X, Y, X_test, Y_test, scale = rows
+    own = normalise(take_split(load_table(data, data_dir), split))
+    X, Y, X_test, Y_test = own.X_train, own.Y_train, own.X_test, own.Y_test
+    scale = own.Y_scale.item()
     started = time.process_time()
     width = min(X.shape[1], HIDDEN)
     diagonal = features.endswith(DIAGONAL)
@@ -138,13 +149,6 @@ def measured(
     }
 
 
-def rows_of(data: str, split: int, data_dir: str | None) -> tuple[Any, ...]:
-    """Normalised rows to train and to test with, and the scale of the target."""
-    table = load_table(data, None if data_dir is None else Path(data_dir))
-    own = normalise(take_split(table, split))
-    return own.X_train, own.Y_train, own.X_test, own.Y_test, float(np.ravel(own.Y_scale)[0])
-
-
 PAPER = {
     # RMSE and log density: activation features, points.
     "concrete": ((6.82, -3.33), (5.94, -3.19)),
@@ -153,24 +157,6 @@ PAPER = {
     "power": ((4.20, -2.85), (3.90, -2.78)),
     "yacht": ((1.17, -1.81), (0.34, -0.33)),
 }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """Mean and standard deviation over the splits."""
-    found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        run = record["configuration"]
-        found[run["data"], run["features"]][run["layers"]].append(record["result"])
-    counts = sorted({layers for by_layers in found.values() for layers in by_layers})
-    rows = []
-    for (data, features), by_layers in found.items():
-        cells = []
-        for layers in counts:
-            results = by_layers.get(layers, [])
-            cells.append(_cell(results))
-        rows.append([data, features, *cells, _of_paper(data, features)])
-    headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
-    return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
 def _of_paper(data: str, features: str) -> str:

@@ -16,18 +16,16 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks._lib.data import add_data_argument, load_arrays, source_of
 from benchmarks._lib.elevations import split
-from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.race import evaluated
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
 from benchmarks._lib.training import train
 
@@ -47,16 +45,6 @@ PAPER = {
     "hvgp_7xm": ("7x1k", 0.189, -0.246, 1.55),
     "hvgp_13xm": ("13x1k", 0.177, -0.314, 4.25),
 }
-
-
-@dataclass(frozen=True)
-class Elevations:
-    """The grid as a table: unit vectors, standardised elevations, and the rows of the split."""
-
-    X: Array  # [N, 3]
-    Y: Array  # [N, 1]
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
 
 
 class Elevation(Benchmark):
@@ -85,12 +73,12 @@ class Elevation(Benchmark):
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         import gpflow
 
-        table = load_elevations(arguments.data_dir, configuration["seed"])
-        model = build_model(configuration, table)
+        rows = load_elevations(arguments.data_dir, configuration["seed"])
+        model = build_model(configuration, rows)
         natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
         trained = train(
             model,
-            (table.X[table.train], table.Y[table.train]),
+            (rows.X_train, rows.Y_train),
             hyperparameters,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
@@ -98,20 +86,46 @@ class Elevation(Benchmark):
             seed=configuration["seed"],
         )
         start = time.perf_counter()
-        test = table.test[: configuration["test_rows"]]
-        predict = Predictor(model, input_dim=3)
-        mean, variance = predict(table.X[test])
-        noise_variance = float(model.likelihood.variance.numpy())
-        errors = gaussian_errors(table.Y[test], mean, variance + noise_variance)
+        tested = slice(configuration["test_rows"])
+        errors = evaluated(model, (rows.X_test[tested], rows.Y_test[tested]))
         seconds = time.perf_counter() - start
-        return {**errors, **trained, "num_train": len(table.train), "test_seconds": seconds}
+        return {**errors, **trained, "num_train": len(rows.X_train), "test_seconds": seconds}
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per model and size, the paper's figures beside ours."""
+        rows = []
+        for record in sorted(records, key=_position):
+            run, result = record["configuration"], record["result"]
+            size, rmse, nll, hours = PAPER[run["model"]]
+            gamma = run["natural_gradient"]
+            rows.append(
+                (
+                    run["model"],
+                    run["num_inducing"],
+                    f"{run['steps']:,}",
+                    "Adam" if gamma is None else f"natural {gamma:g}",
+                    *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
+                    f"{result['seconds_per_step']:.3f}",
+                    f"{result['train_seconds']:.0f}",
+                    size,
+                    *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
+                )
+            )
+        headers = (
+            *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
+            *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
+        )
+        _, rmse, nll, hours = PAPER["svgp_5m"]
+        return (
+            "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
+            "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
+            f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
+            + markdown(headers, rows)
+        )
 
 
-def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
-    """The grid of `etopo20`, standardised by the training rows."""
+def load_elevations(data_dir: str | None, seed: int) -> Split:
+    """Unit vectors and elevations of `etopo20`, these standardised by the training rows."""
     import interdomain as idm
 
     arrays = load_arrays("etopo20", data_dir)
@@ -122,10 +136,10 @@ def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
     Y = heights.reshape(-1, 1)
     Y = (Y - Y[train].mean()) / Y[train].std()
     X = np.asarray(idm.sphere.unit_vectors(degrees[:, ::-1]))
-    return Elevations(X, Y, train, test)
+    return Split(X[train], Y[train], X[test], Y[test])
 
 
-def build_model(configuration: Configuration, table: Elevations) -> Any:
+def build_model(configuration: Configuration, data: Split) -> Any:
     """One model at its initial parameters; inducing points are centres of k-means."""
     import gpflow
 
@@ -135,8 +149,8 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
     name, num_inducing = configuration["model"], configuration["num_inducing"]
     kernel = gpflow.kernels.SquaredExponential(lengthscales=INITIAL_LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=0.1)
-    rows = table.X[table.train[:ROWS_FOR_CENTRES]]  # the order of the rows is random
-    num_data, seed = len(table.train), configuration["seed"]
+    rows = data.X_train[:ROWS_FOR_CENTRES]  # the order of the rows is random
+    num_data, seed = len(data.X_train), configuration["seed"]
     if name.startswith("svgp"):
         Z = inducing_points(rows, COMPONENTS[name] * num_inducing, seed)
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=num_data)
@@ -156,39 +170,6 @@ def hyperparameters(model: Any) -> dict[str, float]:
         "variance": float(kernel.variance.numpy()),
         "noise_variance": float(model.likelihood.variance.numpy()),
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per model and size, the paper's figures beside ours."""
-    rows = []
-    for record in sorted(records, key=_position):
-        run, result = record["configuration"], record["result"]
-        size, rmse, nll, hours = PAPER[run["model"]]
-        gamma = run["natural_gradient"]
-        rows.append(
-            (
-                run["model"],
-                run["num_inducing"],
-                f"{run['steps']:,}",
-                "Adam" if gamma is None else f"natural {gamma:g}",
-                *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
-                f"{result['seconds_per_step']:.3f}",
-                f"{result['train_seconds']:.0f}",
-                size,
-                *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
-            )
-        )
-    headers = (
-        *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
-        *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
-    )
-    _, rmse, nll, hours = PAPER["svgp_5m"]
-    return (
-        "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
-        "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
-        f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
-        + markdown(headers, rows)
-    )
 
 
 def _position(record: Record) -> tuple[int, float, int, int, int]:

@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument
-from benchmarks._lib.elevations import grid, land_and_sea, rows_of, split, unit_rows
+from benchmarks._lib.elevations import globe, grid, land_and_sea, rows_of, split, unit_rows
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -71,12 +71,29 @@ class Globe(Benchmark):
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = arguments.data_dir and str(arguments.data_dir)
-        result: dict[str, Any] = from_child(measured, data_dir=folder, **configuration)
-        return result
+        return dict(from_child(measured, data_dir=arguments.data_dir, **configuration))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each model, with its gap if there is one."""
+        headers = [
+            *("model", "features", "seconds"),
+            *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
+            *("jump, date line", "jump, poles"),
+        ]
+        rows = []
+        for record in records:
+            result, gap = record["result"], record["configuration"].get("gap")
+            errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
+            rows.append(
+                (
+                    record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
+                    f"{result['num_inducing']:,}",
+                    f"{result['seconds']:.0f}",
+                    *(f"{error:.3f}" for error in errors),
+                    *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
+                )
+            )
+        return markdown(headers, rows)
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
@@ -143,30 +160,23 @@ def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[An
     kind, _, text = model.partition("_")
     size = int(text)
     if kind == "svgp":
-        return points(unit_rows(X), Y, size, seconds, seed)
-    if kind == "harmonics":
-        fitted, fit = globe((X, Y), size)
-        return fitted, lambda X: X, _of_fit(fitted, fit)
+        return points((unit_rows(X), Y), size, seconds, seed)
     centre, scale = X.mean(axis=0), X.std(axis=0)
-    table = (X - centre) / scale, Y
-    if kind == "box":
-        made = race.box(table, size, LENGTHSCALE, MARGIN)
+    if kind == "harmonics":  # these take degrees
+        centre, scale = np.zeros(2), np.ones(2)
+    table = (X - centre) / scale
+    if kind == "harmonics":
+        parts = globe(size)
+    elif kind == "box":
+        parts = race.waves(table, size, LENGTHSCALE, MARGIN)
     else:
-        made = ring(table, size, (np.array([-180.0, 180.0]) - centre[1]) / scale[1])
-    return made[0], lambda X: (X - centre) / scale, _of_fit(*made)
+        parts = ring(table[:, 0], size, (np.array([-180.0, 180.0]) - centre[1]) / scale[1])
+    made = race.fitted((table, Y), *parts)
+    return made[0], lambda X: (X - centre) / scale, race.of_fit(*made)
 
 
-def globe(data: tuple[Array, Array], max_degree: int) -> tuple[Any, Any]:
-    """Harmonics of the globe, after one pass."""
-    import interdomain as idm
-
-    kernel = idm.kernels.GlobeMatern32(lengthscale=LENGTHSCALE)
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
-    return _fitted(data, kernel, harmonics)
-
-
-def ring(data: tuple[Array, Array], size: int, ends: Array) -> tuple[Any, Any]:
-    """Waves of a box that closes at the date line; its other ends are as of `race.box`.
+def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
+    """Waves of a box that closes at the date line; its other ends are as of `race.waves`.
 
     :param ends: Longitudes of -180 and 180 degrees, standardised.
     """
@@ -174,95 +184,44 @@ def ring(data: tuple[Array, Array], size: int, ends: Array) -> tuple[Any, Any]:
 
     import interdomain as idm
 
-    latitudes = data[0][:, 0]
     reach = MARGIN * LENGTHSCALE / 2
     lower, upper = [latitudes.min() - reach, ends[0]], [latitudes.max() + reach, ends[1]]
     base = gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE] * 2)
     kernel = idm.kernels.Periodized(base, lower, upper)
-    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, size)
-    return _fitted(data, kernel, features)
+    return kernel, idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, size)
 
 
-def _fitted(data: tuple[Array, Array], kernel: Any, features: Any) -> tuple[Any, Any]:
-    import interdomain as idm
-
-    prior = idm.kernels.FiniteRank(kernel, features)
-    model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
-    return model, idm.fit(model)
-
-
-def _of_fit(model: Any, fit: Any) -> dict[str, Any]:
-    return {
-        "num_inducing": int(model.inducing_variable.num_inducing),
-        "pass_seconds": fit.pass_seconds,
-        "subset_seconds": fit.subset_seconds,
-        "steps": fit.steps,
-    }
-
-
-def points(
-    X: Array, Y: Array, size: int, seconds: float, seed: int
-) -> tuple[Any, Any, dict[str, Any]]:
+def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, Any, Any]:
     """Inducing points among unit vectors, trained for some seconds."""
     import gpflow
-    from scipy.cluster.vq import kmeans2
 
     import interdomain as idm
 
     started = time.perf_counter()
-    kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
-    likelihood = gpflow.likelihoods.Gaussian(0.1)
-    rows = X[np.random.default_rng(seed).permutation(len(X))[: race.ROWS_FOR_CENTRES]]
-    Z, _ = kmeans2(rows, size, minit="points", seed=seed)
-    model = gpflow.models.SVGP(kernel, likelihood, Z, num_data=len(X))
+    model = race.stock(data, size, gpflow.kernels.Matern32(lengthscales=LENGTHSCALE), seed)
     fit = idm.fit(
         model,
-        (X, Y),
-        batch_size=min(race.BATCH_SIZE, len(X)),
+        data,
+        batch_size=min(race.BATCH_SIZE, len(data[0])),
         steps=10**6,
         optimizer=gpflow.optimizers.NaturalGradient(0.1),
         options={"max_seconds": max(1.0, seconds - (time.perf_counter() - started)), "seed": seed},
     )
-    count = int(model.inducing_variable.num_inducing)
-    return model, unit_rows, {"num_inducing": count, "steps": fit.steps}
+    return model, unit_rows, {"num_inducing": size, "steps": fit.steps}
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each model, with its gap if there is one."""
-    headers = [
-        *("model", "features", "seconds"),
-        *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
-        *("jump, date line", "jump, poles"),
-    ]
-    rows = []
-    for record in records:
-        result, gap = record["result"], record["configuration"].get("gap")
-        errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
-        rows.append(
-            (
-                record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
-                f"{result['num_inducing']:,}",
-                f"{result['seconds']:.0f}",
-                *(f"{error:.3f}" for error in errors),
-                *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
-            )
-        )
-    return markdown(headers, rows)
-
-
-def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -> None:
+def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) -> None:
     """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
     from matplotlib.figure import Figure
 
     import interdomain as idm
 
-    folder = None if data_dir is None else str(data_dir)
-    latitude, longitude, heights = grid(configuration["data"], folder, configuration["every"])
+    latitude, longitude, heights = grid(configuration["data"], data_dir, configuration["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
     train, _ = split(len(X), configuration["seed"])
     mean, scale = Y[train].mean(), Y[train].std()
     degree = 20 if configuration["every"] == 1 else 6
-    model, _ = globe((X[train], (Y[train] - mean) / scale), degree)
+    model, _ = race.fitted((X[train], (Y[train] - mean) / scale), *globe(degree))
     shown = slice(None, None, 3 if configuration["every"] == 1 else 1)
     latitude, longitude, heights = latitude[shown], longitude[shown], heights[shown, shown]
     found = Predictor(model, 2)(rows_of(latitude, longitude))[0].reshape(heights.shape)

@@ -28,7 +28,6 @@ import numpy as np
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.negations import principal_negations
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.tables import markdown, megabytes, spread
@@ -96,7 +95,38 @@ class HvgpScaling(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per size and side."""
+        sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
+        for record in sorted(records, key=lambda record: str(record["finished_at"])):
+            run = record["configuration"]
+            size = (run["components"], run["num_inducing"], run["rows"])
+            sizes.setdefault(size, {})[run["measure"]] = record["result"]
+        rows = []
+        for size, measures in sorted(sizes.items()):
+            timed = measures.get("time", {"seconds": {}, "ratios": {}})
+            memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
+            tracing = measures.get("tracing", {"tracing": {}})["tracing"]
+            for side in SIDES:
+                if side in timed["seconds"] or side in memory or side in tracing:
+                    graph = tracing.get(side)
+                    rows.append(
+                        (
+                            *(*size, side),
+                            spread(timed["seconds"][side]) if side in timed["seconds"] else "",
+                            spread(timed["ratios"][side]) if side in timed["ratios"] else "",
+                            megabytes(memory.get(side)),
+                            "" if graph is None else f"{graph['seconds']:.1f}",
+                            "" if graph is None else f"{graph['operations']:,.0f}",
+                        )
+                    )
+        headers = (
+            *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
+            *("MB", "tracing s", "operations"),
+        )
+        return (
+            "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
+            "process.\n\n" + markdown(headers, rows)
+        )
 
 
 def random_rows(count: int, seed: int) -> tuple[Array, Array]:
@@ -144,7 +174,9 @@ def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any
     if side in (SVGP, SVGP_LARGE):
         Z = points[:num_inducing] if side == SVGP else points
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=NUM_DATA)
-    transforms = principal_negations(components, seed, columns=INPUT_DIM)
+    transforms = idm.transforms.PrincipalNegation.from_data(
+        random_rows(1_000, seed + 2)[0], components.bit_length() - 1
+    )
     blocks = points.reshape(components, num_inducing, INPUT_DIM)
     if side != COREGIONALIZATION:
         Z = blocks[0] if side == SHARED else blocks
@@ -202,41 +234,6 @@ def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
         return loss.detach()
 
     return step
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per size and side."""
-    sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
-    for record in sorted(records, key=lambda record: str(record["finished_at"])):
-        run = record["configuration"]
-        size = (run["components"], run["num_inducing"], run["rows"])
-        sizes.setdefault(size, {})[run["measure"]] = record["result"]
-    rows = []
-    for size, measures in sorted(sizes.items()):
-        timed = measures.get("time", {"seconds": {}, "ratios": {}})
-        memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
-        tracing = measures.get("tracing", {"tracing": {}})["tracing"]
-        for side in SIDES:
-            if side in timed["seconds"] or side in memory or side in tracing:
-                graph = tracing.get(side)
-                rows.append(
-                    (
-                        *(*size, side),
-                        spread(timed["seconds"][side]) if side in timed["seconds"] else "",
-                        spread(timed["ratios"][side]) if side in timed["ratios"] else "",
-                        megabytes(memory.get(side)),
-                        "" if graph is None else f"{graph['seconds']:.1f}",
-                        "" if graph is None else f"{graph['operations']:,.0f}",
-                    )
-                )
-    headers = (
-        *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
-        *("MB", "tracing s", "operations"),
-    )
-    return (
-        "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
-        "process.\n\n" + markdown(headers, rows)
-    )
 
 
 if __name__ == "__main__":

@@ -19,21 +19,13 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
-from benchmarks._lib.looks import (
-    at_step,
-    at_time,
-    bound_per_row,
-    common_steps,
-    seconds_per_step,
-    trained_with_looks,
-)
+from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -75,7 +67,16 @@ class HvgpTables(Benchmark):
         return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """A table for each data set, and who is best when."""
+        parts = []
+        for data in DATA:
+            models = {
+                record["configuration"]["model"]: record
+                for record in records
+                if record["configuration"]["data"] == data
+            }
+            parts += [_table(data, models)] if models else []
+        return "\n\n".join(parts)
 
 
 def measured(
@@ -90,8 +91,7 @@ def measured(
     """Train one model, in a process of its own."""
     import interdomain  # noqa: F401 - imports are not counted
 
-    folder = None if data_dir is None else Path(data_dir)
-    rows = normalise(take_split(load_table(data, folder), split))
+    rows = normalise(take_split(load_table(data, data_dir), split))
     started = time.process_time()
     built = build_model(model, rows, num_inducing, seed=split)
     bound = bound_per_row(
@@ -151,41 +151,17 @@ def _centres(X: Array, count: int, components: int, seed: int) -> Array:
     return np.stack([inducing_points(X[part], count, seed) for part in parts])
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """A table for each data set, and who is best when."""
-    parts = []
-    for data in DATA:
-        models = {
-            record["configuration"]["model"]: record
-            for record in records
-            if record["configuration"]["data"] == data
-        }
-        parts += [_table(data, models)] if models else []
-    return "\n\n".join(parts)
-
-
 def _table(data: str, found: Mapping[str, Record]) -> str:
     models = [name for name in MODELS if name in found]
     run = found[models[0]]["configuration"]
     num_inducing, seconds = run["num_inducing"], run["seconds"]
-    traces = {name: found[name]["result"]["trace"] for name in models}
-    step = common_steps(traces.values(), STEPS)
+    traces = [found[name]["result"]["trace"] for name in models]
+    step, cells = compared(traces, STEPS, seconds, _figures)
     rows = []
-    for name in models:
-        trace = traces[name]
+    for name, trace, (same, by_time, last) in zip(models, traces, cells, strict=True):
         components, times = parts_of(name)
-        by_time = [at_time(trace, one) for one in seconds]
-        rows.append(
-            (
-                name,
-                f"{components} x {num_inducing}" if components > 1 else times * num_inducing,
-                f"{seconds_per_step(trace):.4f}",
-                *_figures(None if step is None else at_step(trace, step)),
-                " / ".join("-" if one is None else f"{one['nll']:.3f}" for one in by_time),
-                *_figures(by_time[-1]),
-                "" if by_time[-1] is None else f"{by_time[-1]['steps']:.0f}",
-            )
-        )
+        points = f"{components} x {num_inducing}" if components > 1 else times * num_inducing
+        rows.append((name, points, f"{seconds_per_step(trace):.4f}", *same, by_time, *last))
     after = " / ".join(f"{one:g}" for one in seconds)
     headers = (
         *("model", "points", "s per step"),
@@ -198,10 +174,8 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     return f"{title}\n\n{markdown(headers, rows)}"
 
 
-def _figures(look: Mapping[str, float] | None) -> tuple[str, ...]:
-    if look is None:
-        return "", "", ""
-    return tuple(f"{look[name]:.3f}" for name in ("nll", "rmse", "bound"))
+def _figures(look: Mapping[str, float]) -> list[str]:
+    return [f"{look[name]:.3f}" for name in ("nll", "rmse", "bound")]
 
 
 if __name__ == "__main__":

@@ -23,20 +23,12 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
-from benchmarks._lib.looks import (
-    at_step,
-    at_time,
-    bound_per_row,
-    common_steps,
-    seconds_per_step,
-    trained_with_looks,
-)
+from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
@@ -112,7 +104,7 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
     import interdomain  # noqa: F401 - imports are not counted
 
     tf.random.set_seed(run["seed"])
-    images = load_images(run["data"], None if run["data_dir"] is None else Path(run["data_dir"]))
+    images = load_images(run["data"], run["data_dir"])
     rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
     started = time.process_time()
     model = build_model(run, rows)
@@ -178,24 +170,18 @@ def table_of(records: Sequence[Record]) -> str:
 def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     data, num_inducing, images, *_ = key
     models = [name for name in MODELS if name in found]
-    traces = {name: found[name]["result"]["trace"] for name in models}
+    traces = [found[name]["result"]["trace"] for name in models]
     seconds = found[models[0]]["configuration"]["seconds"]
-    step = common_steps(traces.values(), STEPS)
-    rows = []
-    for name in models:
-        trace = traces[name]
-        same, last = None if step is None else at_step(trace, step), at_time(trace, seconds[-1])
-        rows.append(
-            (
-                TITLES[name],
-                SETS[name] * num_inducing,
-                *(PAPER[name] if data == "cifar10" else ("", "", "")),
-                f"{seconds_per_step(trace):.3f}",
-                *_figures(same),
-                *_figures(last),
-                "" if last is None else f"{last['steps']:.0f}",
-            )
+    step, cells = compared(traces, STEPS, seconds, _figures)
+    rows = [
+        (
+            TITLES[name],
+            SETS[name] * num_inducing,
+            *(PAPER[name] if data == "cifar10" else ("", "", "")),
+            *(f"{seconds_per_step(trace):.3f}", *same, *last),
         )
+        for name, trace, (same, _, last) in zip(models, traces, cells, strict=True)
+    ]
     after = f"{seconds[-1]:.0f} s"
     headers = (
         *("model", "patches", "paper: accuracy %", "paper: NLL", "paper: s per step"),
@@ -207,10 +193,8 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     return f"{title}\n\n{markdown(headers, rows)}"
 
 
-def _figures(look: Mapping[str, float] | None) -> tuple[str, str, str]:
-    if look is None:
-        return "", "", ""
-    return f"{100 * (1 - look['accuracy']):.2f}", f"{look['nll']:.3f}", f"{look['bound']:.3f}"
+def _figures(look: Mapping[str, float]) -> list[str]:
+    return [f"{100 * (1 - look['accuracy']):.2f}", f"{look['nll']:.3f}", f"{look['bound']:.3f}"]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,8 +30,14 @@ import numpy as np
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
-from benchmarks._lib.results import Record
+from benchmarks._lib.elevations import mountains
+from benchmarks._lib.memory import peak_of_process
+from benchmarks._lib.mixed_tables import standardised
+from benchmarks._lib.prediction import gaussian_errors
+from benchmarks._lib.race import Rows, waves
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.table_models import boosted, low_degrees
 from benchmarks._lib.tables import markdown
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
@@ -41,6 +46,8 @@ DATA = ("terrain", *TABLES, *MADE)
 TWO_COLUMNS = ("terrain", *MADE)
 FEATURES, WAVES, NEIGHBOURS = 500, 1_080, 30
 MOST_ROWS = 100_000  # of a table
+LIBRARIES = {"gpboost": "gpboost", "trees": "sklearn.ensemble", "linear": "scipy.interpolate"}
+"""What a method imports, if not this library; imports are not on the clock."""
 Predictions = tuple[Array, Array]
 
 
@@ -74,19 +81,13 @@ class NeighboursBenchmark(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         rows = [
             (
-                record["configuration"]["data"],
-                record["configuration"]["method"],
-                f"{result['rows']:,}",
-                f"{result['cpu_seconds']:.0f}",
-                f"{result['seconds']:.0f}",
-                f"{result['rmse']:.4f}",
-                f"{result['nll']:.3f}",
-                f"{result['coverage']:.1%}",
+                *(run["data"], run["method"], f"{result['rows']:,}"),
+                *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
+                *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
                 f"{result['peak_bytes'] / 2**30:.1f}",
                 result.get("parts", ""),
             )
-            for record in records
-            if (result := record["result"])
+            for run, result in runs(records)
         ]
         headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
         return markdown(headers, rows)
@@ -99,10 +100,9 @@ class NeighboursBenchmark(Benchmark):
         axes = figure.subplots()
         for method in METHODS:
             points = sorted(
-                (record["result"]["rows"], record["result"]["cpu_seconds"])
-                for record in records
-                if record["configuration"]["data"] in MADE
-                and record["configuration"]["method"] == method
+                (result["rows"], result["cpu_seconds"])
+                for run, result in runs(records)
+                if run["data"] in MADE and run["method"] == method
             )
             if len(points) > 1:
                 axes.loglog(*zip(*points, strict=True), marker="o", label=method)
@@ -111,24 +111,19 @@ class NeighboursBenchmark(Benchmark):
         figure.savefig(folder / "neighbours.png", dpi=150)
 
 
-def rows_of(data: str, folder: Path | None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def rows_of(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
     """Rows to train with and test rows, without columns that are constant."""
     if data == "terrain":
-        from benchmarks.terrain import split
-
-        X, Y, test = split(1, 0)
-        return (X[~test], Y[~test]), (X[test], Y[test])
+        return mountains(1, 0)
     if data in MADE:
         return made(int(data.removeprefix("made_")))
-    from benchmarks.pareto.data_sets import rows_of as table
-
-    (X, Y), (X_test, Y_test) = table(data, folder)
+    (X, Y), (X_test, Y_test) = standardised(data, data_dir)
     chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     varies = X[chosen].std(axis=0) > 0
     return (X[chosen][:, varies], Y[chosen]), (X_test[:10_000, varies], Y_test[:10_000])
 
 
-def made(number: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def made(number: int) -> tuple[Rows, Rows]:
     """Rows of a smooth and a rough function, and 10,000 to test."""
     rng = np.random.default_rng(0)
     frequencies, phases = rng.standard_cauchy((2, 2_000)) * 10, rng.uniform(0, 2 * np.pi, 2_000)
@@ -142,23 +137,20 @@ def made(number: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
 
 def measured(*, data: str, method: str, rows: int | None, data_dir: str | None) -> dict[str, Any]:
     """One model, in a process of its own."""
-    (X, Y), (X_test, Y_test) = rows_of(data, None if data_dir is None else Path(data_dir))
+    (X, Y), (X_test, Y_test) = rows_of(data, data_dir)
     X, Y = X[:rows], Y[:rows]
-    train = METHODS[method]  # what is imported is not on the clock
+    importlib.import_module(LIBRARIES.get(method.partition("_")[0], "interdomain"))
     used, started = time.process_time(), time.perf_counter()
-    mean, variance, *more = train(X, Y, X_test)
+    mean, variance, *more = METHODS[method](X, Y, X_test)
     cpu, seconds = time.process_time() - used, time.perf_counter() - started
-    error = Y_test - mean.reshape(Y_test.shape)
-    variance = variance.reshape(Y_test.shape)
-    densities = np.log(2 * np.pi * variance) + np.square(error) / variance
+    mean, variance = mean.reshape(Y_test.shape), variance.reshape(Y_test.shape)
     return {
         "rows": len(X),
         "cpu_seconds": cpu,
         "seconds": seconds,
-        "rmse": float(np.sqrt(np.mean(np.square(error)))),
-        "nll": float(np.mean(densities) / 2),
-        "coverage": float(np.mean(np.abs(error) < 1.6449 * np.sqrt(variance))),
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        **gaussian_errors(Y_test, mean, variance),
+        "coverage": float(np.mean(np.abs(Y_test - mean) < 1.6449 * np.sqrt(variance))),
+        "peak_bytes": peak_of_process(),
         **(more[0] if more else {}),
     }
 
@@ -169,16 +161,9 @@ def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> An
     import interdomain as idm
 
     size, parts = X.shape[1], []
-    if features and size == 2:
-        base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.2])
-        kernel: Any = idm.kernels.Periodized.from_data(base, np.r_[X, X_test], margin=2.0)
-        some: Any = idm.inducing_variables.BoxFourierFeatures.for_kernel(
-            kernel, min(WAVES, len(X) // 2)
-        )
-        parts = [idm.kernels.FiniteRank(kernel, some), some]
-    elif features:
-        kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(size))
-        some = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, size, max_degree=2)
+    if features:
+        few = min(WAVES, len(X) // 2)
+        kernel, some = waves(np.r_[X, X_test], few, 0.2, 2.0) if size == 2 else low_degrees(X)
         parts = [idm.kernels.FiniteRank(kernel, some), some]
     chosen = FEATURES if features and size > 2 else None
     if near:
@@ -210,12 +195,7 @@ def gpboost(X: Array, Y: Array, X_test: Array, **arguments: Any) -> Predictions:
 
 
 def trees(X: Array, Y: Array, X_test: Array) -> Predictions:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    apart = len(X) // 10
-    model = HistGradientBoostingRegressor(max_iter=500, early_stopping=True, random_state=0)
-    model.fit(X[apart:], Y[apart:, 0])
-    variance = np.mean(np.square(Y[:apart, 0] - model.predict(X[:apart])))
+    model, variance = boosted((X, Y), 0, max_iter=500, early_stopping=True)
     return model.predict(X_test), np.full(len(X_test), variance)
 
 

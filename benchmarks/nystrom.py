@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
 from benchmarks._lib.negations import axis_negations
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
@@ -76,7 +76,25 @@ class Nystrom(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per data set and model."""
+        rows = [
+            (
+                *(run["dataset"], run["num_inducing"], f"{run['rows']:,}", run["model"]),
+                *(f"{result[name]:.4f}" for name in ("before", "after")),
+                f"{result['fit_seconds']:.0f}",
+                f"{'yes' if result['converged'] else 'no'}, {result['iterations']}",
+            )
+            for run, result in runs(sorted(records, key=_position))
+        ]
+        headers = (
+            *("data", "M", "rows", "model", "error / N, k-means", "optimised"),
+            *("L-BFGS s", "converged, iterations"),
+        )
+        return (
+            "Nystrom trace error per row (variance 1, so it is a fraction), lower is better. The "
+            "paper's Figure 6 gives no numbers: 8xM below 2M and M, and PCA usually below axes.\n\n"
+            + markdown(headers, rows)
+        )
 
 
 def standardised_rows(X: Array, count: int, seed: int) -> Array:
@@ -132,30 +150,6 @@ def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> d
         "converged": bool(outcome.success),
         "fit_seconds": round(time.perf_counter() - start, 2),
     }
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row per data set and model."""
-    rows = []
-    for record in sorted(records, key=_position):
-        run, result = record["configuration"], record["result"]
-        rows.append(
-            (
-                *(run["dataset"], run["num_inducing"], f"{run['rows']:,}", run["model"]),
-                *(f"{result[name]:.4f}" for name in ("before", "after")),
-                f"{result['fit_seconds']:.0f}",
-                f"{'yes' if result['converged'] else 'no'}, {result['iterations']}",
-            )
-        )
-    headers = (
-        *("data", "M", "rows", "model", "error / N, k-means", "optimised"),
-        *("L-BFGS s", "converged, iterations"),
-    )
-    return (
-        "Nystrom trace error per row (variance 1, so it is a fraction), lower is better. The "
-        "paper's Figure 6 gives no numbers: 8xM below 2M and M, and PCA usually below axes.\n\n"
-        + markdown(headers, rows)
-    )
 
 
 def _position(record: Record) -> tuple[int, int]:

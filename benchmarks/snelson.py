@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, significant
 from benchmarks._lib.runner import Benchmark, Configuration, indices
 from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 
@@ -72,23 +72,79 @@ class Snelson(Benchmark):
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
         if configuration["seed"] == 0:
-            result["curves"] = curves_of(model, X_test[::3])
+            result["curves"] = curves_of(model, X_test)
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row per combination and variant: means over the seeds."""
+        rows = []
+        for key, found in _grouped(records).items():
+            results = [record["result"] for record in found]
+            unfinished = sum(not result["converged"] for result in results)
+            rows.append(
+                (
+                    KERNEL_NAMES[key[0]],
+                    *key[1:3],
+                    mean_and_deviation([result["elbo"] for result in results], decimals=1),
+                    f"{max(result['elbo'] for result in results):.1f}",
+                    mean_and_deviation([result["noise_variance"] for result in results]),
+                    f"{np.mean([result['iterations'] for result in results]):.0f}",
+                    f"{unfinished} of {len(found)} at {key[3]}",
+                    f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
+                    ranges(record["configuration"]["seed"] for record in found),
+                )
+            )
+        headers = (
+            *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
+            *("iterations", "not converged", "iterations / s", "seeds"),
+        )
+        return (
+            "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
+            "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
+            + markdown(headers, rows)
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
         X, Y, X_test = standardised(arguments.data_dir)
-        draw(folder, records, (X, Y), X_test[::3])
+        from matplotlib.figure import Figure
+
+        groups = _grouped(records)
+        combinations = list(dict.fromkeys(key[:2] for key in groups))
+        if not combinations:
+            return
+        figure = Figure(figsize=(19.0, 2.7 * len(combinations)), layout="constrained")
+        axes = figure.subplots(len(combinations), 6, squeeze=False)
+        for row, combination in zip(axes, combinations, strict=True):
+            title = f"{KERNEL_NAMES[combination[0]]}, {combination[1]}"
+            for key, found in groups.items():
+                if key[:2] != combination:
+                    continue
+                variant = key[2]
+                first = [record for record in found if "curves" in record["result"]]
+                column = list(VARIANTS).index(variant)
+                if first:
+                    _draw_prediction(row[column], X, Y, X_test, first[0]["result"])
+                    if variant != "L16":
+                        _draw_terms(row[3 + (variant == "L8_K8")], X_test, first[0]["result"])
+                _draw_throughput(row[5], variant, [record["result"] for record in found])
+            for axis, name in zip(
+                row, (*VARIANTS, "L8: variance", "L8_K8: variance"), strict=False
+            ):
+                axis.set_title(f"{title}: {name}", fontsize=9)
+            row[5].set_title(f"{title}: throughput, ELBO", fontsize=9)
+        for axis in axes[0, 3:]:
+            axis.legend(fontsize=6)
+        figure.savefig(folder / "snelson.png", dpi=70)
 
 
-def standardised(data_dir: Path | None) -> tuple[Array, Array, Array]:
-    """X, Y and X_test of `snelson1d`, standardised by X and Y."""
+def standardised(data_dir: str | None) -> tuple[Array, Array, Array]:
+    """X, Y and every third of X_test of `snelson1d`, standardised by X and Y."""
     arrays = load_arrays("snelson1d", data_dir)
     X, Y, X_test = (np.asarray(arrays[name], dtype=np.float64) for name in ("X", "Y", "X_test"))
     centre, scale = X.mean(axis=0), X.std(axis=0)
-    return (X - centre) / scale, (Y - Y.mean(axis=0)) / Y.std(axis=0), (X_test - centre) / scale
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
+    return (X - centre) / scale, Y, (X_test[::3] - centre) / scale
 
 
 def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
@@ -153,81 +209,17 @@ def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
     terms = idm.diagnostics.variance_terms(model, X_test)
     mean = model.predict_f(X_test)[0]
     curves = {"mean": mean, **terms._asdict()}
-    return {
-        name: [float(f"{value:.9g}") for value in values.numpy()[:, 0]]
-        for name, values in curves.items()
-    }
+    return {name: significant(values.numpy()[:, 0]) for name, values in curves.items()}
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """One row per combination and variant: means over the seeds."""
-    rows = []
-    for key, found in _grouped(records).items():
-        results = [record["result"] for record in found]
-        unfinished = sum(not result["converged"] for result in results)
-        rows.append(
-            (
-                KERNEL_NAMES[key[0]],
-                *key[1:3],
-                mean_and_deviation([result["elbo"] for result in results], decimals=1),
-                f"{max(result['elbo'] for result in results):.1f}",
-                mean_and_deviation([result["noise_variance"] for result in results]),
-                f"{np.mean([result['iterations'] for result in results]):.0f}",
-                f"{unfinished} of {len(found)} at {key[3]}",
-                f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
-                ranges(record["configuration"]["seed"] for record in found),
-            )
-        )
-    headers = (
-        *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
-        *("iterations", "not converged", "iterations / s", "seeds"),
-    )
-    return (
-        "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
-        "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
-        + markdown(headers, rows)
-    )
-
-
-def draw(folder: Path, records: Sequence[Record], data: tuple[Array, Array], X_test: Array) -> None:
-    """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
-    from matplotlib.figure import Figure
-
-    groups = _grouped(records)
-    combinations = list(dict.fromkeys(key[:2] for key in groups))
-    if not combinations:
-        return
-    figure = Figure(figsize=(19.0, 2.7 * len(combinations)), layout="constrained")
-    axes = figure.subplots(len(combinations), 6, squeeze=False)
-    for row, combination in zip(axes, combinations, strict=True):
-        title = f"{KERNEL_NAMES[combination[0]]}, {combination[1]}"
-        for key, found in groups.items():
-            if key[:2] != combination:
-                continue
-            variant = key[2]
-            first = [record for record in found if "curves" in record["result"]]
-            column = list(VARIANTS).index(variant)
-            if first:
-                _draw_prediction(row[column], data, X_test, first[0]["result"])
-                if variant != "L16":
-                    _draw_terms(row[3 + (variant == "L8_K8")], X_test, first[0]["result"])
-            _draw_throughput(row[5], variant, [record["result"] for record in found])
-        for axis, name in zip(row, (*VARIANTS, "L8: variance", "L8_K8: variance"), strict=False):
-            axis.set_title(f"{title}: {name}", fontsize=9)
-        row[5].set_title(f"{title}: throughput, ELBO", fontsize=9)
-    for axis in axes[0, 3:]:
-        axis.legend(fontsize=6)
-    figure.savefig(folder / "snelson.png", dpi=70)
-
-
-def _draw_prediction(axis: Any, data: tuple[Array, Array], X_test: Array, result: Any) -> None:
+def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) -> None:
     from interdomain.diagnostics.variance import VarianceTerms
 
     curves = {name: np.array(values) for name, values in result["curves"].items()}
     mean = curves.pop("mean")
     deviation = np.sqrt(VarianceTerms(**curves).variance + result["noise_variance"])
     x = X_test[:, 0]
-    axis.plot(*(values[:, 0] for values in data), "k.", ms=2)
+    axis.plot(X, Y, "k.", ms=2)
     axis.plot(x, mean, "C0")
     axis.fill_between(x, mean - 2 * deviation, mean + 2 * deviation, color="C0", alpha=0.25, lw=0)
     axis.set_ylim(-4.0, 4.0)

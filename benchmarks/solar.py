@@ -85,10 +85,65 @@ class Solar(Benchmark):
         }
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+        """One row for each model: the start with the best bound, and the range over all."""
+        rows = []
+        for model, found in by_model(records).items():
+            results = [record["result"] for record in found]
+            best = best_of(results)
+            rows.append(
+                (
+                    model,
+                    best["num_inducing"],
+                    f"{best['rmse']:.3f}",
+                    f"{best['nll']:.3f}",
+                    f"{best['bound']:.1f}",
+                    *(
+                        f"{min(values):.3f} to {max(values):.3f}"
+                        for values in ([r[name] for r in results] for name in ("rmse", "nll"))
+                    ),
+                    len(results),
+                    best["iterations"],
+                    f"{np.median([r['fit_seconds'] for r in results]):.0f}",
+                )
+            )
+        headers = (
+            *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
+            *("NLPD of all starts", "starts", "iterations", "seconds"),
+        )
+        return (
+            "Solar irradiance, 110 test years in five intervals, standardised outputs; the start "
+            "with the best bound on the training years.\n\n" + markdown(headers, rows)
+        )
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        draw(folder, records, load_years(arguments.data_dir))
+        """Figure 4: a prediction for each kernel, and the Wigner distribution."""
+        years = load_years(arguments.data_dir)
+        from matplotlib.figure import Figure
+
+        groups = {model: found for model, found in by_model(records).items() if model in TITLES}
+        if not groups:
+            return
+        figure = Figure(figsize=(10.0, 2.4 * (len(groups) + 1)), layout="constrained")
+        axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
+        year = years.year[:, 0]
+        for axis, (model, found) in zip(axes, groups.items(), strict=False):
+            best = best_of([record["result"] for record in found])
+            mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
+            for begin, end in test_intervals(years):
+                axis.axvspan(begin, end, color="0.9")
+            axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
+            axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
+            axis.plot(year, mean, "C0", lw=1)
+            axis.fill_between(
+                year, mean - 1.96 * deviation, mean + 1.96 * deviation, color="C0", alpha=0.25, lw=0
+            )
+            axis.set_xlim(year[0], year[-1])
+            title = f"{TITLES[model]}: RMSE {best['rmse']:.3f}, NLPD {best['nll']:.3f}"
+            axis.set_title(title, fontsize=9)
+        hmk = [record["result"] for record in groups.get("hmk", [])]
+        if hmk:
+            _draw_wigner(axes[-1], best_of(hmk), years)
+        figure.savefig(folder / "solar.png", dpi=70)
 
 
 class Years(NamedTuple):
@@ -105,7 +160,7 @@ class Years(NamedTuple):
         return self.X[~self.is_test], self.Y[~self.is_test]
 
 
-def load_years(data_dir: Path | None) -> Years:
+def load_years(data_dir: str | None) -> Years:
     arrays = load_arrays("solar_irradiance", data_dir)
     year, irradiance = arrays["X"].astype(float), arrays["Y"].astype(float)
     is_test = arrays["test_mask"].astype(bool)
@@ -192,36 +247,6 @@ def wigner_grid(years: Years) -> tuple[Array, Array]:
     return places, frequencies
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each model: the start with the best bound, and the range over all."""
-    rows = []
-    for model, found in by_model(records).items():
-        results = [record["result"] for record in found]
-        best = best_of(results)
-        rows.append(
-            (
-                model,
-                best["num_inducing"],
-                f"{best['rmse']:.3f}",
-                f"{best['nll']:.3f}",
-                f"{best['bound']:.1f}",
-                f"{min(r['rmse'] for r in results):.3f} to {max(r['rmse'] for r in results):.3f}",
-                f"{min(r['nll'] for r in results):.3f} to {max(r['nll'] for r in results):.3f}",
-                len(results),
-                best["iterations"],
-                f"{np.median([r['fit_seconds'] for r in results]):.0f}",
-            )
-        )
-    headers = (
-        *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
-        *("NLPD of all starts", "starts", "iterations", "seconds"),
-    )
-    return (
-        "Solar irradiance, 110 test years in five intervals, standardised outputs; the start with "
-        "the best bound on the training years.\n\n" + markdown(headers, rows)
-    )
-
-
 def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The records of each model, in the order of MODELS."""
     found = {
@@ -233,36 +258,6 @@ def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
 def best_of(results: Sequence[Any]) -> Any:
     """That with the best bound."""
     return max(results, key=lambda result: result["bound"])
-
-
-def draw(folder: Path, records: Sequence[Record], years: Years) -> None:
-    """Figure 4: a prediction for each kernel, and the Wigner distribution."""
-    from matplotlib.figure import Figure
-
-    groups = {model: found for model, found in by_model(records).items() if model in TITLES}
-    if not groups:
-        return
-    figure = Figure(figsize=(10.0, 2.4 * (len(groups) + 1)), layout="constrained")
-    axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
-    year = years.year[:, 0]
-    for axis, (model, found) in zip(axes, groups.items(), strict=False):
-        best = best_of([record["result"] for record in found])
-        mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
-        for begin, end in test_intervals(years):
-            axis.axvspan(begin, end, color="0.9")
-        axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
-        axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
-        axis.plot(year, mean, "C0", lw=1)
-        axis.fill_between(
-            year, mean - 1.96 * deviation, mean + 1.96 * deviation, color="C0", alpha=0.25, lw=0
-        )
-        axis.set_xlim(year[0], year[-1])
-        title = f"{TITLES[model]}: RMSE {best['rmse']:.3f}, NLPD {best['nll']:.3f}"
-        axis.set_title(title, fontsize=9)
-    hmk = [record["result"] for record in groups.get("hmk", [])]
-    if hmk:
-        _draw_wigner(axes[-1], best_of(hmk), years)
-    figure.savefig(folder / "solar.png", dpi=70)
 
 
 def test_intervals(years: Years) -> list[tuple[float, float]]:

@@ -18,20 +18,16 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array
-from benchmarks._lib.elevations import jacksboro
-from benchmarks._lib.results import Record
+from benchmarks._lib.elevations import mountains
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
 MODELS = ("box_480", "box_1080", "box_3000", "svgp_500")
 SHORT = ("box_60", "svgp_20")
 SVGP_SECONDS = (10.0, 35.0, 60.0, 120.0, 230.0)
-TEST_FRACTION = 0.1
 LENGTHSCALE = 0.2  # of all models at the start, in standard deviations of the coordinates
 MARGIN = 2.0  # of the box, in such lengthscales
 
@@ -57,21 +53,19 @@ class Terrain(Benchmark):
         return result
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
-
-
-def split(every: int, seed: int) -> tuple[Array, Array, Array]:
-    """Standardised coordinates [N, 2] and elevations [N, 1], and which rows are for testing.
-
-    :param every: take only so many rows and columns of the grid.
-    """
-    grid = jacksboro()[::every, ::every]
-    rows, columns = np.indices(grid.shape)
-    X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    test = np.random.default_rng(seed).uniform(size=len(X)) < TEST_FRACTION
-    Y = grid.reshape(-1, 1)
-    return X, (Y - Y[~test].mean()) / Y[~test].std(), test
+        headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
+        rows = [
+            (
+                run["model"],
+                result["num_inducing"],
+                f"{point['seconds']:.1f}",
+                f"{point['rmse']:.3f}",
+                f"{point['nll']:.3f}",
+            )
+            for run, result in runs(records)
+            for point in result["trace"]
+        ]
+        return markdown(headers, rows)
 
 
 def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> dict[str, Any]:
@@ -79,30 +73,15 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
     import interdomain  # noqa: F401 - imports are not counted
 
     kind, _, size = model.partition("_")
-    X, Y, test = split(every, seed)
-    train = X[~test], Y[~test]
-    held_out = X[test], Y[test]
+    train, held_out = mountains(every, seed)
     if kind == "svgp":
         return race.svgp(train, held_out, int(size), LENGTHSCALE, list(seconds), seed)
     started = time.perf_counter()
-    fitted, fit = race.box(train, int(size), LENGTHSCALE, MARGIN)
-    return race.collapsed(fitted, fit, held_out, started)
-
-
-def table_of(records: Sequence[Record]) -> str:
-    headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
-    rows = [
-        (
-            record["configuration"]["model"],
-            record["result"]["num_inducing"],
-            f"{point['seconds']:.1f}",
-            f"{point['rmse']:.3f}",
-            f"{point['nll']:.3f}",
-        )
-        for record in records
-        for point in record["result"]["trace"]
-    ]
-    return markdown(headers, rows)
+    fitted, fit = race.fitted(train, *race.waves(train[0], int(size), LENGTHSCALE, MARGIN))
+    errors = race.evaluated(fitted, held_out)
+    passed = time.perf_counter() - started
+    trace = [{"seconds": passed, **errors}]
+    return {"trace": trace, **race.of_fit(fitted, fit), "rows": len(train[0])}
 
 
 if __name__ == "__main__":

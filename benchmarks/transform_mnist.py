@@ -28,9 +28,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,17 +36,12 @@ from numpy.typing import NDArray
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_images, source_of
-from benchmarks._lib.looks import (
-    at_step,
-    at_time,
-    common_steps,
-    seconds_per_step,
-    trained_with_looks,
-)
+from benchmarks._lib.looks import compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
+from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
 
 NUM_CLASSES = 10
@@ -116,24 +109,14 @@ class TransformMnist(Benchmark):
         return "\n\n".join(part for part in parts if part)
 
 
-@dataclass(frozen=True)
-class Digits:
-    """Transformed images, flattened, pixels between 0 and 1."""
-
-    X_train: Array  # [N, pixels^2]
-    Y_train: NDArray[np.int64]  # [N, 1]
-    X_test: Array
-    Y_test: NDArray[np.int64]
-
-
-def load_digits(configuration: Configuration, data_dir: Path | None) -> Digits:
+def load_digits(configuration: Configuration, data_dir: str | None) -> Split:
     """MNIST, a random part of its training images, transformed as the task says."""
     images = load_images("mnist", data_dir)
     generator = np.random.default_rng(configuration["seed"])
     transform = {"flip": randomly_flipped, "translate": randomly_shifted}[configuration["task"]]
     chosen = generator.permutation(len(images.X_train))[: configuration["images"]]
     tested, pixels = slice(configuration["test_images"]), configuration["pixels"]
-    return Digits(
+    return Split(
         flattened(transform(images.X_train[chosen], generator), pixels),
         images.Y_train[chosen, None],
         flattened(transform(images.X_test[tested], generator), pixels),
@@ -167,7 +150,7 @@ def one_hot(Y: NDArray[np.int64]) -> Array:
     return np.eye(NUM_CLASSES)[Y[:, 0]] - 1 / NUM_CLASSES
 
 
-def build_model(configuration: Configuration, digits: Digits) -> Any:
+def build_model(configuration: Configuration, digits: Split) -> Any:
     """One model at its initial parameters."""
     import gpflow
 
@@ -215,7 +198,7 @@ def unexplained(model: Any, rows: Array) -> float:
     return float(error) / len(rows)
 
 
-def trained_with_optimal_q(model: Any, digits: Digits, iterations: int) -> dict[str, float]:
+def trained_with_optimal_q(model: Any, digits: Split, iterations: int) -> dict[str, float]:
     """Train the kernel, the noise and the inducing points by L-BFGS on the bound that the optimal q
     has on one-hot labels; minus the bound per image before and after, iterations, seconds of the
     processors, the unexplained share of the variance, and errors."""
@@ -252,7 +235,7 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
     import interdomain  # noqa: F401 - imports are not counted
 
     tf.random.set_seed(run["seed"])
-    digits = load_digits(run, None if run["data_dir"] is None else Path(run["data_dir"]))
+    digits = load_digits(run, run["data_dir"])
     started = time.process_time()
     model = build_model(run, digits)
     rows = (tf.constant(digits.X_train[:ROWS_FOR_LOSS]), digits.Y_train[:ROWS_FOR_LOSS])
@@ -263,8 +246,7 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
         errors = class_errors(model, digits.X_test, digits.Y_test, predict)
         return {**errors, "loss": float(loss())}
 
-    size = run["natural_gradient"]
-    natural = gpflow.optimizers.NaturalGradient(size) if size else None
+    natural = gpflow.optimizers.NaturalGradient(run["natural_gradient"])
     trace = trained_with_looks(
         model,
         (digits.X_train, digits.Y_train),
@@ -281,25 +263,15 @@ def trained_by_seconds(run: dict[str, Any]) -> dict[str, Any]:
 
 def tables_of_times(records: Sequence[Record]) -> str:
     """What was found after equal steps, and by seconds."""
-    runs = [record for record in records if "seconds" in record["configuration"]]
-    if not runs:
+    timed = [(run, result["trace"]) for run, result in runs(records) if "seconds" in run]
+    if not timed:
         return ""
-    seconds = runs[0]["configuration"]["seconds"]
-    step = common_steps([record["result"]["trace"] for record in runs], STEPS_LOOKED_AT)
-    rows = []
-    for record in runs:
-        trace = record["result"]["trace"]
-        looks = [at_time(trace, time) for time in seconds]
-        rows.append(
-            (
-                *(record["configuration"]["model"], size_of(record["configuration"])),
-                f"{seconds_per_step(trace):.3f}",
-                *_of_look(None if step is None else at_step(trace, step)),
-                " / ".join("-" if look is None else f"{look['accuracy']:.4f}" for look in looks),
-                *_of_look(looks[-1]),
-                "" if looks[-1] is None else f"{looks[-1]['steps']:.0f}",
-            )
-        )
+    seconds = timed[0][0]["seconds"]
+    step, cells = compared([trace for _, trace in timed], STEPS_LOOKED_AT, seconds, _of_look)
+    rows = [
+        (*(run["model"], size_of(run), f"{seconds_per_step(trace):.3f}"), *same, by_time, *last)
+        for (run, trace), (same, by_time, last) in zip(timed, cells, strict=True)
+    ]
     after = " / ".join(f"{time:g}" for time in seconds)
     headers = (
         *("model", "size", "CPU s per step", f"accuracy after {step} steps", "NLL"),
@@ -309,10 +281,8 @@ def tables_of_times(records: Sequence[Record]) -> str:
     return f"Flips under the softmax, by seconds\n\n{markdown(headers, rows)}"
 
 
-def _of_look(look: dict[str, float] | None) -> tuple[str, str, str]:
-    if look is None:
-        return "", "", ""
-    return f"{look['accuracy']:.4f}", f"{look['nll']:.3f}", f"{look['loss']:.3f}"
+def _of_look(look: Mapping[str, float]) -> list[str]:
+    return [f"{look['accuracy']:.4f}", f"{look['nll']:.3f}", f"{look['loss']:.3f}"]
 
 
 def table_of_optimal_q(records: Sequence[Record]) -> str:
@@ -323,7 +293,7 @@ def table_of_optimal_q(records: Sequence[Record]) -> str:
             *(f"{100 * result['unexplained']:.2f}", f"{result['accuracy']:.4f}"),
             *(f"{result['nll']:.3f}", f"{result['train_seconds']:.0f}"),
         )
-        for run, result in ((record["configuration"], record["result"]) for record in records)
+        for run, result in runs(records)
         if "collapsed" in run
     ]
     headers = ("model", "size", "iterations", "loss before", "loss", "unexplained %", "accuracy")
@@ -335,9 +305,9 @@ def untrained(records: Sequence[Record]) -> str:
     lines = []
     for task in COMPONENTS:
         errors = [
-            f"{record['configuration']['model']} {record['result']['trace_error']:.4f}"
-            for record in records
-            if "trace_error" in record["result"] and record["configuration"]["task"] == task
+            f"{run['model']} {result['trace_error']:.4f}"
+            for run, result in runs(records)
+            if "trace_error" in result and run["task"] == task
         ]
         if errors:
             lines.append(f"Nystrom error per image before training, {task}: {', '.join(errors)}")

@@ -81,7 +81,8 @@ def build_model(
     """The model of one method at its initial parameters: unit scales, noise variance 0.1."""
     import gpflow
 
-    from benchmarks._lib.regression import inducing_points, start_at_optimal_q, vish_model
+    from benchmarks._lib.optimal_q import OptimalQ
+    from benchmarks._lib.regression import inducing_points, vish_model
 
     data = (split.X_train, split.Y_train)
     num_rows, input_dim = split.X_train.shape
@@ -98,7 +99,8 @@ def build_model(
         gpflow.inducing_variables.InducingPoints(Z),
         num_data=num_rows,
     )
-    start_at_optimal_q(model, data)
+    OptimalQ(model, data).assign_q()
+    gpflow.set_trainable([model.q_mu, model.q_sqrt], True)
     return model
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-from benchmarks._lib.processes import worker_variables
 
 ROOT = str(Path(__file__).parent.parent)  # scripts import tests.*, of which there are others
 
@@ -45,5 +44,11 @@ def finish(process: subprocess.Popen[str], timeout: float = 240.0) -> dict[str, 
 
 
 def start_workers(script: Path, *arguments: str) -> list[subprocess.Popen[str]]:
-    """Two, the chief first."""
-    return [start(script, *arguments, **variables) for variables in worker_variables(2)]
+    """Two, the chief first, at ports of 127.0.0.1 that are free now."""
+    with socket.socket() as chief, socket.socket() as other:
+        for listener in (chief, other):
+            listener.bind(("127.0.0.1", 0))
+        workers = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in (chief, other)]
+    tasks = [{"type": "worker", "index": index} for index in range(2)]
+    variables = [json.dumps({"cluster": {"worker": workers}, "task": task}) for task in tasks]
+    return [start(script, *arguments, TF_CONFIG=variable) for variable in variables]

@@ -89,26 +89,25 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
     """Give a benchmark its `--data-dir` option."""
     parser.add_argument(
         "--data-dir",
-        type=Path,
         default=None,
         help="folder of .npz files (benchmarks/_lib/data.py states the layout); without it, data "
         "sets are fetched where scikit-learn or Keras can fetch them",
     )
 
 
-def source_of(data_dir: Path | None) -> str:
+def source_of(data_dir: str | None) -> str:
     """Where the data came from, to be recorded; never the name of the folder."""
     return "loaders" if data_dir is None else "files"
 
 
-def for_a_process(configuration: Mapping[str, Any], data_dir: Path | None) -> dict[str, Any]:
+def for_a_process(configuration: Mapping[str, Any], data_dir: str | None) -> dict[str, Any]:
     """A configuration and the folder of the data as JSON values; without `source`, which only
     records where the data came from."""
     given = {name: value for name, value in configuration.items() if name != "source"}
-    return {**given, "data_dir": None if data_dir is None else str(data_dir)}
+    return {**given, "data_dir": data_dir}
 
 
-def load_arrays(name: str, data_dir: Path | None) -> dict[str, NDArray[np.generic]]:
+def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.generic]]:
     """All arrays of the file that holds data set `name`.
 
     :raises DataError: without `data_dir`, or when the folder has no such file.
@@ -118,7 +117,7 @@ def load_arrays(name: str, data_dir: Path | None) -> dict[str, NDArray[np.generi
         return {key: archive[key] for key in archive.files}
 
 
-def load_table(name: str, data_dir: Path | None) -> Table:
+def load_table(name: str, data_dir: str | Path | None) -> Table:
     """A regression table, from `data_dir` if given, otherwise from OpenML.
 
     :raises DataError: when it cannot be found, has the wrong shape, or is not finite.
@@ -137,7 +136,7 @@ def load_table(name: str, data_dir: Path | None) -> Table:
     return Table(name, X, Y, _stored_splits(arrays))
 
 
-def load_images(name: str, data_dir: Path | None) -> Images:
+def load_images(name: str, data_dir: str | Path | None) -> Images:
     """Labelled images, from `data_dir` if given, otherwise from `tf.keras.datasets`.
 
     :raises DataError: when they cannot be found.
@@ -171,7 +170,7 @@ def only_classes(images: Images, number: int) -> Images:
     )
 
 
-def _path(name: str, data_dir: Path | None) -> Path:
+def _path(name: str, data_dir: str | Path | None) -> Path:
     file = f"{FILES.get(name, name)}.npz"
     if data_dir is None:
         raise DataError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib.data import Array, load_arrays
+from benchmarks._lib.race import Rows
 
 TRAINING_FRACTION, TEST_FRACTION = 0.72, 0.2
 
@@ -21,7 +21,7 @@ def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Arr
         latitude = np.linspace(-89.5, 89.5, 180)[::every]
         longitude = np.linspace(-179.5, 179.5, 360)[::every]
         return latitude, longitude, synthetic(latitude, longitude)
-    arrays = load_arrays(data, None if data_dir is None else Path(data_dir))
+    arrays = load_arrays(data, data_dir)
     longitude = (np.asarray(arrays["lon"], float) + 180) % 360 - 180
     order = np.argsort(longitude)
     heights = np.asarray(arrays["elevation"], float)[:, order]
@@ -62,6 +62,30 @@ def jacksboro() -> Array:
 
     with get_sample_data("jacksboro_fault_dem.npz") as file:
         return np.asarray(file["elevation"], float)
+
+
+def mountains(every: int, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train with and one in ten to test with: coordinates [N, 2] and elevations [N, 1] of
+    `jacksboro`, standardised.
+
+    :param every: take only so many rows and columns of the grid.
+    """
+    heights = jacksboro()[::every, ::every]
+    rows, columns = np.indices(heights.shape)
+    X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    test = np.random.default_rng(seed).uniform(size=len(X)) < 0.1
+    Y = heights.reshape(-1, 1)
+    Y = (Y - Y[~test].mean()) / Y[~test].std()
+    return (X[~test], Y[~test]), (X[test], Y[test])
+
+
+def globe(max_degree: int) -> tuple[Any, Any]:
+    """A Matern-3/2 kernel of the globe, and its harmonics."""
+    import interdomain as idm
+
+    kernel = idm.kernels.GlobeMatern32(lengthscale=0.2)
+    return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
 
 
 def land_and_sea() -> Any:

@@ -10,8 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib.processes import usable_cores
-
 PACKAGES = (
     "interdomain",
     "gpflow",
@@ -37,7 +35,9 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "cores": len(usable_cores()),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "packages": versions,
         "commit": _commit(),
     }

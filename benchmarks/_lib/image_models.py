@@ -6,26 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks._lib.data import Array, Images
+from benchmarks._lib.data import Images
+from benchmarks._lib.splits import Split
 
 
 @dataclass(frozen=True)
-class LabelledRows:
-    """Images as rows, pixels between 0 and 1, and their classes."""
+class LabelledRows(Split):
+    """Images as rows, pixels between 0 and 1, and their classes, [N, H W C] and [N, 1]."""
 
-    X_train: Array  # [N, H W C]
-    Y_train: NDArray[Any]  # [N, 1]
-    X_test: Array
-    Y_test: NDArray[Any]
     shape: tuple[int, ...]  # (H, W) or (H, W, C)
     num_classes: int
-
-    @property
-    def num_latent(self) -> int:
-        """The number of latent GPs: one for two classes."""
-        return 1 if self.num_classes == 2 else self.num_classes
 
 
 def labelled_rows(

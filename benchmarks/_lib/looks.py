@@ -4,7 +4,7 @@ the times are those of this process's processors, which other work on the machin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -75,20 +75,29 @@ def bound_per_row(
     return lambda: float(elbo()) / num_data
 
 
-def at_time(trace: Trace, seconds: float) -> dict[str, float] | None:
-    """The first look at that time or later; None if there is none."""
-    return next((one for one in trace if one["seconds"] >= seconds), None)
+def compared(
+    traces: Sequence[Trace],
+    steps: Sequence[int],
+    seconds: Sequence[float],
+    figures: Callable[[Mapping[str, float]], list[str]],
+) -> tuple[int | None, list[tuple[list[str], str, list[str]]]]:
+    """The largest of `steps` that all trainings have reached; and of each its figures after that
+    step, the first figure at each of the times, and the figures at the last of them, with the steps
+    until then. What there is no look for is empty.
 
-
-def at_step(trace: Trace, steps: float) -> dict[str, float] | None:
-    """The look after that step; None if there is none."""
-    return next((one for one in trace if one["steps"] == steps), None)
-
-
-def common_steps(traces: Iterable[Trace], steps: Sequence[int]) -> int | None:
-    """The largest of some numbers of steps that all of the trainings have reached."""
+    :param figures: Three figures of a look, as text.
+    """
     reached = [{one["steps"] for one in trace} for trace in traces]
-    return max((step for step in steps if all(step in one for one in reached)), default=None)
+    step = max((step for step in steps if all(step in one for one in reached)), default=None)
+    cells = []
+    for trace in traces:
+        same = next((figures(one) for one in trace if one["steps"] == step), [""] * 3)
+        looks = [next((one for one in trace if one["seconds"] >= time), None) for time in seconds]
+        last = looks[-1]
+        at_last = [""] * 4 if last is None else [*figures(last), f"{last['steps']:.0f}"]
+        by_time = " / ".join("-" if one is None else figures(one)[0] for one in looks)
+        cells.append((same, by_time, at_last))
+    return step, cells
 
 
 def seconds_per_step(trace: Trace) -> float:

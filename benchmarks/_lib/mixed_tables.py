@@ -1,13 +1,13 @@
-"""Tables in their units, some with columns of categories; and Friedman's function."""
+"""Tables in their units, some with columns of categories; banana, and Friedman's function."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks._lib.data import Array, Table, load_arrays, load_table
+from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, take_split
 
 FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
@@ -26,21 +26,35 @@ def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Da
 
     :param rows: of the table that is made up.
     """
-    folder = None if data_dir is None else Path(data_dir)
     categorical: tuple[int, ...] = ()
     if data == FRIEDMAN:
         table = Table(data, *friedman(int(rows or 0), 0))
     elif data == BEIJING:
-        arrays = load_arrays(data, folder)
+        arrays = load_arrays(data, data_dir)
         X = np.column_stack([np.asarray(arrays["X"], float), arrays["station"]])
         table = Table(data, X, np.log(np.asarray(arrays["Y"], float)))
         categorical = (X.shape[1] - 1,)
     else:
-        table = load_table(data, folder)
+        table = load_table(data, data_dir)
     found = take_split(table, split)
     varies = np.ptp(found.X_train, axis=0) > 0
     parts = found.X_train[:, varies], found.Y_train, found.X_test[:, varies], found.Y_test
     return Data(Split(*parts), categorical)
+
+
+def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
+    """Rows to train with and test rows of the first split, as numbers."""
+    found = data_of(data, 0, None, data_dir)
+    X_train, X_test = indicators(found)
+    own = normalise(found.split)
+    return (X_train, own.Y_train), (X_test, own.Y_test)
+
+
+def banana(data_dir: str | None) -> tuple[Rows, Rows]:
+    """Of two inputs: training and test rows, inputs standardised; classes 0 and 1."""
+    arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
+    own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
+    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
 
 
 def friedman(rows: int, seed: int) -> tuple[Array, Array]:

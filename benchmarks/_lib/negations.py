@@ -1,4 +1,4 @@
-"""Negations of groups of columns, or of groups of principal directions."""
+"""Negations of groups of columns."""
 
 from __future__ import annotations
 
@@ -22,20 +22,4 @@ def axis_negations(X: Array, num_groups: int) -> Any:
             idm.transforms.Negation(dims=group.tolist(), centre=centre[group])
             for group in np.array_split(np.arange(X.shape[1]), num_groups)
         ]
-    )
-
-
-def principal_negations(components: int, seed: int, *, columns: int) -> Any:
-    """The negations of principal directions of random data that decompose a kernel into
-    `components` components.
-
-    :raises ValueError: if `components` is not a power of two.
-    """
-    import interdomain as idm
-
-    groups = components.bit_length() - 1
-    if 2**groups != components:
-        raise ValueError(f"components must be a power of two, found {components}")
-    return idm.transforms.PrincipalNegation.from_data(
-        np.random.default_rng(seed + 2).normal(size=(1_000, columns)), groups
     )

@@ -1,4 +1,4 @@
-"""Models built, trained and evaluated on one clock: a box, an interval, points; any SVGP."""
+"""Models built, trained and evaluated on one clock: features of a box, points; any SVGP."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.cluster.vq import kmeans2
 
 from benchmarks._lib.data import Array
 from benchmarks._lib.looks import trained_with_looks
@@ -24,32 +25,47 @@ def evaluated(model: Any, held_out: Rows) -> dict[str, float]:
     return gaussian_errors(Y, mean, variance + float(model.likelihood.variance.numpy()))
 
 
-def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
-    """Fourier features of a box under a Matern-3/2 of finite rank, after `fit`; the model, and
-    what the fit did."""
+def waves(X: Array, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
+    """A periodized Matern-3/2, and Fourier features of its box around the rows."""
     import gpflow
 
     import interdomain as idm
 
-    base = gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale))
-    kernel = idm.kernels.Periodized.from_data(base, data[0], margin=margin)
-    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
+    base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], lengthscale))
+    kernel = idm.kernels.Periodized.from_data(base, X, margin=margin)
+    return kernel, idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
+
+
+def fitted(data: Rows, kernel: Any, features: Any) -> tuple[Any, Any]:
+    """A model under the kernel of the features' rank, after `fit`; and what the fit did."""
+    import interdomain as idm
+
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
     return model, idm.fit(model)
 
 
-def collapsed(model: Any, fit: Any, held_out: Rows, started: float) -> dict[str, Any]:
-    """The result of a model after `fit`, with the clock stopped after the predictions."""
-    errors = evaluated(model, held_out)
+def of_fit(model: Any, fit: Any) -> dict[str, Any]:
+    """What is recorded of `fitted`."""
     return {
-        "trace": [{"seconds": time.perf_counter() - started, **errors}],
         "num_inducing": int(model.inducing_variable.num_inducing),
         "pass_seconds": fit.pass_seconds,
         "subset_seconds": fit.subset_seconds,
         "steps": fit.steps,
-        "rows": model.num_data,
     }
+
+
+def stock(
+    data: Rows, num_inducing: int, kernel: Any, seed: int, likelihood: Any | None = None
+) -> Any:
+    """gpflow's SVGP with points at centres of k-means of some rows; by default Gaussian noise."""
+    import gpflow
+
+    X = data[0]
+    chosen = np.random.default_rng(seed).permutation(len(X))[:ROWS_FOR_CENTRES]
+    centres, _ = kmeans2(X[chosen], num_inducing, minit="points", seed=seed)
+    likelihood = likelihood or gpflow.likelihoods.Gaussian(0.1)
+    return gpflow.models.SVGP(kernel, likelihood, centres, num_data=len(X))
 
 
 def svgp(
@@ -62,25 +78,17 @@ def svgp(
     *,
     kernel: str = "Matern32",
 ) -> dict[str, Any]:
-    """gpflow's SVGP with points at centres of k-means, a stationary kernel, minibatches, natural
-    gradients 0.1 and Adam 0.01; evaluated whenever one of the times has passed, which does not
-    count."""
+    """`stock` with a stationary kernel, minibatches, natural gradients 0.1 and Adam 0.01;
+    evaluated whenever one of the times has passed, which does not count."""
     import gpflow
-    from scipy.cluster.vq import kmeans2
 
     import interdomain  # noqa: F401 - imports are not counted
 
     started = time.perf_counter()
-    chosen = np.random.default_rng(seed).permutation(len(data[0]))[:ROWS_FOR_CENTRES]
-    centres, _ = kmeans2(data[0][chosen], num_inducing, minit="points", seed=seed)
-    model = gpflow.models.SVGP(
-        getattr(gpflow.kernels, kernel)(lengthscales=np.full(data[0].shape[1], lengthscale)),
-        gpflow.likelihoods.Gaussian(0.1),
-        centres,
-        num_data=len(data[0]),
-    )
+    stationary = getattr(gpflow.kernels, kernel)
+    lengthscales = np.full(data[0].shape[1], lengthscale)
     trace = trained_with_looks(
-        model,
+        stock(data, num_inducing, stationary(lengthscales=lengthscales), seed),
         data,
         lambda model: evaluated(model, held_out),
         seconds=seconds,

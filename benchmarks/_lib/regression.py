@@ -6,12 +6,12 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import tensorflow as tf
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import pdist
 
 import interdomain as idm
 from benchmarks._lib.data import Array
+from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.splits import NormalisedSplit
 
 
@@ -55,18 +55,6 @@ def vish_model(
     return gpflow.models.SGPR(data, prior, harmonics, noise_variance=0.1)
 
 
-def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:
-    """Give a whitened SVGP with a Gaussian likelihood the q that is optimal for its parameters."""
-    iv, kernel = model.inducing_variable, model.kernel
-    collapsed = gpflow.models.SGPR(data, kernel, iv, noise_variance=model.likelihood.variance)
-    mean, covariance = collapsed.compute_qu()
-    # u = L v with K_uu = L L^T: q(v) has mean L^-1 m and the triangular root L^-1 chol(S).
-    L = tf.linalg.cholesky(gpflow.covariances.Kuu(iv, kernel, jitter=gpflow.default_jitter()))
-    root = tf.linalg.triangular_solve(L, tf.linalg.cholesky(covariance))
-    model.q_mu.assign(tf.linalg.triangular_solve(L, mean))
-    model.q_sqrt.assign(root[None])
-
-
 def fit_by_lbfgs(
     model: Any, data: tuple[Array, Array] | None, max_iterations: int
 ) -> dict[str, Any]:
@@ -86,17 +74,9 @@ def fit_by_lbfgs(
 
 def test_errors(model: Any, split: NormalisedSplit, batch_size: int = 2_000) -> dict[str, float]:
     """Test MSE and mean negative log predictive density, in the units of `split`."""
-    squared, log_density = [], []
-    for start in range(0, len(split.X_test), batch_size):
-        X = tf.constant(split.X_test[start : start + batch_size])
-        Y = tf.constant(split.Y_test[start : start + batch_size])
-        mean, _ = model.predict_y(X)
-        squared.append(np.square(mean.numpy() - Y.numpy()))
-        log_density.append(model.predict_log_density((X, Y)).numpy().reshape(-1))
-    return {
-        "mse": float(np.mean(np.concatenate(squared))),
-        "nlpd": -float(np.mean(np.concatenate(log_density))),
-    }
+    mean, variance = Predictor(model, split.X_test.shape[1], cached=False)(split.X_test, batch_size)
+    errors = gaussian_errors(split.Y_test, mean, variance + model.likelihood.variance.numpy())
+    return {"mse": errors["rmse"] ** 2, "nlpd": errors["nll"]}
 
 
 test_errors.__test__ = False  # type: ignore[attr-defined]  # pytest: this is no test

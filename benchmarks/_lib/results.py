@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,9 @@ def significant(values: Any) -> Any:
     return [significant(entry) for entry in values]
 
 
-def newest_result(records: Iterable[Record], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The result of the newest record whose configuration has these entries; None without any."""
-    found = [one for one in records if wanted.items() <= dict(one["configuration"]).items()]
-    if not found:
-        return None
-    return dict(max(found, key=lambda record: str(record.get("finished_at", "")))["result"])
+def runs(records: Iterable[Record]) -> Iterator[tuple[Any, Any]]:
+    """The configuration and the result of each record."""
+    return ((record["configuration"], record["result"]) for record in records)
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,15 @@ class Benchmark(abc.ABC):
                 self.draw(result_folder(arguments), records, arguments)
         return status
 
+    def stored(self, arguments: argparse.Namespace, remedy: str, **wanted: Any) -> Any:
+        """The newest result whose configuration has the entries `wanted`; without one a DataError
+        that names the `remedy`."""
+        records = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
+        found = [one for one in records if wanted.items() <= dict(one["configuration"]).items()]
+        if not found:
+            raise DataError(remedy)
+        return max(found, key=lambda record: str(record.get("finished_at", "")))["result"]
+
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks.{self.name}",

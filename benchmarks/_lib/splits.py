@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,12 @@ from benchmarks._lib.data import Array, Table
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test rows of one split."""
+    """Training and test rows of one split; classes may be integers."""
 
     X_train: Array
-    Y_train: Array
+    Y_train: NDArray[Any]
     X_test: Array
-    Y_test: Array
+    Y_test: NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def measured(
 
     :param num_inducing: that of a short run, of `rows` rows; otherwise a method has its own.
     """
-    (X, Y), held_out = rows_of(data, None if data_dir is None else Path(data_dir))
+    (X, Y), held_out = rows_of(data, data_dir)
     order = np.random.default_rng(0).permutation(len(X))[:rows]
     task = Task(
         method,

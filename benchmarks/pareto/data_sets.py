@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import load_arrays, load_images, only_classes
+from benchmarks._lib.data import load_images, only_classes
 from benchmarks._lib.elevations import jacksboro
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.mixed_tables import BEIJING, data_of, indicators
+from benchmarks._lib.mixed_tables import BEIJING, banana, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, seeded_rows
 
@@ -26,17 +25,10 @@ MADE = ("terrain", "flights")
 FLIGHTS = 200_000
 
 
-def rows_of(data: str, folder: Path | None) -> tuple[Rows, Rows]:
+def rows_of(data: str, folder: str | None) -> tuple[Rows, Rows]:
     """Rows to train with and test rows, in the order of the data."""
-    train, test = _READERS.get(data, _table)(data, folder)
+    train, test = _READERS.get(data, standardised)(data, folder)
     return train, test
-
-
-def _table(name: str, folder: Path | None) -> tuple[Rows, Rows]:
-    found = data_of(name, 0, None, None if folder is None else str(folder))
-    X_train, X_test = indicators(found)
-    own = normalise(found.split)
-    return (X_train, own.Y_train), (X_test, own.Y_test)
 
 
 def _halves(split: Split) -> tuple[Rows, Rows]:
@@ -44,26 +36,19 @@ def _halves(split: Split) -> tuple[Rows, Rows]:
     return (own.X_train, own.Y_train), (own.X_test, own.Y_test)
 
 
-def _flights(_: str, __: Path | None) -> tuple[Rows, Rows]:
+def _flights(_: str, __: str | None) -> tuple[Rows, Rows]:
     train, test = flights(FLIGHTS), flights(FLIGHTS // 10, test=True)
     return _halves(Split(*train, *test))
 
 
-def _terrain(_: str, __: Path | None) -> tuple[Rows, Rows]:
+def _terrain(_: str, __: str | None) -> tuple[Rows, Rows]:
     heights = jacksboro()
     X, Y = np.argwhere(np.isfinite(heights)) / 100.0, heights.reshape(-1, 1)
     train, test = seeded_rows(len(X), 0)
     return _halves(Split(X[train], Y[train], X[test], Y[test]))
 
 
-def _banana(_: str, folder: Path | None) -> tuple[Rows, Rows]:
-    arrays = {name: values.astype(float) for name, values in load_arrays("banana", folder).items()}
-    parts = [arrays[name] for name in ("X", "Y", "X_test", "Y_test")]
-    own = normalise(Split(*parts))
-    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
-
-
-def _zeros_and_ones(_: str, folder: Path | None) -> tuple[Rows, Rows]:
+def _zeros_and_ones(_: str, folder: str | None) -> tuple[Rows, Rows]:
     images = only_classes(load_images("mnist", folder), 2)
     rows = labelled_rows(images, train=len(images.X_train), test=10_000, seed=0)
     return (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
@@ -72,6 +57,6 @@ def _zeros_and_ones(_: str, folder: Path | None) -> tuple[Rows, Rows]:
 _READERS: Mapping[str, Any] = {
     "flights": _flights,
     "terrain": _terrain,
-    "banana": _banana,
+    "banana": lambda _, folder: banana(folder),
     "mnist": _zeros_and_ones,
 }

@@ -83,59 +83,57 @@ class Startup(Benchmark):
         return dict(from_child(cases.measure, **given))
 
     def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """One row for each case and label, "before" first; what the imports take."""
-    groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
-    for record in records:
-        run = record["configuration"]
-        key = (list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"])
-        groups.setdefault(key, []).append(record["result"])
-    rows = []
-    for (number, _, code), results in sorted(groups.items()):
-        case = list(CASES)[number]
-        before = groups.get((number, False, BEFORE))
-        target = FIRST_TARGETS.get(case)
-        if target is None and before and code != BEFORE:
-            target = FIRST_TARGET_OF_OTHERS * _median(before, "first", "seconds")
-        first, second = (_median(results, fit, "seconds") for fit in ("first", "second"))
-        rows.append(
-            (
-                *(case, code, len(results), _spread(results, "first", "seconds")),
-                _spread(results, "first", "cpu_seconds"),
-                "" if target is None else _verdict(first, target),
-                _spread(results, "second", "seconds"),
-                _spread(results, "second", "cpu_seconds"),
-                _verdict(second, SECOND_TARGET),
-                ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS),
-                ", ".join(megabytes(_median(results, fit, "growth_bytes")) for fit in FITS),
+        """One row for each case and label, "before" first; what the imports take."""
+        groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
+        for record in records:
+            run = record["configuration"]
+            key = (list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"])
+            groups.setdefault(key, []).append(record["result"])
+        rows = []
+        for (number, _, code), results in sorted(groups.items()):
+            case = list(CASES)[number]
+            before = groups.get((number, False, BEFORE))
+            target = FIRST_TARGETS.get(case)
+            if target is None and before and code != BEFORE:
+                target = FIRST_TARGET_OF_OTHERS * _median(before, "first", "seconds")
+            first, second = (_median(results, fit, "seconds") for fit in ("first", "second"))
+            rows.append(
+                (
+                    *(case, code, len(results), _spread(results, "first", "seconds")),
+                    _spread(results, "first", "cpu_seconds"),
+                    "" if target is None else _verdict(first, target),
+                    _spread(results, "second", "seconds"),
+                    _spread(results, "second", "cpu_seconds"),
+                    _verdict(second, SECOND_TARGET),
+                    ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS),
+                    ", ".join(megabytes(_median(results, fit, "growth_bytes")) for fit in FITS),
+                )
             )
+        headers = (
+            *("case", "code", "rounds", "first step s", "CPU s", "target"),
+            *("second fit s", "CPU s", "target", "graphs", "MB"),
         )
-    headers = (
-        *("case", "code", "rounds", "first step s", "CPU s", "target"),
-        *("second fit s", "CPU s", "target", "graphs", "MB"),
-    )
-    lines = []
-    for code in dict.fromkeys(code for _, _, code in groups):
-        of_code = [result for key, group in groups.items() if key[2] == code for result in group]
-        imports = [
-            {name: times["seconds"] for name, times in result["imports"].items()}
-            for result in of_code
-        ]
-        gpflow = statistics.median(one["tensorflow"] + one["gpflow"] for one in imports)
-        added = statistics.median(one["interdomain"] for one in imports)
-        lines.append(
-            f"Imports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; interdomain adds "
-            f"{added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
+        lines = []
+        for code in dict.fromkeys(code for _, _, code in groups):
+            of_code = [
+                result for key, group in groups.items() if key[2] == code for result in group
+            ]
+            imports = [
+                {name: times["seconds"] for name, times in result["imports"].items()}
+                for result in of_code
+            ]
+            gpflow = statistics.median(one["tensorflow"] + one["gpflow"] for one in imports)
+            added = statistics.median(one["interdomain"] for one in imports)
+            lines.append(
+                f"Imports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; interdomain "
+                f"adds {added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
+            )
+        return (
+            "Fresh processes: median [least, most] over rounds. First step: from the end of the "
+            "imports; graphs and MB: of the second and the third fit.\n\n"
+            + markdown(headers, rows)
+            + "".join(f"\n\n{line}" for line in lines)
         )
-    return (
-        "Fresh processes: median [least, most] over rounds. First step: from the end of the "
-        "imports; graphs and MB: of the second and the third fit.\n\n"
-        + markdown(headers, rows)
-        + "".join(f"\n\n{line}" for line in lines)
-    )
 
 
 def _median(results: Sequence[Any], fit: str, measure: str) -> float:

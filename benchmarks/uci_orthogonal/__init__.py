@@ -1,1 +1,0 @@
-"""UCI regression with orthogonal inducing variables."""
