@@ -32,10 +32,6 @@ def local() -> gpflow.kernels.Kernel:
     return gpflow.kernels.Matern32(variance=0.8, lengthscales=[0.4, 0.7])
 
 
-def nothing() -> Block:
-    return ()
-
-
 def harmonics() -> Block:
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2), variance=0.7)
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
@@ -61,7 +57,8 @@ def points() -> Block:
     return idm.kernels.FiniteRank(kernel, features), features
 
 
-FAMILIES = {f.__name__: f for f in (nothing, harmonics, waves, effects, points)}
+FAMILIES: dict[str, Any] = {f.__name__: f for f in (harmonics, waves, effects, points)}
+FAMILIES["nothing"] = tuple
 
 
 def make(block: Block = (), *, data: Any = None, **arguments: Any) -> VecchiaSGPR:
@@ -187,8 +184,7 @@ def test_without_neighbours_it_is_structured_sgpr() -> None:
         StructuredSGPR(rows(), *block, noise_variance=NOISE),
     )
     np.testing.assert_allclose(model.elbo(), usual.elbo(), rtol=1e-12)
-    for mine, theirs in zip(model.predict_f(NEW), usual.predict_f(NEW), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+    np.testing.assert_allclose(model.predict_f(NEW), usual.predict_f(NEW), rtol=1e-10)
 
 
 def test_rows_can_be_added() -> None:
@@ -201,12 +197,11 @@ def test_rows_can_be_added() -> None:
         covariance = np.linalg.inv(W.T @ W) + np.asarray(model.kernel(model.arrays[0]))
         normal = scipy.stats.multivariate_normal(cov=covariance)
         np.testing.assert_allclose(model.elbo(), normal.logpdf(model.arrays[1].T).sum(), rtol=1e-9)
-        assert model.num_data == NUM_ROWS
     exact = gpflow.models.GPR(
         rows(), model.kernel + model.local_kernel, likelihood=model.likelihood
     )
     np.testing.assert_allclose(model.predict_f(NEW)[1], exact.predict_f(NEW)[1], rtol=1e-8)
-    with pytest.raises(ValueError, match="3 columns|columns"):
+    with pytest.raises(ValueError, match="columns"):
         model.extend((np.ones([3, 3]), np.ones([3, 2])))
 
 
@@ -227,9 +222,8 @@ def test_on_the_globe() -> None:
     for row in range(3):
         data = inside.numpy()[near[row]], model.arrays[1][near[row]]
         few = gpflow.models.GPR(data, kernel, noise_variance=NOISE)
-        few_mean, few_variance = few.predict_f(unit[row : row + 1])
-        mean, variance = model.predict_f(new[row : row + 1])
-        np.testing.assert_allclose([mean, variance], [few_mean, few_variance], rtol=1e-8)
+        here = slice(row, row + 1)
+        np.testing.assert_allclose(model.predict_f(new[here]), few.predict_f(unit[here]), rtol=1e-8)
 
 
 def test_ranks_of_draws_from_the_model_are_uniform() -> None:
@@ -282,17 +276,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "full prior": ({"block": (harmonics()[0].kernel, harmonics()[1])}, "kernel must be of finite"),
     "statistics": ({"data": tf.data.Dataset.from_tensors(rows())}, "data must be arrays"),
     "product": ({"local_kernel": local() * local()}, "local_kernel must be a stationary"),
-    "no lengthscale": ({"local_kernel": gpflow.kernels.White()}, "local_kernel must be a stat"),
-    "three lengthscales": (
-        {"local_kernel": gpflow.kernels.Matern32(lengthscales=np.ones(3))},
-        "one lengthscale, or 2",
-    ),
-    "negative": ({"num_neighbours": -1}, "num_neighbours must be"),
-    "radians": ({"local_inputs": "radians"}, "local_inputs must be"),
-    "latitude": (
-        {"local_inputs": "degrees", "data": (100 * rows()[0], rows()[1])},
-        "latitudes from -90",
-    ),
+    "three": ({"local_kernel": gpflow.kernels.RBF(lengthscales=np.ones(3))}, "lengthscale, or 2"),
+    "latitude": ({"local_inputs": "degrees", "data": (100 * rows()[0], rows()[1])}, "from -90"),
     "not finite": ({"data": (rows()[0] * np.nan, rows()[1])}, "NaN"),
 }
 
@@ -323,5 +308,4 @@ def test_repeated_rows_without_noise() -> None:
     X, Y = rows()
     model = make(data=(np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0)), noise_variance=1.1e-6)
     assert np.isfinite(model.elbo())
-    few = make(data=(X[:3], Y[:3]))
-    assert np.all(np.isfinite(few.predict_f(NEW)))
+    assert np.all(np.isfinite(make(data=(X[:3], Y[:3])).predict_f(NEW)))
