@@ -99,17 +99,13 @@ def fit(
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
-    **A** :class:`~interdomain.models.VecchiaSGPR` with neighbours is trained in turns, which are
-    its steps, after its features were trained as those of a StructuredSGPR:
-
-    1. The local kernel and the noise are trained by L-BFGS on the conditional densities of random
-       rows given their neighbours; at first from several levels of noise.
-    2. Neighbours are searched again, a pass over all rows whitens them, and the parameters of the
-       features' kernel are trained on the sums.
-
-    Turns end when the log evidence rises by less than 0.001 a row. Neighbours alone are tried, too;
-    what has the highest evidence, less log(N) / 2 nats for each number that its kernels have, is
-    kept, and ``FitResult.parts`` says which part explains what.
+    **A** :class:`~interdomain.models.VecchiaSGPR` is trained in turns, which are its steps, after
+    its features were trained as those of a StructuredSGPR. L-BFGS trains the local kernel and the
+    noise on random rows given their neighbours; these are searched again, a pass over all rows
+    whitens them, and the parameters of the features' kernel are trained on the sums. Turns end when
+    the log evidence rises by less than 0.001 a row. Neighbours alone are tried, too; what has the
+    highest evidence, less log(N) / 2 nats for each number that its kernels have, is kept, and
+    ``FitResult.parts`` says which part explains what.
 
     **With** ``num_inducing`` the data choose the features of these two models, among harmonics or
     waves of a box. Give the model a few to start with, such as all harmonics of degrees 0 to 2.
