@@ -7,12 +7,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.kernels import IsotropicStationary, Kernel, Stationary
+from gpflow.kernels import Kernel, Stationary
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, choice, instance
 from ..core.columns import of_columns
 from ..families.sphere.mathematics.globe import check_latitude_longitude, on_the_globe
+from ..regression.rows_model import noise_variance_of
 from .search import Neighbours
 
 
@@ -27,18 +28,13 @@ class LocalKernel:
 
     def __init__(self, kernel: Kernel, inputs: str) -> None:
         choice("local_inputs", inputs, ("euclidean", "degrees"))
-        what = "a stationary kernel of GPflow such as Matern32"
+        what = "a stationary kernel of GPflow such as Matern32, which has lengthscales"
         remedy = (
             "sums, products and kernels of categories are not known here: leave them to the "
             "features, and pass gpflow.kernels.Matern32(lengthscales=...) of the other columns by "
             "active_dims"
         )
-        instance("local_kernel", kernel, (Stationary, IsotropicStationary), what, remedy)
-        if not hasattr(kernel, "lengthscales"):
-            raise ValueError(
-                f"local_kernel must have lengthscales, by which rows are near, found "
-                f"{type(kernel).__name__}; pass {what}."
-            )
+        instance("local_kernel", kernel, Stationary, what, remedy)
         self.kernel, self.inputs = kernel, inputs
 
     def check(self, X: Array) -> None:
@@ -133,12 +129,6 @@ def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor
     return tf.sparse.sparse_dense_matmul(matrix, rows)
 
 
-def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
-    """The one variance of a Gaussian likelihood, ``[]``."""
-    somewhere = tf.zeros([1, 1], gpflow.default_float())
-    return tf.reshape(likelihood.variance_at(somewhere), [])
-
-
 class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
     """The densities of some rows given their neighbours, of what features and mean leave of them.
 
@@ -157,7 +147,7 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
             there are ``[B, m + 1]``; and what is left of them, ``[B, m + 1, P]``.
         """
         points, known, residuals = data
-        noise = tf.cast(noise_variance_of(self.likelihood), tf.float64)
+        noise = noise_variance_of(self.likelihood)
         weights, log_variances = conditional_weights(self._covariance(points), known, noise)
         errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
         densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)

@@ -12,23 +12,22 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.conditionals.util import expand_independent_outputs
 from gpflow.posteriors import (
-    AbstractPosterior,
     PrecomputeCacheType,
     PrecomputedValue,
     _validate_precompute_cache_type,
 )
 
 from .._arguments import Array, IntArray
-from .._tracing import unconverted
-from ..posteriors.blockwise import as_inputs
-from .local_kernel import combine, noise_variance_of
+from ..posteriors.blockwise import PosteriorOfAnyInputs
+from ..regression.rows_model import noise_variance_of
+from .local_kernel import combine
 from .search import Neighbours
 from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]
 
 
-class NeighbourPosterior(AbstractPosterior):
+class NeighbourPosterior(PosteriorOfAnyInputs):
     """The posterior of features' weights, and of a local GP given the nearest rows.
 
     With the weights a of the neighbours n of a new row, its features give way to ``psi = phi -
@@ -53,20 +52,6 @@ class NeighbourPosterior(AbstractPosterior):
         self._features, self._search, self._arrays = features, search, arrays
         self._weights = weights
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
-
-    @inherit_check_shapes
-    @unconverted
-    def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        return super().predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
-
-    @inherit_check_shapes
-    @unconverted
-    def fused_predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        return super().fused_predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         return tuple(PrecomputedValue(part, (False, False)) for part in self._weights())
@@ -100,7 +85,7 @@ class NeighbourPosterior(AbstractPosterior):
         mean_of_weights, root = of_weights
         mean = tf.matmul(psi, mean_of_weights) - combine(beside, places, left)
         spread = tf.matmul(psi, root)
-        noise = tf.cast(noise_variance_of(features.likelihood), tf.float64)
+        noise = noise_variance_of(features.likelihood)
         if full_cov:
             rows = tf.eye(tf.shape(X)[0], dtype=tf.float64)
             errors = combine(weights, places, rows)

@@ -80,7 +80,7 @@ class Neighbours:
         columns = np.arange(number)
         nearest[early] = np.where(columns < rows[early, None], columns, -1)
         start = number + 1
-        while start < len(self.points):
+        while number and start < len(self.points):
             stop = min(int(_GROWTH * start) + 1, len(self.points))
             within = np.flatnonzero((start <= rows) & (rows < stop))
             if len(within):

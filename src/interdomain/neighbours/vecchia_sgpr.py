@@ -54,10 +54,11 @@ class VecchiaSGPR(StructuredSGPR):
     >>> bool(abs(mean[0, 0] - 0.5 - np.sin(6)) < 4 * variance[0, 0] ** 0.5)
     True
 
-    Neighbours are searched when the model is built, and by :meth:`search` when lengthscales of the
-    local kernel have moved: :func:`interdomain.fit` does so. The distance is that of coordinates
-    divided by these. Everything else depends on the parameters alone, and the log marginal
-    likelihood, :meth:`elbo`, has gradients to all of them where rows are few enough.
+    Neighbours are those for the lengthscales that the local kernel has when the model is built, or
+    when :meth:`search` is called after they have moved: :func:`interdomain.fit` does so. The
+    distance is that of coordinates divided by these. Everything else depends on the parameters
+    alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
+    are few enough.
 
     Predictions condition on the nearest of all rows. A joint covariance is that of the errors of
     these predictions: its diagonal is that of ``predict_f`` without ``full_cov``.
@@ -221,9 +222,7 @@ class VecchiaSGPR(StructuredSGPR):
         if not self._num_neighbours:
             return super()._make_features()
         return WhitenedFeatures(
-            self.kernel,
-            self.inducing_variable,
-            self.mean_function,
+            *super()._feature_parts(),
             self.num_columns,
             self.num_latent_gps,
             local=self.local,

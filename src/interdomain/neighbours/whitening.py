@@ -9,10 +9,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
-from gpflow.mean_functions import MeanFunction
 
 from .._arguments import Array, IntArray
 from .._progress import bar_of_rows
@@ -20,7 +18,8 @@ from ..core.family import InterDomainInducingVariables
 from ..core.pairs import Kuf_in_domain
 from ..linalg import Diagonal
 from ..regression.features import Features
-from .local_kernel import LocalKernel, combine, conditional_weights, noise_variance_of
+from ..regression.rows_model import noise_variance_of
+from .local_kernel import LocalKernel, combine, conditional_weights
 from .search import Neighbours
 
 
@@ -72,17 +71,16 @@ class NeighbourRows:
     ) -> None:
         self._X, self._Y, self._progress = X, Y, progress
         self._search, self._number, self._which = search, number, which
-        self.columns = int(X.shape[1]), int(Y.shape[1])
         self.num_rows: int | None = len(X if which is None else which)
-        self.batch_size = batch_size
+        self._batch_size = batch_size
 
     def batches(self) -> Iterator[tuple[Array, Array, IntArray]]:
         """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs, and where among them the
         neighbours of each are, and last itself, ``[B, m + 1]``; -1 for those that are missing."""
         order = self._search.nearby if self._which is None else self._which
         with bar_of_rows("pass", self.num_rows, progress=self._progress) as bar:
-            for start in range(0, len(order), self.batch_size):
-                rows = order[start : start + self.batch_size]
+            for start in range(0, len(order), self._batch_size):
+                rows = order[start : start + self._batch_size]
                 yield self._batch(rows, self._search.before_all(self._number)[rows])
                 bar.update(len(rows))
 
@@ -123,23 +121,15 @@ class WhitenedFeatures(Features):
     They depend on the parameters of the local kernel and on the noise variance, too. The sums have
     one more entry, "log_variances": the sum of ``log 2 pi d``.
 
-    :param num_neighbours: How many neighbours rows have, at most, and a description of the order.
+    :param arguments: Those of :class:`Features`.
+    :param num_neighbours: How many neighbours rows have, at most.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        inducing_variable: InducingVariables,
-        mean_function: MeanFunction,
-        num_columns: int,
-        num_outputs: int,
-        *,
-        local: LocalKernel,
-        likelihood: Gaussian,
-        num_neighbours: int,
+        self, *arguments: Any, local: LocalKernel, likelihood: Gaussian, num_neighbours: int
     ) -> None:
         self.local, self.likelihood, self.num_neighbours = local, likelihood, num_neighbours
-        super().__init__(kernel, inducing_variable, mean_function, num_columns, num_outputs)
+        super().__init__(*arguments)
 
     def _modules(self) -> dict[str, tf.Module]:
         own = {"local_kernel": self.local.kernel, "likelihood": self.likelihood}
@@ -161,7 +151,7 @@ class WhitenedFeatures(Features):
         themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing."""
         known, places = places >= 0, tf.maximum(places, 0)
         points = tf.gather(self.local.coordinates(X), places)
-        noise = tf.cast(noise_variance_of(self.likelihood), tf.float64)
+        noise = noise_variance_of(self.likelihood)
         return *conditional_weights(self.local.covariance(points), known, noise), places
 
     def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:

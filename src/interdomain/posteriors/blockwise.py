@@ -39,18 +39,8 @@ def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
     return Xnew if Xnew.dtype == dtype else tf.cast(Xnew, dtype)
 
 
-class BlockwisePosterior(AbstractPosterior):
-    """A sparse posterior that keeps the structure of ``Kuu_operator``.
-
-    A diagonal Kuu costs no Cholesky factor and no triangular solve, a block-diagonal one only those
-    of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
-    inducing variables share one factorisation. New inputs may be integers, or floats of another
-    precision.
-    """
-
-    @abc.abstractmethod
-    def groups(self) -> Sequence[Group]:
-        """The latent GPs with their inducing variables and their q."""
+class PosteriorOfAnyInputs(AbstractPosterior):
+    """A posterior whose new inputs may be integers, or floats of another precision."""
 
     @inherit_check_shapes
     @unconverted
@@ -65,6 +55,19 @@ class BlockwisePosterior(AbstractPosterior):
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         return super().fused_predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
+
+
+class BlockwisePosterior(PosteriorOfAnyInputs):
+    """A sparse posterior that keeps the structure of ``Kuu_operator``.
+
+    A diagonal Kuu costs no Cholesky factor and no triangular solve, a block-diagonal one only those
+    of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
+    inducing variables share one factorisation.
+    """
+
+    @abc.abstractmethod
+    def groups(self) -> Sequence[Group]:
+        """The latent GPs with their inducing variables and their q."""
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables."""

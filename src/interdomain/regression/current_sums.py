@@ -83,7 +83,7 @@ class CurrentSums:
             )
         rows = self._rows_in_memory(features) if trainable and not known else None
         if rows is not None:
-            return _with_gradients(features, *rows)
+            return self._with_gradients(features, *rows)
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
         arrays = self.statistics(features).sums
         if tf.executing_eagerly():
@@ -129,19 +129,22 @@ class CurrentSums:
             for (name, array), tensor in zip(known.items(), sums, strict=True)
         }
 
+    def _with_gradients(
+        self, features: Features, X: Array, Y: Array, *places: Array
+    ) -> dict[str, tf.Tensor]:
+        """The sums over rows and their gradient in one graph without loops; the features are kept
+        from the former to the latter. They are not finite if a feature is not."""
+        dtype, these = gpflow.default_float(), self._rows
 
-def _with_gradients(features: Features, X: Array, Y: Array, *places: Array) -> dict[str, tf.Tensor]:
-    """The sums over rows and their gradient in one graph without loops; the features are kept from
-    the former to the latter. They are not finite if a feature is not."""
-    dtype = gpflow.default_float()
+        def rows() -> tuple[Array, ...]:
+            if self._rows is not these:
+                raise RuntimeError("the rows are others than before; compile it again.")
+            return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *places
 
-    def rows() -> tuple[Array, ...]:
-        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *places
-
-    # No constants: graphs would hold copies of the rows.
-    types = [dtype, dtype, *(part.dtype for part in places)]
-    tensors = zip(tf.numpy_function(rows, [], types), (X, Y, *places), strict=True)
-    return features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
+        # No constants: graphs would hold copies of the rows.
+        types = [dtype, dtype, *(part.dtype for part in places)]
+        tensors = zip(tf.numpy_function(rows, [], types), (X, Y, *places), strict=True)
+        return features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
 
 
 def _without_gradients(

@@ -245,6 +245,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """The number N of rows."""
 
 
+def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
+    """The one variance of a Gaussian likelihood, ``[]`` in float64."""
+    somewhere = tf.zeros([1, 1], gpflow.default_float())
+    return tf.cast(tf.reshape(likelihood.variance_at(somewhere), []), tf.float64)
+
+
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
     """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
     variance, which is 1 by default.

@@ -21,7 +21,7 @@ from ..core.pairs import Kuu_operator
 from .bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
 from .current_sums import CurrentSums
 from .residuals import Residuals
-from .rows_model import RowsModel, gaussian
+from .rows_model import RowsModel, gaussian, noise_variance_of
 from .sums import SufficientStatistics, statistics_of
 
 _ROWS_AT_A_TIME = 8_192
@@ -227,8 +227,7 @@ class StructuredSGPR(RowsModel):
         return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
 
     def _noise_variance(self) -> tf.Tensor:
-        somewhere = tf.zeros([1, 1], gpflow.default_float())
-        return tf.cast(tf.reshape(self.likelihood.variance_at(somewhere), []), tf.float64)
+        return noise_variance_of(self.likelihood)
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         mean, root = optimal_q(self._collapsed()[0], self._noise_variance())

@@ -43,8 +43,8 @@ class Parts:
     :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both".
     :ivar kept: the name of the one that was kept.
     :ivar shares: of the mean square of what the mean function leaves of Y, in the model that was
-        kept: the prior variance of the local part, that of the noise, and the rest, which the
-        features explain.
+        kept, on a sample of rows: what the "features" explain; what the "neighbours" before a row
+        explain of the rest; and what is left, "noise".
     """
 
     evidence: Mapping[str, float]

@@ -15,10 +15,11 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, choice
-from .._tracing import compiled, operation_by_operation
-from ..neighbours.local_kernel import Conditionals, conditional_weights, noise_variance_of
+from .._tracing import operation_by_operation
+from ..neighbours.local_kernel import Conditionals, conditional_weights
 from ..neighbours.vecchia_sgpr import VecchiaSGPR
 from ..neighbours.whitening import NoFeatures, NoKernel
+from ..regression.rows_model import noise_variance_of
 from ..regression.structured_sgpr import StructuredSGPR
 from .lbfgs import LBFGS, fit_by_lbfgs
 from .losses import NumericalBreakdown
@@ -129,11 +130,10 @@ class Turns:
         now = float(noise_variance_of(likelihood))
         most = float(tf.reduce_mean(tf.square(batch[2])))
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
-        density = compiled(self._conditionals.maximum_log_likelihood_objective)
         densities = []
         for level in levels:
             _assign_noise(likelihood, level)
-            densities.append(float(density(batch)))
+            densities.append(float(self._conditionals.maximum_log_likelihood_objective(batch)))
         _assign_noise(likelihood, levels[np.argmax(densities)])
 
     def _lbfgs(self, batch: tuple[tf.Tensor, ...], steps: int) -> None:
@@ -142,13 +142,10 @@ class Turns:
 
     def batch(self, number: int, seed: int) -> tuple[tf.Tensor, ...]:
         """A sample of rows, with what features and mean leave of them."""
-        model = self._model
-        number = min(number, max(256, _MOST_ENTRIES // (model.num_neighbours + 1) ** 2))
-        X, Y, places = model.sample(number, seed)
-        known, places = places >= 0, np.maximum(places, 0)
+        number = min(number, max(256, _MOST_ENTRIES // (self._model.num_neighbours + 1) ** 2))
+        X, Y, places, *near = _sample(self._model, number, seed)
         left = Y - np.asarray(self._explained(X))
-        points = model.local.coordinates(tf.convert_to_tensor(X)).numpy()
-        return tuple(map(tf.constant, (points[places], known, left[places])))
+        return tuple(map(tf.constant, (*near, left[places])))
 
     def _train_features(self) -> float:
         """What a pass has sums for, without data; and the evidence."""
@@ -259,20 +256,27 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
         )
 
 
+def _sample(model: VecchiaSGPR, number: int, seed: int) -> tuple[Any, ...]:
+    """Random rows with their neighbours: X and Y, the places of these, and last of themselves,
+    ``[B, m + 1]``; their coordinates ``[B, m + 1, d]``, and which there are ``[B, m + 1]``."""
+    X, Y, places = model.sample(number, seed)
+    known, places = places >= 0, np.maximum(places, 0)
+    points = model.local.coordinates(tf.convert_to_tensor(X)).numpy()
+    return X, Y, places, points[places], known
+
+
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
     """What parts explain of the mean square of Y without its mean function, on a sample."""
-    turns = Turns(model, Conditionals(model.local, model.likelihood), seed, model.mean_function)
-    total = turns.batch(_FEW, seed)[2][:, -1]
-    turns = Turns(model, Conditionals(model.local, model.likelihood), seed, model.explained)
-    points, known, left = turns.batch(_FEW, seed)
-    noise = tf.cast(noise_variance_of(model.likelihood), tf.float64)
-    weights, log_variances = conditional_weights(model.local.covariance(points), known, noise)
-    errors = tf.reduce_sum(weights[:, :, None] * left, axis=1)
+    X, Y, places, points, known = _sample(model, _FEW, seed)
+    total = (Y - np.asarray(model.mean_function(X)))[places[:, -1]]
+    left = (Y - model.explained(X))[places]
+    errors = left[:, -1]
     if model.num_neighbours:
-        errors *= tf.exp(log_variances / 2)[:, None]
-    else:
-        errors = left[:, -1]
-    squares = [float(tf.reduce_mean(tf.square(part))) for part in (total, left[:, -1], errors)]
+        noise = noise_variance_of(model.likelihood)
+        covariance = model.local.covariance(tf.constant(points))
+        weights, log_variances = conditional_weights(covariance, tf.constant(known), noise)
+        errors = tf.einsum("bk,bkp->bp", weights, left) * tf.exp(log_variances / 2)[:, None]
+    squares = [float(np.mean(np.square(part))) for part in (total, left[:, -1], errors)]
     first, second, third = (square / squares[0] for square in squares)
     return {"features": first - second, "neighbours": second - third, "noise": third}
 
