@@ -30,7 +30,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 	$(python) -m pytest -n 2 --dist loadfile --durations=15
 
-.PHONY: help demo docs test test-slow test-lowest test-numpy2 coverage mutants check format \
+.PHONY: help demo docs test test-slow test-all test-lowest test-numpy2 coverage mutants check format \
 	notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -40,6 +40,7 @@ help:
 	@echo "make docs        build the site into build/site"
 	@echo "make test        run the tests: every oracle and every contract once"
 	@echo "make test-slow   run those that start processes, kill, resume or run benchmarks"
+	@echo "make test-all    both together"
 	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
 	@echo "make test-numpy2 all tests with numpy 2, which GPflow does not allow"
 	@echo "make coverage    lines and branches of src that all tests together reach"
@@ -75,17 +76,20 @@ test: $(VENV)/.installed-dev
 test-slow: $(VENV)/.installed-dev
 	@$(pytest) -m slow $(PYTEST_ARGS)
 
+test-all: $(VENV)/.installed-dev
+	@$(pytest) $(PYTEST_ARGS)
+
 # All tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on the
 # oldest Python there is.
 test-lowest:
-	@$(MAKE) --no-print-directory test test-slow VENV="$(VENV)-lowest" \
+	@$(MAKE) --no-print-directory test-all VENV="$(VENV)-lowest" \
 		CONSTRAINTS=tools/lowest.txt PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
 
 # All tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
 # pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
 test-numpy2:
 	@echo "GPflow's own requirement on numpy is overridden (tools/numpy2.txt)"
-	@$(MAKE) --no-print-directory test test-slow VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
+	@$(MAKE) --no-print-directory test-all VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
 
 # Each line with the tests that run it, for the mutants.
 coverage: $(VENV)/.installed-dev

@@ -66,15 +66,6 @@ def assert_found(model: Any, fitted: Any) -> None:
     assert max(model.inducing_variable.degrees) > 2
 
 
-def assert_resumed(again: Any, fitted: Any, resumed: Any, model: Any) -> None:
-    """With the same features, which were chosen again, and the same parameters."""
-    assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
-    np.testing.assert_array_equal(resumed.inducing_variable.chains, model.inducing_variable.chains)
-    assert resumed.inducing_variable.column_order == model.inducing_variable.column_order
-    for value, expected in zip(values_of(resumed), values_of(model), strict=True):
-        np.testing.assert_allclose(value, expected, rtol=1e-12)
-
-
 @pytest.mark.slow
 @operation_by_operation()
 def test_regression(tmp_path: Path) -> None:
@@ -92,7 +83,11 @@ def test_regression(tmp_path: Path) -> None:
 
     resumed = make_model(make_data(250, 3))
     again = fit(resumed, checkpoint_dir=tmp_path, **WHOLE)
-    assert_resumed(again, fitted, resumed, model)
+    assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
+    np.testing.assert_array_equal(resumed.inducing_variable.chains, model.inducing_variable.chains)
+    assert resumed.inducing_variable.column_order == model.inducing_variable.column_order
+    for value, expected in zip(values_of(resumed), values_of(model), strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
 
 
 @pytest.mark.slow
