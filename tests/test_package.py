@@ -15,9 +15,10 @@ import pytest
 import tensorflow as tf
 
 import interdomain
+from tests.workers import UNCHECKED
 
 # GPflow is imported first, so that what TensorFlow and GPflow do to the process is not counted.
-IMPORT = """
+IMPORT = f"""{UNCHECKED}
 import gpflow, os, sys
 import tensorflow as tf
 
@@ -27,7 +28,7 @@ def registered():
         covariances.Kuu, covariances.Kuf, conditionals.conditional,
         posteriors.get_posterior_class, kullback_leiblers.prior_kl,
     )
-    return {(d.name, types): function for d in dispatchers for types, function in d.funcs.items()}
+    return {{(d.name, types): function for d in dispatchers for types, function in d.funcs.items()}}
 
 def settings():
     threads = tf.config.threading

@@ -19,11 +19,17 @@ set_enable_check_shapes(ShapeCheckingState.DISABLED)
 """
 """To begin a script with: GPflow reads its shapes for seconds when imported; other tests check."""
 
+RUN = """
+import runpy, sys
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     search_path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
-        [sys.executable, str(script), *arguments],
+        [sys.executable, "-c", f"{UNCHECKED}\n{RUN}", str(script), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,13 +19,19 @@ ROOT = str(Path(__file__).parents[2])
 
 
 def from_child(
-    function: Callable[..., Any], *, environment: Mapping[str, str] | None = None, **arguments: Any
+    function: Callable[..., Any],
+    *,
+    environment: Mapping[str, str] | None = None,
+    most_seconds: float | None = None,
+    **arguments: Any,
 ) -> Any:
     """What `function(**arguments)` returns in a fresh process.
 
     :param function: at the top level of a module; takes JSON values by name and returns one.
     :param environment: environment variables of the child in addition to those of this process.
+    :param most_seconds: after which the child is killed.
     :raises RuntimeError: when the child process fails; the message ends with its output.
+    :raises subprocess.TimeoutExpired: when it takes more seconds than that.
     """
     child = subprocess.run(
         _command(function),
@@ -35,6 +41,7 @@ def from_child(
         cwd=ROOT,
         check=False,
         env=_environment(environment),
+        timeout=most_seconds,
     )
     return _returned(function, arguments, child.returncode, child.stdout, child.stderr)
 

@@ -4,10 +4,6 @@ import json
 from typing import Any
 
 import tensorflow as tf
-from check_shapes import ShapeCheckingState, set_enable_check_shapes
-
-# Before GPflow, which reads its shapes for seconds when it is imported; other tests check them.
-set_enable_check_shapes(ShapeCheckingState.DISABLED)
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
