@@ -6,7 +6,8 @@ Columns and targets are standardised. kin8nm, power, protein, keggdirected: firs
 beijing_pm25: 100,000 rows drawn from those for training; terrain: the mountain range that ships
 with matplotlib, the split of `terrain`; made_N: N made-up rows of two
 columns, a wave, a Matern-1/2-like sum of 2,000 random waves, and noise of 0.05.
-features      1,080 waves of a box (two columns), or 500 harmonics that the data choose; `fit`
+features      1,080 waves of a box (two columns), or all harmonics up to the highest degree at which
+              they are no more than 500; `fit`
 neighbours    VecchiaSGPR without features, a Matern-3/2 with a lengthscale for each column, 30
               neighbours; 20 of two columns
 both          VecchiaSGPR with these features; `fit` tries each part alone, too
@@ -18,7 +19,7 @@ gpytorch      GPyTorch's NNVariationalStrategy, the same kernel and neighbours: 
 trees         scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
 linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows
-GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3"), for 900 s.
+GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3").
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, waves
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.table_models import boosted, low_degrees
+from benchmarks._lib.table_models import boosted
 from benchmarks._lib.tables import markdown
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
@@ -52,7 +53,6 @@ DATA = ("terrain", *TABLES, *MADE)
 TWO_COLUMNS = ("terrain", *MADE)
 FEATURES, WAVES = 500, 1_080
 MOST_ROWS = 100_000  # of a table
-MOST_SECONDS = 900.0  # of a rival
 GPYTORCH_SECONDS = 200.0
 LIBRARIES = {
     "gpboost": "gpboost",
@@ -72,6 +72,7 @@ class NeighboursBenchmark(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
         parser.add_argument("--methods", type=names(tuple(METHODS), "methods"), default=None)
+        parser.add_argument("--most-seconds", type=float, default=900.0, help="of a model")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
@@ -92,9 +93,9 @@ class NeighboursBenchmark(Benchmark):
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         given = for_a_process(configuration, arguments.data_dir)
         try:
-            return dict(from_child(measured, most_seconds=MOST_SECONDS, **given))
+            return dict(from_child(measured, most_seconds=arguments.most_seconds, **given))
         except subprocess.TimeoutExpired:
-            return {"not_done_after": MOST_SECONDS}
+            return {"not_done_after": arguments.most_seconds}
 
     def table(self, records: Sequence[Record]) -> str:
         rows = [
@@ -186,9 +187,8 @@ def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> An
     size, parts = X.shape[1], []
     if features:
         few = min(WAVES, len(X) // 2)
-        kernel, some = waves(np.r_[X, X_test], few, 0.2, 2.0) if size == 2 else low_degrees(X)
+        kernel, some = waves(np.r_[X, X_test], few, 0.2, 2.0) if size == 2 else harmonics(size)
         parts = [idm.kernels.FiniteRank(kernel, some), some]
-    chosen = FEATURES if features and size > 2 else None
     if near:
         local = gpflow.kernels.Matern32(lengthscales=np.full(size, 0.1 if size == 2 else size**0.5))
         model: Any = idm.models.VecchiaSGPR(
@@ -200,9 +200,22 @@ def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> An
         )
     else:
         model = idm.models.StructuredSGPR((X, Y), *parts, noise_variance=0.1)
-    result = idm.fit(model, num_inducing=chosen)
+    result = idm.fit(model)
     mean, variance = idm.predict_in_batches(model, X_test, method="predict_y")
     return mean, variance, {"parts": str(result.parts).partition("kept: ")[2].split("\n")[0]}
+
+
+def harmonics(num_columns: int) -> Any:
+    """A kernel on the sphere, and its harmonics up to the highest degree that has few."""
+    import interdomain as idm
+
+    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(num_columns))
+    few, degree = None, 1
+    while True:
+        more = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, num_columns, degree)
+        if few is not None and more.num_inducing > FEATURES:
+            return kernel, few
+        few, degree = more, degree + 1
 
 
 def gpboost(X: Array, Y: Array, X_test: Array, **arguments: Any) -> Predictions:

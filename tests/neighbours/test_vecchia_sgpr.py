@@ -129,7 +129,7 @@ def dense_whitening(model: VecchiaSGPR, X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("family", ["nothing", "harmonics", "waves"])
 def test_sums_evidence_and_predictions_are_those_of_dense_algebra(family: str) -> None:
     block = FAMILIES[family]()
-    model = make(block)
+    model = make(block, num_prediction_neighbours=9)
     X, Y = model.arrays  # in their order
     W = dense_whitening(model, X)
     features = np.asarray(gpflow.covariances.Kuf(model.inducing_variable, model.kernel, X))
@@ -147,7 +147,8 @@ def test_sums_evidence_and_predictions_are_those_of_dense_algebra(family: str) -
     prior, local_prior = np.asarray(model.kernel(joint)), np.asarray(kernel(joint))
     distances = np.linalg.norm((NEW[:, None] - X) / np.asarray(kernel.lengthscales), axis=-1)
     A = np.zeros([len(NEW), NUM_ROWS])
-    for row, near in enumerate(np.argsort(distances, axis=1)[:, :NUM_NEIGHBOURS]):
+    near_new = np.argsort(distances, axis=1)[:, : model.num_prediction_neighbours]
+    for row, near in enumerate(near_new):
         A[row, near] = np.linalg.solve(K[np.ix_(near, near)], local_prior[near, NUM_ROWS + row])
     errors = np.hstack([-A, np.eye(len(NEW))])  # of what neighbours say, from all rows and new ones
     mean = A @ Y + errors @ prior[:, :NUM_ROWS] @ total @ Y
@@ -218,7 +219,7 @@ def test_on_the_globe() -> None:
     new = np.array([[89.9, 10.0], [70.0, 179.99], [70.0, -179.99]])
     unit, inside = idm.sphere.unit_vectors(new).numpy(), idm.sphere.unit_vectors(model.arrays[0])
     angles = np.arccos(np.clip(unit @ inside.numpy().T, -1, 1))
-    near = np.argsort(angles, axis=1)[:, :3]
+    near = np.argsort(angles, axis=1)[:, : model.num_prediction_neighbours]
     for row in range(3):
         data = inside.numpy()[near[row]], model.arrays[1][near[row]]
         few = gpflow.models.GPR(data, kernel, noise_variance=NOISE)

@@ -21,7 +21,6 @@ from .._arguments import Array, IntArray
 from ..posteriors.blockwise import PosteriorOfAnyInputs
 from ..regression.rows_model import noise_variance_of
 from .local_kernel import combine
-from .search import Neighbours
 from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]
@@ -34,7 +33,7 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
     Phi_n a``: the mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w) psi``.
 
     :param features: What whitens rows.
-    :param search: The rows' neighbours.
+    :param nearest: Function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
     :param arrays: The rows X ``[N, D]`` and Y ``[N, P]`` that are searched.
     :param weights: Function that returns mean ``[M, P]`` and root ``[M, M]`` of the weights.
     """
@@ -42,14 +41,14 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
     def __init__(
         self,
         features: WhitenedFeatures,
-        search: Neighbours,
+        nearest: Callable[[Array], IntArray],
         arrays: Sequence[Array],
         weights: Callable[[], Weights],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> None:
         mean_function = features.mean_function
         super().__init__(features.kernel, arrays[0], mean_function=mean_function)
-        self._features, self._search, self._arrays = features, search, arrays
+        self._features, self._nearest, self._arrays = features, nearest, arrays
         self._weights = weights
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
@@ -110,7 +109,7 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         dtype, size = gpflow.default_float(), self._arrays[1].shape[1]
 
         def look_up(points: Array) -> tuple[Any, Any, IntArray]:
-            rows = self._search.nearest(points, self._features.num_neighbours)
+            rows = self._nearest(points)
             needed, within = np.unique(rows, return_inverse=True)
             some: Any = (part[needed].astype(dtype, copy=False) for part in self._arrays)
             own = len(needed) + np.arange(len(points))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -29,6 +30,9 @@ from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
+
+_OF_PREDICTIONS = 4
+"""Times the number of neighbours in training."""
 
 
 class VecchiaSGPR(StructuredSGPR):
@@ -60,8 +64,9 @@ class VecchiaSGPR(StructuredSGPR):
     alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
     are few enough.
 
-    Predictions condition on the nearest of all rows. A joint covariance is that of the errors of
-    these predictions: its diagonal is that of ``predict_f`` without ``full_cov``.
+    Predictions condition on the nearest of all rows, by default on four times as many as training
+    does: of smooth functions they are much better. A joint covariance is that of their errors: its
+    diagonal is that of ``predict_f`` without ``full_cov``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
         kernels, and the noise.
@@ -71,6 +76,8 @@ class VecchiaSGPR(StructuredSGPR):
         for each column.
     :param num_neighbours: The largest number m of neighbours. With 0 there is no local part, and
         the model is StructuredSGPR.
+    :param num_prediction_neighbours: The number of rows that predictions condition on; by default
+        four times ``num_neighbours``. The memory of a batch grows with their square.
     :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
         are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
     :param noise_variance: Initial noise variance, 1 by default.
@@ -94,6 +101,7 @@ class VecchiaSGPR(StructuredSGPR):
         *,
         local_kernel: Kernel,
         num_neighbours: int = 30,
+        num_prediction_neighbours: int | None = None,
         local_inputs: str = "euclidean",
         noise_variance: TensorData | None = None,
         mean_function: MeanFunction | None = None,
@@ -133,6 +141,9 @@ class VecchiaSGPR(StructuredSGPR):
         )
         self.local_kernel, self.local_inputs = local_kernel, local_inputs
         self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+        if num_prediction_neighbours is not None:
+            integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
+        self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
         order = np.random.default_rng(seed).permutation(int(data[0].shape[0]))
         self.arrays = tuple(part[order] for part in self._rows_at_hand.in_memory() or ())
@@ -150,6 +161,11 @@ class VecchiaSGPR(StructuredSGPR):
         return self._num_neighbours
 
     @property
+    def num_prediction_neighbours(self) -> int:
+        """How many rows predictions condition on."""
+        return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
+
+    @property
     def has_features(self) -> bool:
         """Whether there are features beside the neighbours."""
         return int(self.inducing_variable.num_inducing) > 0
@@ -162,7 +178,8 @@ class VecchiaSGPR(StructuredSGPR):
         if num_neighbours is not None:
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
             self._built_features = None
-        self._use(self.local.neighbours(self.arrays[0]), None)
+        self._search = self.local.neighbours(self.arrays[0])
+        self._sums.replace(self._rows(self._search), None)
 
     def extend(self, data: tuple[Any, Any]) -> None:
         """Add rows, which come after all others in the order: the sums of the others stay, and
@@ -180,17 +197,10 @@ class VecchiaSGPR(StructuredSGPR):
         self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
         self._source = self._rows_of(self.arrays)
         coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
-        search = self._search.extended(coordinates)
+        self._search = self._search.extended(coordinates)
         added = np.arange(self.num_data - len(new[0]), self.num_data)
-        self._use(search, statistics + statistics_of(self._rows(search, added), self._features))
-
-    def _use(self, search: Neighbours, statistics: SufficientStatistics | None) -> None:
-        """Take sums over the rows with these neighbours.
-
-        :param statistics: The sums, if they are known.
-        """
-        self._search = search
-        self._sums.replace(self._rows(search), statistics)
+        statistics += statistics_of(self._rows(self._search, added), self._features)
+        self._sums.replace(self._rows(self._search), statistics)
 
     def _rows(self, search: Neighbours, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
@@ -262,28 +272,21 @@ class VecchiaSGPR(StructuredSGPR):
             return super().posterior(precompute_cache)
         features = self._features
         assert isinstance(features, WhitenedFeatures)
-        return NeighbourPosterior(
-            features, self._search, self.arrays, self.weights, precompute_cache
-        )
+        search = partial(self._search.nearest, number=self.num_prediction_neighbours)
+        return NeighbourPosterior(features, search, self.arrays, self.weights, precompute_cache)
 
     def accumulate(self, data: Any) -> SufficientStatistics:
-        """As of a StructuredSGPR.
-
-        :raises ValueError: With neighbours, as sums of rows depend on these."""
+        """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""
         self._refuse("accumulate", "extend the model by these rows")
         return super().accumulate(data)
 
     def residuals(self) -> Residuals:
-        """As of a StructuredSGPR.
-
-        :raises ValueError: With neighbours, as what is left of rows depends on these."""
+        """As of a StructuredSGPR; refused with neighbours, as what is left depends on these."""
         self._refuse("residuals", "ask a StructuredSGPR of the same features")
         return super().residuals()
 
     def to_svgp(self) -> gpflow.models.SVGP:
-        """As of a StructuredSGPR.
-
-        :raises ValueError: With neighbours, as predictions need these."""
+        """As of a StructuredSGPR; refused with neighbours, which predictions need."""
         self._refuse("to_svgp", "serve this model itself, by predict_in_batches")
         return super().to_svgp()
 
