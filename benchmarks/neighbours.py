@@ -10,16 +10,18 @@ features      1,080 waves of a box (two columns), or all harmonics up to the hig
               they are no more than 500; `fit`
 neighbours    VecchiaSGPR without features, a Matern-3/2 with a lengthscale for each column, 30
               neighbours; 20 of two columns
+as_many       the same, with as many neighbours in predictions; they have four times as many else
 both          VecchiaSGPR with these features; `fit` tries each part alone, too
 gpboost_M     GPBoost's Vecchia approximation with M neighbours, the same kernel, its defaults
 gpboost_vif   its full-scale approximation: 200 inducing points, 30 neighbours
-gpytorch      GPyTorch's NNVariationalStrategy, the same kernel and neighbours: mean and variance
-              of the function at each row; Adam 0.01, batches of 256, until 200 CPU seconds; single
+gpytorch      GPyTorch's NNVariationalStrategy, the same kernel, 30 neighbours: mean and variance of
+              the function at each row; Adam 0.01, batches of 256, until 200 CPU seconds; single
               precision, its default
 trees         scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
 linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows
-GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3").
+GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3"). GPBoost's
+runs that are stored had OMP_NUM_THREADS=1, but for gpboost_20 of kin8nm, beside other work.
 """
 
 from __future__ import annotations
@@ -64,6 +66,14 @@ LIBRARIES = {
 Predictions = tuple[Array, Array]
 
 
+def library_of(method: str) -> str:
+    return LIBRARIES.get(method.partition("_")[0], "interdomain")
+
+
+def first_lengthscale(num_columns: int) -> float:
+    return 0.1 if num_columns == 2 else num_columns**0.5
+
+
 class NeighboursBenchmark(Benchmark):
     __doc__ = __doc__
     name = "neighbours"
@@ -78,8 +88,7 @@ class NeighboursBenchmark(Benchmark):
         short = arguments.short
         for data in arguments.datasets or (("terrain",) if short else DATA):
             for method in arguments.methods or (("features", "both") if short else METHODS):
-                library = LIBRARIES.get(method.partition("_")[0], "interdomain")
-                if importlib.util.find_spec(library.partition(".")[0]) is None:
+                if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
                     continue
                 if method == "linear" and data not in TWO_COLUMNS:
                     continue
@@ -98,20 +107,8 @@ class NeighboursBenchmark(Benchmark):
             return {"not_done_after": arguments.most_seconds}
 
     def table(self, records: Sequence[Record]) -> str:
-        rows = [
-            (run["data"], run["method"], "", f"not done after {result['not_done_after']:.0f} s")
-            + ("",) * 6
-            if "not_done_after" in result
-            else (
-                *(run["data"], run["method"], f"{result['rows']:,}"),
-                *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
-                *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
-                f"{result['peak_bytes'] / 2**30:.1f}",
-                result.get("parts", ""),
-            )
-            for run, result in runs(records)
-        ]
         headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
+        rows = [(run["data"], run["method"], *figures(result)) for run, result in runs(records)]
         return markdown(headers, rows)
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
@@ -133,6 +130,19 @@ class NeighboursBenchmark(Benchmark):
         axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
         axes.legend()
         figure.savefig(folder / "neighbours.png", dpi=150)
+
+
+def figures(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the table has of one run."""
+    if "not_done_after" in result:
+        return ("", f"not done after {result['not_done_after']:.0f} s", *[""] * 6)
+    return (
+        f"{result['rows']:,}",
+        *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
+        *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
+        f"{result['peak_bytes'] / 2**30:.1f}",
+        result.get("parts", ""),
+    )
 
 
 def rows_of(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
@@ -163,7 +173,7 @@ def measured(*, data: str, method: str, rows: int | None, data_dir: str | None) 
     """One model, in a process of its own."""
     (X, Y), (X_test, Y_test) = rows_of(data, data_dir)
     X, Y = X[:rows], Y[:rows]
-    importlib.import_module(LIBRARIES.get(method.partition("_")[0], "interdomain"))
+    importlib.import_module(library_of(method))
     used, started = time.process_time(), time.perf_counter()
     mean, variance, *more = METHODS[method](X, Y, X_test)
     cpu, seconds = time.process_time() - used, time.perf_counter() - started
@@ -179,7 +189,9 @@ def measured(*, data: str, method: str, rows: int | None, data_dir: str | None) 
     }
 
 
-def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> Any:
+def ours(
+    X: Array, Y: Array, X_test: Array, *, features: bool, near: bool, as_many: bool = False
+) -> Any:
     import gpflow
 
     import interdomain as idm
@@ -190,12 +202,14 @@ def ours(X: Array, Y: Array, X_test: Array, *, features: bool, near: bool) -> An
         kernel, some = waves(np.r_[X, X_test], few, 0.2, 2.0) if size == 2 else harmonics(size)
         parts = [idm.kernels.FiniteRank(kernel, some), some]
     if near:
-        local = gpflow.kernels.Matern32(lengthscales=np.full(size, 0.1 if size == 2 else size**0.5))
+        local = gpflow.kernels.Matern32(lengthscales=np.full(size, first_lengthscale(size)))
+        number = 20 if size == 2 else 30
         model: Any = idm.models.VecchiaSGPR(
             (X, Y),
             *parts,
             local_kernel=local,
-            num_neighbours=20 if size == 2 else 30,
+            num_neighbours=number,
+            num_prediction_neighbours=number if as_many else None,
             noise_variance=0.1,
         )
     else:
@@ -234,7 +248,7 @@ def gpboost(X: Array, Y: Array, X_test: Array, **arguments: Any) -> Predictions:
     return predicted["mu"], predicted["var"]
 
 
-def gpytorch(X: Array, Y: Array, X_test: Array, *, num_neighbours: int = 30) -> Any:
+def gpytorch(X: Array, Y: Array, X_test: Array) -> Any:
     import gpytorch as gpt
     import torch
 
@@ -248,12 +262,12 @@ def gpytorch(X: Array, Y: Array, X_test: Array, *, num_neighbours: int = 30) -> 
             q = gpt.variational.MeanFieldVariationalDistribution(len(places))
             super().__init__(
                 gpt.variational.NNVariationalStrategy(
-                    self, places, q, k=num_neighbours, training_batch_size=256
+                    self, places, q, k=30, training_batch_size=256
                 )
             )
             self.mean_module = gpt.means.ConstantMean()
             kernel = gpt.kernels.MaternKernel(nu=1.5, ard_num_dims=X.shape[1])
-            kernel.lengthscale = 0.1 if X.shape[1] == 2 else X.shape[1] ** 0.5
+            kernel.lengthscale = first_lengthscale(X.shape[1])
             self.covar_module = gpt.kernels.ScaleKernel(kernel)
 
         def forward(self, inputs: Any) -> Any:
@@ -314,6 +328,7 @@ def _method(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any
 METHODS: Mapping[str, Callable[..., Any]] = {
     "features": _method(ours, features=True, near=False),
     "neighbours": _method(ours, features=False, near=True),
+    "as_many": _method(ours, features=False, near=True, as_many=True),
     "both": _method(ours, features=True, near=True),
     "trees": trees,
     "linear": linear,

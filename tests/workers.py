@@ -24,6 +24,7 @@ import runpy, sys
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
+"""To run then the script that the first argument names."""
 
 
 def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:

@@ -25,7 +25,6 @@ from ..regression.structured_sgpr import StructuredSGPR
 from ..regression.sums import SufficientStatistics, statistics_of
 from .local_kernel import LocalKernel
 from .posterior import NeighbourPosterior
-from .search import Neighbours
 from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
 
 _BATCH_ENTRIES = 2**22
@@ -65,8 +64,8 @@ class VecchiaSGPR(StructuredSGPR):
     are few enough.
 
     Predictions condition on the nearest of all rows, by default on four times as many as training
-    does: of smooth functions they are much better. A joint covariance is that of their errors: its
-    diagonal is that of ``predict_f`` without ``full_cov``.
+    does, which smooth functions gain by. A joint covariance is that of their errors: its diagonal
+    is that of ``predict_f`` without ``full_cov``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
         kernels, and the noise.
@@ -179,7 +178,7 @@ class VecchiaSGPR(StructuredSGPR):
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
             self._built_features = None
         self._search = self.local.neighbours(self.arrays[0])
-        self._sums.replace(self._rows(self._search), None)
+        self._sums.replace(self._rows(), None)
 
     def extend(self, data: tuple[Any, Any]) -> None:
         """Add rows, which come after all others in the order: the sums of the others stay, and
@@ -199,10 +198,10 @@ class VecchiaSGPR(StructuredSGPR):
         coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
         self._search = self._search.extended(coordinates)
         added = np.arange(self.num_data - len(new[0]), self.num_data)
-        statistics += statistics_of(self._rows(self._search, added), self._features)
-        self._sums.replace(self._rows(self._search), statistics)
+        statistics += statistics_of(self._rows(added), self._features)
+        self._sums.replace(self._rows(), statistics)
 
-    def _rows(self, search: Neighbours, which: IntArray | None = None) -> RowsInBatches:
+    def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         X, Y = self.arrays
         if not self._num_neighbours:
@@ -212,7 +211,7 @@ class VecchiaSGPR(StructuredSGPR):
         return NeighbourRows(
             X,
             Y,
-            search,
+            self._search,
             self._num_neighbours,
             which=which,
             batch_size=self._batch_size or max(256, min(8192, _BATCH_ENTRIES // entries)),
@@ -272,8 +271,8 @@ class VecchiaSGPR(StructuredSGPR):
             return super().posterior(precompute_cache)
         features = self._features
         assert isinstance(features, WhitenedFeatures)
-        search = partial(self._search.nearest, number=self.num_prediction_neighbours)
-        return NeighbourPosterior(features, search, self.arrays, self.weights, precompute_cache)
+        nearest = partial(self._search.nearest, number=self.num_prediction_neighbours)
+        return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""
