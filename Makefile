@@ -24,6 +24,10 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
+# What uv installs is compiled by its first import. Where nothing may be written down, every process
+# would compile TensorFlow again: 25 s of one core in place of 9.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes, each with one thread, since four would wait for each other on two cores; a file's
 # tests stay in one of them, so that its fixtures are made once. The slowest tests are shown at
 # every run.
