@@ -24,8 +24,8 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-# What uv installs is compiled by its first import. Where nothing may be written down, every process
-# would compile TensorFlow again: 25 s of one core in place of 9.
+# What uv installs is compiled by its first import. If that may not write it down, every process of
+# the tests compiles TensorFlow again.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Two processes, each with one thread, since four would wait for each other on two cores; a file's
