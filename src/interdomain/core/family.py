@@ -20,6 +20,7 @@ from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
 
 if TYPE_CHECKING:
+    from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
@@ -150,6 +151,11 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         roots = tf.sqrt(tf.linalg.matrix_transpose(tf.cast(weights, tf.float64)))
         grams = [gram_of(features * root) for root in tf.unstack(roots)]
         return FeatureSums(tf.stack(grams), products)
+
+    def box_waves(self, kernel: Any) -> BoxWaves | None:
+        """The features, if they are waves of a box, of which there are faster sums than
+        :meth:`sums`; None, the default, if they are others."""
+        return None
 
     def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:
         """``A = R^{-1} Kuf`` at each of the inputs ``[batch..., N, D]``, ``[M, batch..., N]``. R is

@@ -21,6 +21,7 @@ from ..linalg.full import stack
 from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
+    from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
 
 
@@ -127,6 +128,12 @@ def feature_sums(
     :meth:`InterDomainInducingVariables.sums`."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.sums(kernel, X, weights, targets)
+
+
+def box_waves(inducing_variable: InducingVariables, kernel: Kernel) -> BoxWaves | None:
+    """The features, if they are waves of a box; None if they are others."""
+    family, kernel = as_family(inducing_variable, kernel)
+    return family.box_waves(kernel)
 
 
 def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:

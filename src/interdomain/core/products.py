@@ -24,9 +24,10 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
+from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .family import Block, is_subset, with_jitter
-from .pairs import Kuu_operator
+from .pairs import Kuu_operator, box_waves
 
 _DIGITS = 12
 """Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
@@ -233,6 +234,21 @@ class ProductInducingVariables(CombinedInducingVariables):
             return reduce(_all_products, features)
         pairs = zip(features, self.members.T, strict=True)
         return reduce(operator.mul, [tf.gather(of_factor, places) for of_factor, places in pairs])
+
+    def box_waves(self, kernel: Product) -> BoxWaves | None:
+        """Waves of the box of all columns, if the factors are waves of different ones."""
+        parts = [box_waves(*pair) for pair in self.pairs(kernel)]
+        waves = [part for part in parts if part is not None]
+        columns = [column for part in waves for column in part.columns.tolist()]
+        if len(waves) < len(parts) or not len(set(columns)) == len(columns) <= MOST_COLUMNS:
+            return None
+        taken = zip(waves, self.members.T, strict=True)
+        return BoxWaves(
+            np.array(columns),
+            np.concatenate([part.lower for part in waves]),
+            np.concatenate([part.periods for part in waves]),
+            np.concatenate([part.functions[places] for part, places in taken], axis=1),
+        )
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a

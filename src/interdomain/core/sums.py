@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables
@@ -12,11 +13,12 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
+from ..linalg.wave_tables import BoxWaves
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
 from .family import Block, BlockBatch
-from .pairs import Kuu_operator, StackedBlocks, block_batches
+from .pairs import Kuu_operator, StackedBlocks, block_batches, box_waves
 
 
 class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariables):
@@ -74,6 +76,13 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.concat(features, axis=0)
+
+    def box_waves(self, kernel: Any) -> BoxWaves | None:
+        """Those of all blocks, if they are waves of one box."""
+        first, *others = waves = [box_waves(*pair) for pair in self.pairs(kernel)]
+        if first is None or not all(other and first.is_of_box(other) for other in others):
+            return None
+        return first._replace(functions=np.concatenate([each.functions for each in waves if each]))
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""

@@ -146,6 +146,10 @@ class WhitenedFeatures(Features):
         local = {"local kernel": type(self.local.kernel).__name__, "inputs": self.local.inputs}
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
+    @property
+    def tables(self) -> None:
+        """None: what is whitened is no wave."""
+
     def weights(self, X: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
         themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing."""

@@ -21,10 +21,15 @@ from ..core.decomposed import DecomposedInducingVariables, flat_blocks
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
-from ..core.pairs import Kuf_in_domain, feature_sums
+from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
+from ..linalg.wave_tables import WaveTables
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""
+
+
+FEWEST_IN_TABLES = (32, 128, 512)
+"""Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
 
 class Features:
@@ -113,6 +118,33 @@ class Features:
             "targets": tf.matmul(targets, targets, transpose_a=True),
             "diagonal": tf.reduce_sum(tf.cast(self._terms_of(X), tf.float64), axis=1),
         }
+
+    @functools.cached_property
+    def tables(self) -> WaveTables | None:
+        """What sums of waves are looked up in; None for other features, and for few."""
+        waves = box_waves(self.inducing_variable, self.kernel)
+        few = waves is None or len(waves.functions) < FEWEST_IN_TABLES[len(waves.columns) - 1]
+        return None if few or waves is None else WaveTables(waves)
+
+    def in_tables(self, X: Array, Y: Array) -> dict[str, Array]:
+        """What stands for the sums over some rows, and adds up, in place of :meth:`sums`: "tables"
+        of ones and of the targets takes the place of "gram" and "products"."""
+        assert self.tables is not None
+        X = tf.constant(X, gpflow.default_float())
+        targets = np.float64(tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1))
+        strengths = np.concatenate([np.ones_like(targets[:, :1]), targets], axis=1)
+        return {
+            "tables": self.tables.table(X.numpy(), strengths),
+            "targets": targets.T @ targets,
+            "diagonal": np.sum(np.float64(self._terms_of(X)), axis=1),
+        }
+
+    def looked_up(self, total: Mapping[str, Array]) -> dict[str, Array]:
+        """The sums of :meth:`sums` from those of :meth:`in_tables`."""
+        assert self.tables is not None
+        ones, *of_targets = total["tables"]
+        sums = {"gram": self.tables.gram(ones), "products": self.tables.products(of_targets)}
+        return sums | {name: total[name] for name in ("targets", "diagonal")}
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal

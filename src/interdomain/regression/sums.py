@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -206,6 +206,23 @@ def total_over(
     return total
 
 
+_ROWS_IN_TABLES = 2**17
+"""Rows for which tables are made at a time: of fewer, the transforms would take the time."""
+
+
+def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
+    """The same rows in batches of at least ``size`` rows, but for the last."""
+    parts, count = list[tuple[Array, ...]](), 0
+    for batch in batches:
+        parts.append(batch)
+        count += len(batch[0])
+        if count >= size:
+            yield tuple(map(np.concatenate, zip(*parts, strict=True)))
+            parts, count = [], 0
+    if parts:
+        yield tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
 def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
@@ -215,14 +232,19 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
     :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
         if a feature of a row is not finite.
     """
-    dtype = gpflow.default_float()
+    dtype, by_tables = gpflow.default_float(), features.tables is not None
 
-    def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, tf.Tensor]:
+    def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
         features.check(X)
+        if by_tables:
+            return features.in_tables(X, Y)
         return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
 
     with tf.init_scope():
-        total = total_over(rows.batches(), of_batch)
+        batches = joined(rows.batches(), _ROWS_IN_TABLES) if by_tables else rows.batches()
+        total = total_over(batches, of_batch)
+        if by_tables:
+            total = features.looked_up(total)
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(
                 "kernel: the features of finite rows are NaN, infinite, or too large for squares; "

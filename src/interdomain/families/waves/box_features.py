@@ -22,6 +22,7 @@ from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
+from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from .functions import (
     check_box,
     frequencies_of,
@@ -32,6 +33,8 @@ from .periodized import Periodized
 
 NEGLIGIBLE_SHARE = 1e-12
 """Of the prior variance: waves with less are not taken."""
+
+_MOST_COLUMNS_OF_X = 10_000
 
 
 class BoxFourierFeatures(InterDomainInducingVariables):
@@ -150,6 +153,17 @@ class BoxFourierFeatures(InterDomainInducingVariables):
                     "and so do predictions; make the kernel with a wider one."
                 )
         return kernel.waves(X, self.functions)
+
+    def box_waves(self, kernel: Periodized) -> BoxWaves | None:
+        """All of them, in up to three columns."""
+        self.validate_kernel(kernel)
+        dims, number = kernel.active_dims, kernel.num_columns
+        if isinstance(dims, slice):
+            if min(dims.start or 0, dims.stop or 0) < 0:
+                return None  # which these are depends on X
+            dims = np.arange(dims.stop or _MOST_COLUMNS_OF_X)[dims][:number]
+        few = number <= MOST_COLUMNS
+        return BoxWaves(np.array(dims), self.lower, kernel.periods, self.functions) if few else None
 
     def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
         """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the

@@ -1,0 +1,173 @@
+"""Sums of products of waves by nonuniform FFTs, and sums of waves at many rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arguments import Array, BoolArray, IntArray
+
+MOST_COLUMNS = 3
+
+_TOLERANCE = 1e-12
+"""Of a transform, relative to the sum of what it adds up."""
+
+
+class _Kind(NamedTuple):
+    """Features that are sines in the same columns.
+
+    :ivar is_sine: ``[D]``.
+    :ivar features: Which they are, ``[m]``.
+    :ivar steps: How far their frequencies are in a table from that of zero, by column, ``[m, D]``.
+    """
+
+    is_sine: BoolArray
+    features: IntArray
+    steps: IntArray
+
+
+class BoxWaves(NamedTuple):
+    """Features that are products over columns of the sines and cosines of a box.
+
+    :ivar columns: The columns of X, ``[D]``.
+    :ivar lower: The lower end of the box, ``[D]``.
+    :ivar periods: Its lengths, ``[D]``.
+    :ivar functions: Which function each feature is in each column, ``[M, D]``: 0 for the constant,
+        ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods.
+    """
+
+    columns: IntArray
+    lower: Array
+    periods: Array
+    functions: IntArray
+
+    def is_of_box(self, other: BoxWaves) -> bool:
+        """Whether the columns and the box are the same."""
+        return all(map(np.array_equal, self[:3], other[:3]))
+
+
+class WaveTables:
+    """Sums over rows of products of waves, from a few numbers that a row adds to.
+
+    A product of two waves is a sum of waves of the sums and the differences of their frequencies.
+    So the M^2 sums of products of features are looked up in a table of
+
+        T(k) = sum_n w_n exp(2 pi i k^T ((x_n - lower) / P)),    |k_d| <= 2 max_m j_md,
+
+    which finufft computes for N rows in O(N + K log K), K being the size of the table (Barnett,
+    Magland and af Klinteberg 2019). Tables of some rows add up to that of all. Transposed, the
+    lookup makes of the mean and the variance of f a sum of waves, for any number of rows.
+
+    :param waves: The features, of one to three columns.
+    """
+
+    def __init__(self, waves: BoxWaves) -> None:
+        self._waves, functions = waves, waves.functions
+        frequencies = (functions + 1) // 2
+        half = 2 * np.max(frequencies, axis=0)
+        self.shape = tuple(int(size) for size in 2 * half + 1)
+        strides = np.cumprod((1, *self.shape[:0:-1]))[::-1]
+        self._zero = int(half @ strides)
+        is_sine = (functions > 0) & (functions % 2 == 0)
+        kinds, kind_of = np.unique(is_sine, axis=0, return_inverse=True)
+        groups = [np.flatnonzero(kind_of.reshape(-1) == number) for number in range(len(kinds))]
+        self._kinds = [
+            _Kind(kind, features, frequencies[features] * strides)
+            for kind, features in zip(kinds, groups, strict=True)
+        ]
+        norms = np.where(functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(waves.periods)
+        self._norms = np.prod(norms, axis=1)
+
+    def table(self, X: Array, strengths: Array) -> Array:
+        """The tables of some rows, ``[K, ...]``.
+
+        :param X: With all columns, ``[n, ...]``.
+        :param strengths: w, ``[n, K]``.
+        """
+        weights = np.ascontiguousarray(strengths.T, np.complex128)
+        table = self._transform(1)(*self._angles(X), weights, self.shape)
+        return np.reshape(table, (len(weights), *self.shape))
+
+    def gram(self, table: Array) -> Array:
+        """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
+        gram = np.empty([len(self._norms)] * 2)
+        for some, others in itertools.combinations_with_replacement(self._kinds, 2):
+            values = _turned(table, some.is_sine ^ others.is_sine).real.ravel()
+            block = sum(sign * values[places] for sign, places in self._lookups(some, others))
+            gram[np.ix_(some.features, others.features)] = block
+            gram[np.ix_(others.features, some.features)] = np.transpose(block)
+        return gram * (self._norms[:, None] * self._norms)
+
+    def products(self, tables: Array) -> Array:
+        """``sum_n w_n phi_m``, ``[M, K]``, from K tables."""
+        products = np.empty([len(self._norms), len(tables)])
+        for some in self._kinds:
+            places = self._zero + some.steps.sum(axis=1)
+            values = [_turned(table, some.is_sine).real.ravel()[places] for table in tables]
+            products[some.features] = np.transpose(values)
+        return products * self._norms[:, None]
+
+    def of_weights(self, weights: Array) -> Array:
+        """The table whose sum of waves is ``c^T phi``, for c ``[M]``."""
+        total, scaled = np.zeros(self.shape, np.complex128), weights * self._norms
+        for some in self._kinds:
+            places = self._zero + some.steps.sum(axis=1)
+            total += _turned(self._added(places, scaled[some.features]), some.is_sine)
+        return total
+
+    def of_products(self, matrix: Array) -> Array:
+        """The table whose sum of waves is ``phi^T C phi``, for a symmetric C ``[M, M]``."""
+        total = np.zeros(self.shape, np.complex128)
+        scaled = matrix * (self._norms[:, None] * self._norms)
+        for some, others in itertools.combinations_with_replacement(self._kinds, 2):
+            block = scaled[np.ix_(some.features, others.features)]
+            if some is not others:
+                block *= 2
+            lookups = self._lookups(some, others)
+            added = sum(sign * self._added(places, block) for sign, places in lookups)
+            total += _turned(np.asarray(added), some.is_sine ^ others.is_sine)
+        return total
+
+    def at(self, X: Array, tables: Array) -> Array:
+        """The sums of waves of tables ``[K, ...]`` at rows with all columns, ``[K, n]``."""
+        values = self._transform(2)(*self._angles(X), tables)
+        return np.reshape(np.real(values), (len(tables), len(X)))
+
+    def _transform(self, kind: int) -> Callable[..., Array]:
+        """From rows to a table (1), or from a table to rows (2)."""
+        import finufft  # only where it is needed: it starts threads
+
+        transform = getattr(finufft, f"nufft{len(self.shape)}d{kind}")
+        return partial(transform, eps=_TOLERANCE, isign=1)
+
+    def _angles(self, X: Array) -> list[Array]:
+        turns = (X[:, self._waves.columns] - self._waves.lower) / self._waves.periods
+        return list(np.ascontiguousarray(2 * np.pi * (turns - np.round(turns)).T))
+
+    def _lookups(self, some: _Kind, others: _Kind) -> Iterator[tuple[float, IntArray]]:
+        """Factors, and places in a table that is turned: their sum is that of the products of these
+        features, ``[m, m']``. In a column ``2 cos a cos b = cos(a + b) + cos(a - b)``, and likewise
+        for sines."""
+        first = self._zero + some.steps.sum(axis=1)
+        for signs in itertools.product((1, -1), repeat=len(self.shape)):
+            is_minus = others.is_sine & (some.is_sine == (np.array(signs) > 0))
+            factor = 0.5 ** len(signs) * (-1.0) ** np.count_nonzero(is_minus)
+            yield factor, first[:, None] + others.steps @ np.array(signs)
+
+    def _added(self, places: IntArray, values: Array) -> Array:
+        """A table to which values are added at some places."""
+        added = np.bincount(places.ravel(), values.ravel(), int(np.prod(self.shape)))
+        return added.reshape(self.shape)
+
+
+def _turned(table: Array, is_sine: BoolArray) -> Array:
+    """Sums of exponentials as sums of products of cosines and sines, or the latter as the former,
+    for frequencies of both signs."""
+    for column, sine in enumerate(is_sine):
+        flipped = np.flip(table, axis=column)
+        table = (table - flipped) / 2j if sine else (table + flipped) / 2
+    return table
