@@ -1,0 +1,122 @@
+"""Sums of waves from tables against sums of dense features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+import interdomain as idm
+from interdomain.core.pairs import box_waves
+from interdomain.linalg.wave_tables import WaveTables
+from interdomain.models import StructuredSGPR
+from interdomain.regression import features
+
+iv = idm.inducing_variables
+NUM_ROWS = 60
+X = np.random.default_rng(0).uniform(-1, 1, size=(NUM_ROWS, 4))
+Y = np.stack([np.sin(3 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
+
+
+def box(columns: Any, num_inducing: int, base: Any = gpflow.kernels.Matern32) -> Any:
+    kernel = base(lengthscales=np.full(len(columns), 0.8))
+    kernel = idm.kernels.Periodized.from_data(kernel, X[:, columns], active_dims=columns)
+    return kernel, iv.BoxFourierFeatures.for_kernel(kernel, num_inducing)
+
+
+def sum_of_one_box() -> Any:
+    kernel, some = box([1, 3], 30)
+    other = idm.kernels.Periodized(
+        gpflow.kernels.Matern12(), kernel.lower, kernel.upper, active_dims=[1, 3]
+    )
+    more = iv.BoxFourierFeatures.for_kernel(other, 50)
+    return kernel + other, iv.SumInducingVariables([some, more])
+
+
+def product(num_inducing: int) -> Any:
+    (time, of_time), (space, of_space) = box([2], 9), box([0, 3], 13)
+    kernel = time * space
+    factors = [of_time, of_space]
+    if num_inducing:
+        return kernel, iv.ProductInducingVariables.for_kernel(kernel, factors, num_inducing)
+    return kernel, iv.ProductInducingVariables(factors)
+
+
+CASES = {
+    "one column": lambda: box([2], 25),
+    "two": lambda: box([3, 0], 60),
+    "three": lambda: box([0, 1, 2], 90),
+    "sum": sum_of_one_box,
+    "all products": lambda: product(0),
+    "some products": lambda: product(40),
+}
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Tables of few features, too."""
+    monkeypatch.setattr(features, "FEWEST_IN_TABLES", (1, 1, 1))
+    yield monkeypatch
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sums_and_values(case: str) -> None:
+    """With weights of both signs; the mean and the variance at any rows are the same the other way
+    round."""
+    kernel, inducing_variable = CASES[case]()
+    waves = box_waves(inducing_variable, kernel)
+    assert waves is not None
+    tables, rng = WaveTables(waves), np.random.default_rng(1)
+    phi = np.asarray(gpflow.covariances.Kuf(inducing_variable, kernel, X))
+    weights = rng.normal(size=(NUM_ROWS, 3))
+    found = tables.table(X, weights)
+    found = (found + tables.table(X[:7], weights[:7])) - tables.table(X[:7], weights[:7])
+    np.testing.assert_allclose(tables.gram(found[1]), (phi * weights[:, 1]) @ phi.T, atol=1e-10)
+    np.testing.assert_allclose(tables.products(found), phi @ weights, atol=1e-10)
+    mean, root = rng.normal(size=len(phi)), rng.normal(size=(len(phi), 5))
+    both = [tables.of_weights(mean), tables.of_products(root @ root.T)]
+    values = tables.at(X, np.stack(both))
+    np.testing.assert_allclose(values[0], mean @ phi, atol=1e-10)
+    np.testing.assert_allclose(values[1], np.sum((root.T @ phi) ** 2, axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("mean", [None, gpflow.mean_functions.Linear(np.ones((4, 2)), np.ones(2))])
+def test_statistics_of_a_model(few: pytest.MonkeyPatch, mean: Any) -> None:
+    """Of rows that come from a generator, too."""
+    kernel, inducing_variable = box([0, 3], 30)
+
+    def statistics(data: Any) -> Any:
+        arguments: dict[str, Any] = {"noise_variance": 0.1, "batch_size": 13, "progress": False}
+        return StructuredSGPR(
+            data, kernel, inducing_variable, mean_function=mean, **arguments
+        ).statistics
+
+    def batches() -> Iterator[Any]:
+        yield from ((X[start : start + 9], Y[start : start + 9]) for start in range(0, 60, 9))
+
+    by_tables = [statistics((X, Y)), statistics(batches)]
+    few.setattr(features, "FEWEST_IN_TABLES", (1_000,) * 3)
+    dense = statistics((X, Y)).sums
+    for found in by_tables:
+        assert found.num_rows == NUM_ROWS and set(found.sums) == set(dense)
+        for name, array in dense.items():
+            np.testing.assert_allclose(found.sums[name], array, atol=1e-10, err_msg=name)
+
+
+def test_other_features_have_none() -> None:
+    (kernel, few), (other, more) = box([0, 3], 5), box([1, 2], 5)
+    pairs = [
+        box([0, 1, 2, 3], 9),
+        (kernel + other, iv.SumInducingVariables([few, more])),  # of different columns
+        (kernel * kernel, iv.ProductInducingVariables([few, few])),
+        (kernel + gpflow.kernels.Matern32(), iv.SumInducingVariables([few, iv_points()])),
+    ]
+    for kernel, inducing_variable in pairs:
+        assert box_waves(inducing_variable, kernel) is None
+
+
+def iv_points() -> Any:
+    return gpflow.inducing_variables.InducingPoints(X[:3])
