@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from .._arguments import Array, BoolArray, IntArray
 
 MOST_COLUMNS = 3
+
+Tables: TypeAlias = npt.NDArray[np.complex128]
+"""By the frequency in each column, ``[..., 2 half + 1 (of each)]``."""
 
 _TOLERANCE = 1e-12
 """Of a transform, relative to the sum of what it adds up."""
@@ -82,7 +86,7 @@ class WaveTables:
         norms = np.where(functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(waves.periods)
         self._norms = np.prod(norms, axis=1)
 
-    def table(self, X: Array, strengths: Array) -> Array:
+    def table(self, X: Array, strengths: Array) -> Tables:
         """The tables of some rows, ``[K, ...]``.
 
         :param X: With all columns, ``[n, ...]``.
@@ -92,7 +96,7 @@ class WaveTables:
         table = self._transform(1)(*self._angles(X), weights, self.shape)
         return np.reshape(table, (len(weights), *self.shape))
 
-    def gram(self, table: Array) -> Array:
+    def gram(self, table: Tables) -> Array:
         """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
         gram = np.empty([len(self._norms)] * 2)
         for some, others in itertools.combinations_with_replacement(self._kinds, 2):
@@ -100,18 +104,20 @@ class WaveTables:
             block = sum(sign * values[places] for sign, places in self._lookups(some, others))
             gram[np.ix_(some.features, others.features)] = block
             gram[np.ix_(others.features, some.features)] = np.transpose(block)
-        return gram * (self._norms[:, None] * self._norms)
+        gram *= self._norms[:, None] * self._norms
+        return gram
 
-    def products(self, tables: Array) -> Array:
+    def products(self, tables: Sequence[Tables] | Tables) -> Array:
         """``sum_n w_n phi_m``, ``[M, K]``, from K tables."""
         products = np.empty([len(self._norms), len(tables)])
         for some in self._kinds:
             places = self._zero + some.steps.sum(axis=1)
             values = [_turned(table, some.is_sine).real.ravel()[places] for table in tables]
             products[some.features] = np.transpose(values)
-        return products * self._norms[:, None]
+        products *= self._norms[:, None]
+        return products
 
-    def of_weights(self, weights: Array) -> Array:
+    def of_weights(self, weights: Array) -> Tables:
         """The table whose sum of waves is ``c^T phi``, for c ``[M]``."""
         total, scaled = np.zeros(self.shape, np.complex128), weights * self._norms
         for some in self._kinds:
@@ -119,7 +125,7 @@ class WaveTables:
             total += _turned(self._added(places, scaled[some.features]), some.is_sine)
         return total
 
-    def of_products(self, matrix: Array) -> Array:
+    def of_products(self, matrix: Array) -> Tables:
         """The table whose sum of waves is ``phi^T C phi``, for a symmetric C ``[M, M]``."""
         total = np.zeros(self.shape, np.complex128)
         scaled = matrix * (self._norms[:, None] * self._norms)
@@ -132,12 +138,12 @@ class WaveTables:
             total += _turned(np.asarray(added), some.is_sine ^ others.is_sine)
         return total
 
-    def at(self, X: Array, tables: Array) -> Array:
+    def at(self, X: Array, tables: Tables) -> Array:
         """The sums of waves of tables ``[K, ...]`` at rows with all columns, ``[K, n]``."""
         values = self._transform(2)(*self._angles(X), tables)
         return np.reshape(np.real(values), (len(tables), len(X)))
 
-    def _transform(self, kind: int) -> Callable[..., Array]:
+    def _transform(self, kind: int) -> Callable[..., Tables]:
         """From rows to a table (1), or from a table to rows (2)."""
         import finufft  # only where it is needed: it starts threads
 
@@ -160,11 +166,11 @@ class WaveTables:
 
     def _added(self, places: IntArray, values: Array) -> Array:
         """A table to which values are added at some places."""
-        added = np.bincount(places.ravel(), values.ravel(), int(np.prod(self.shape)))
-        return added.reshape(self.shape)
+        size = int(np.prod(self.shape))
+        return np.bincount(places.ravel(), values.ravel(), size).astype(float).reshape(self.shape)
 
 
-def _turned(table: Array, is_sine: BoolArray) -> Array:
+def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
     """Sums of exponentials as sums of products of cosines and sines, or the latter as the former,
     for frequencies of both signs."""
     for column, sine in enumerate(is_sine):

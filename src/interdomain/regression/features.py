@@ -126,20 +126,21 @@ class Features:
         few = waves is None or len(waves.functions) < FEWEST_IN_TABLES[len(waves.columns) - 1]
         return None if few or waves is None else WaveTables(waves)
 
-    def in_tables(self, X: Array, Y: Array) -> dict[str, Array]:
+    def in_tables(self, X: Array, Y: Array) -> dict[str, Any]:
         """What stands for the sums over some rows, and adds up, in place of :meth:`sums`: "tables"
         of ones and of the targets takes the place of "gram" and "products"."""
         assert self.tables is not None
-        X = tf.constant(X, gpflow.default_float())
-        targets = np.float64(tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1))
+        rows = tf.constant(X, gpflow.default_float())
+        targets = tf.concat([Y - self.mean.rest(rows), self.mean.columns(rows)], axis=1)
+        targets = tf.cast(targets, tf.float64).numpy()
         strengths = np.concatenate([np.ones_like(targets[:, :1]), targets], axis=1)
         return {
-            "tables": self.tables.table(X.numpy(), strengths),
+            "tables": self.tables.table(X, strengths),
             "targets": targets.T @ targets,
-            "diagonal": np.sum(np.float64(self._terms_of(X)), axis=1),
+            "diagonal": np.sum(self._terms_of(rows), axis=1, dtype=np.float64),
         }
 
-    def looked_up(self, total: Mapping[str, Array]) -> dict[str, Array]:
+    def looked_up(self, total: Mapping[str, Any]) -> dict[str, Array]:
         """The sums of :meth:`sums` from those of :meth:`in_tables`."""
         assert self.tables is not None
         ones, *of_targets = total["tables"]
