@@ -25,6 +25,7 @@ from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .neighbours.posterior import NeighbourPosterior
 from .regression.rows import check_shapes_of_rows, not_finite
+from .regression.structured_sgpr import StructuredSGPR
 
 __all__ = ["predict_in_batches", "save"]
 
@@ -77,7 +78,7 @@ def predict_in_batches(
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
         batch_size = max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
     integer("batch_size", batch_size, at_least=1)
-    functions, likelihood = _prediction_functions(model)
+    functions, likelihood = _prediction_functions(model, len(X))
     if method not in functions:
         raise ValueError(
             f"method must be one that a {type(model).__name__} has, found {method!r}; pass a model."
@@ -204,11 +205,13 @@ def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Any:
 
 
 def _prediction_functions(
-    model: Any,
+    model: Any, num_rows: int = 0
 ) -> tuple[dict[str, Callable[..., Any]], Likelihood | None]:
     """The functions of a model or posterior, by the names of its methods, and its likelihood. The
     cache of the posterior, which does not depend on the rows, is computed here.
 
+    :param num_rows: Of how many rows the predictions are made, if that is known: there may be
+        quicker ones for many.
     :raises ValueError: If it cannot predict.
     """
     likelihood = getattr(model, "likelihood", None)
@@ -219,9 +222,13 @@ def _prediction_functions(
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}, None
     if is_known and by_f and hasattr(model, "posterior"):
-        posterior = model.posterior(PrecomputeCacheType.TENSOR)
+        predict_f = None
+        if isinstance(model, StructuredSGPR) and num_rows > model.inducing_variable.num_inducing:
+            predict_f = model.predict_f_from_tables()
+        if predict_f is None:
+            predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
         model = copy.copy(model)
-        model.predict_f = _predict_f(posterior)  # which its other methods call
+        model.predict_f = predict_f  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")

@@ -106,6 +106,27 @@ def test_statistics_of_a_model(few: pytest.MonkeyPatch, mean: Any) -> None:
             np.testing.assert_allclose(found.sums[name], array, atol=1e-10, err_msg=name)
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_predictions_of_many_rows(few: pytest.MonkeyPatch, complete: bool) -> None:
+    prior, inducing_variable = sum_of_one_box()
+    if complete:
+        pairs = zip(prior.kernels, inducing_variable.inducing_variables, strict=True)
+        prior = gpflow.kernels.Sum([idm.kernels.FiniteRank(*pair) for pair in pairs])
+    mean = gpflow.mean_functions.Linear(np.ones((4, 2)), np.ones(2))
+    model = StructuredSGPR(
+        (X, Y), prior, inducing_variable, mean_function=mean, noise_variance=0.1, progress=False
+    )
+    rows = np.concatenate([X, X[::-1], X])[:, :4]
+    assert len(rows) > inducing_variable.num_inducing and model.predict_f_from_tables()
+    for method in ("predict_f", "predict_y"):
+        found = idm.predict_in_batches(model, rows, method=method, batch_size=50, progress=False)
+        for part, expected in zip(found, getattr(model, method)(rows), strict=True):
+            np.testing.assert_allclose(part, expected, atol=1e-9)
+    few.setattr(features, "FEWEST_IN_TABLES", (1_000,) * 3)
+    dense = StructuredSGPR((X, Y), prior, inducing_variable, noise_variance=0.1, progress=False)
+    assert dense.predict_f_from_tables() is None
+
+
 def test_other_features_have_none() -> None:
     (kernel, few), (other, more) = box([0, 3], 5), box([1, 2], 5)
     pairs = [
