@@ -13,6 +13,7 @@ from .families.harmonizable.fourier_features import HarmonizableFourierFeatures
 from .families.images.patches import InducingPatches
 from .families.sphere.activation_features import ActivationFeatures
 from .families.sphere.harmonics import SphericalHarmonics
+from .families.splines.spline_features import SplineFeatures
 from .families.waves.box_features import BoxFourierFeatures
 from .families.waves.interval_features import VariationalFourierFeatures
 
@@ -28,6 +29,7 @@ __all__ = [
     "SeparateIndependentInducingVariables",
     "SharedIndependentInducingVariables",
     "SphericalHarmonics",
+    "SplineFeatures",
     "SumInducingVariables",
     "VariationalFourierFeatures",
 ]

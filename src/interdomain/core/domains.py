@@ -8,12 +8,30 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .._arguments import Array, BoolArray
+from .._arguments import Array, BoolArray, finite_array, short
 from .columns import select_columns
 from .pairs import boxed_parts
+
+
+def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
+    """The ends of a box, ``[D]`` each.
+
+    :raises ValueError: If they are not finite, of different shapes, or not in order.
+    """
+    first, last = (
+        np.atleast_1d(finite_array(name, value, (0, 1), "a number or a vector [D]"))
+        for name, value in (("lower", lower), ("upper", upper))
+    )
+    if first.shape != last.shape or not first.size or not np.all(first < last):
+        raise ValueError(
+            f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
+            "pass a box with a width, such as from_data(..., X) makes."
+        )
+    return first, last
 
 
 class Box(NamedTuple):

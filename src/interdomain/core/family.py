@@ -20,6 +20,7 @@ from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
 
 if TYPE_CHECKING:
+    from ..linalg.spline_grid import SplineGrid
     from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
 
@@ -157,6 +158,11 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         :meth:`sums`; None, the default, if they are others."""
         return None
 
+    def spline_grid(self, kernel: Any) -> SplineGrid | None:
+        """The features, if they are splines on a grid, of which sums and precisions are sparse;
+        None, the default, if they are others."""
+        return None
+
     def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:
         """``A = R^{-1} Kuf`` at each of the inputs ``[batch..., N, D]``, ``[M, batch..., N]``. R is
         the root of Kuu, which is factorised once, if it has to be."""
@@ -181,6 +187,11 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
             (A,) = self.whitened_features(kernel, X)
             return tf.einsum("m...i,m...j->...ij", A, A)
         return tf.tensordot(*self.whitened_features(kernel, X, X2), [[0], [0]])
+
+    def explained_diagonal(self, kernel: Any, X: TensorType) -> tf.Tensor:
+        """The diagonal of :meth:`explained` at X, ``[batch..., N]``."""
+        (A,) = self.whitened_features(kernel, X)
+        return tf.reduce_sum(tf.square(A), axis=0)
 
     def explained_terms(self, kernel: Any) -> list[DiagonalTerm] | None:
         """The diagonal of :meth:`explained` as terms: a function of rows ``[..., N, D]``, and one

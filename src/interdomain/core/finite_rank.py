@@ -116,8 +116,7 @@ class FiniteRank(Kernel):
         if terms is not None:
             return tf.add_n([factor() * row(tf.convert_to_tensor(X)) for row, factor in terms])
         features, kernel = as_family(self.inducing_variable, self.kernel)
-        (A,) = features.whitened_features(kernel, X)
-        return tf.reduce_sum(tf.square(A), axis=0)
+        return features.explained_diagonal(kernel, X)
 
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
         """What the family of features knows of the diagonal."""

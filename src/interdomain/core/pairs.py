@@ -21,6 +21,7 @@ from ..linalg.full import stack
 from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
+    from ..linalg.spline_grid import SplineGrid
     from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
 
@@ -134,6 +135,12 @@ def box_waves(inducing_variable: InducingVariables, kernel: Kernel) -> BoxWaves 
     """The features, if they are waves of a box; None if they are others."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.box_waves(kernel)
+
+
+def spline_grid(inducing_variable: InducingVariables, kernel: Kernel) -> SplineGrid | None:
+    """The features, if they are splines on a grid; None if they are others."""
+    family, kernel = as_family(inducing_variable, kernel)
+    return family.spline_grid(kernel)
 
 
 def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:

@@ -147,6 +147,10 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     @property
+    def compact(self) -> None:
+        """None: rows are whitened first, which makes splines of many rows of each."""
+
+    @property
     def tables(self) -> None:
         """None: what is whitened is no wave."""
 

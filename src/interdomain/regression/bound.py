@@ -29,6 +29,7 @@ import tensorflow as tf
 from .._arguments import BoolArray
 from ..linalg import Root, StructuredOperator
 from ..linalg.precision import precision_root, precision_terms
+from .compact import CompactCollapsed
 
 
 class Collapsed(NamedTuple):
@@ -46,6 +47,19 @@ class Collapsed(NamedTuple):
     gram: tf.Tensor
     gram_gradient: bool
     columns: tf.Tensor
+
+    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``."""
+        return precision_terms(
+            self.scale, self.gram, self.columns, noise_variance, gram_gradient=self.gram_gradient
+        )
+
+    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
+        """``tr D G D`` of the features whose kernel has something beyond them."""
+        if not np.any(incomplete):
+            return tf.zeros([], tf.float64)
+        variances = tf.linalg.diag_part(self.gram)[: len(incomplete)] * tf.square(self.scale)
+        return tf.reduce_sum(tf.where(incomplete, variances, 0.0))
 
 
 def root_of(kuu: StructuredOperator) -> Root:
@@ -68,6 +82,15 @@ def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bo
     return Collapsed(root, ones, whitened, True, root.solve(columns))
 
 
+def whiten_compact(root: Root, compact: CompactCollapsed) -> Collapsed:
+    """That of few splines as dense matrices, without gradients to the sums.
+
+    :raises ValueError: If there are too many.
+    """
+    gram, columns = (tf.constant(part) for part in compact.dense())
+    return whiten(root, gram, columns, gram_gradient=False)
+
+
 def residual_of(weights: tf.Tensor) -> tf.Tensor:
     """What ``(y, h)`` is multiplied by to be ``y - m``, ``[P + H, P]``.
 
@@ -77,7 +100,7 @@ def residual_of(weights: tf.Tensor) -> tf.Tensor:
 
 
 def bound(
-    collapsed: Collapsed,
+    collapsed: Collapsed | CompactCollapsed,
     targets: tf.Tensor,
     weights: tf.Tensor,
     prior_variance: tf.Tensor,
@@ -94,29 +117,15 @@ def bound(
     :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
         last h is then not one.
     """
-    log_determinant, explained_fit = precision_terms(
-        collapsed.scale,
-        collapsed.gram,
-        collapsed.columns,
-        noise_variance,
-        gram_gradient=collapsed.gram_gradient,
-    )
+    log_determinant, explained_fit = collapsed.terms(noise_variance)
     residual, num_outputs = residual_of(weights), weights.shape[1]
     squared_error = tf.reduce_sum(residual * tf.matmul(targets, residual))
-    explained = explained_variance(collapsed, incomplete)
+    explained = collapsed.explained_variance(incomplete)
     unexplained = (prior_variance - explained) / noise_variance
     fit = squared_error / noise_variance - explained_fit
     if log_variances is None:
         log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
     return -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
-
-
-def explained_variance(collapsed: Collapsed, incomplete: BoolArray) -> tf.Tensor:
-    """``tr D G D`` of the features whose kernel has something beyond them."""
-    if not np.any(incomplete):
-        return tf.zeros([], tf.float64)
-    variances = tf.linalg.diag_part(collapsed.gram)[: len(incomplete)] * tf.square(collapsed.scale)
-    return tf.reduce_sum(tf.where(incomplete, variances, 0.0))
 
 
 def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

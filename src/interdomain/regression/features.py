@@ -23,6 +23,7 @@ from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
 from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
 from ..linalg.wave_tables import WaveTables
+from .compact import CompactFeatures, compact_features
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""
@@ -131,13 +132,12 @@ class Features:
         of ones and of the targets takes the place of "gram" and "products"."""
         assert self.tables is not None
         rows = tf.constant(X, gpflow.default_float())
-        targets = tf.concat([Y - self.mean.rest(rows), self.mean.columns(rows)], axis=1)
-        targets = tf.cast(targets, tf.float64).numpy()
+        targets, diagonal = self._targets_and_terms(rows, Y)
         strengths = np.concatenate([np.ones_like(targets[:, :1]), targets], axis=1)
         return {
             "tables": self.tables.table(X, strengths),
             "targets": targets.T @ targets,
-            "diagonal": np.sum(self._terms_of(rows), axis=1, dtype=np.float64),
+            "diagonal": diagonal,
         }
 
     def looked_up(self, total: Mapping[str, Any]) -> dict[str, Array]:
@@ -146,6 +146,34 @@ class Features:
         ones, *of_targets = total["tables"]
         sums = {"gram": self.tables.gram(ones), "products": self.tables.products(of_targets)}
         return sums | {name: total[name] for name in ("targets", "diagonal")}
+
+    @functools.cached_property
+    def compact(self) -> CompactFeatures | None:
+        """The features, if there are splines among them, of which sums are sparse.
+
+        :raises ValueError: If others of them depend on a parameter that is trainable.
+        """
+        return compact_features(self.inducing_variable, self.kernel)
+
+    def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:
+        """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""
+        assert self.compact is not None
+        rows = tf.constant(X, gpflow.default_float())
+        targets, diagonal = self._targets_and_terms(rows, Y)
+        ones, others = np.ones([len(X), 1]), self.compact.others(rows).numpy()
+        return {
+            "gram": self.compact.sums(rows, ones, others)[0],
+            "products": self.compact.products(rows, targets),
+            "targets": targets.T @ targets,
+            "diagonal": diagonal,
+        }
+
+    def _targets_and_terms(self, X: tf.Tensor, Y: Array) -> tuple[Array, Array]:
+        """Y and the columns of the mean function, ``[n, P + H]``, and the sums of the terms of the
+        diagonal, ``[T]``; in float64."""
+        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
+        terms = np.sum(self._terms_of(X), axis=1, dtype=np.float64)
+        return tf.cast(targets, tf.float64).numpy(), terms
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal

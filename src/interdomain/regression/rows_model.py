@@ -25,8 +25,11 @@ from .._arguments import Array
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.inputs import check_inputs, validate_inducing_variable
+from ..core.pairs import Kuu_operator
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
+from .bound import optimal_q, root_of, whiten_compact
+from .compact_posterior import CompactLatents, CompactPosterior
 from .features import Features
 from .rows import Rows
 from .scales import warn_of_scales
@@ -173,6 +176,21 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``."""
 
+    @abc.abstractmethod
+    def _compact_latents(self) -> CompactLatents:
+        """What q is made of, of a model with splines."""
+
+    def _dense_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The whitened q of a model with few splines.
+
+        :raises ValueError: If there are too many.
+        """
+        root = root_of(Kuu_operator(self.inducing_variable, self.kernel))
+        pairs = [(whiten_compact(root, part), noise) for part, noise in self._compact_latents()]
+        means, roots = zip(*(optimal_q(*pair) for pair in pairs), strict=True)
+        dtype = gpflow.default_float()
+        return tf.cast(tf.concat(means, axis=1), dtype), tf.cast(tf.stack(roots), dtype)
+
     @check_shapes(
         "return: [M, P]",
     )
@@ -210,6 +228,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        if self._features.compact is not None:
+            return CompactPosterior(self._features, self._compact_latents, precompute_cache)
         return CollapsedPosterior(
             self.kernel,
             self.inducing_variable,

@@ -18,7 +18,8 @@ from gpflow.models.util import InducingPointsLike
 from .._arguments import Array
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
-from .bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
+from .bound import bound, optimal_q, residual_of, root_of, whiten
+from .compact_posterior import CompactLatents
 from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian, noise_variance_of
@@ -172,6 +173,11 @@ class StructuredSGPR(RowsModel):
         """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
         of the covariance, which all outputs share. They have no gradients to parameters that the
         sums depend on."""
+        if self._features.compact is not None:
+            raise ValueError(
+                "inducing_variable: found splines, of whose weights no dense covariance is made; "
+                "choose features for a model without them."
+            )
         collapsed, *_ = self._collapsed(known=True)
         mean, root = optimal_q(collapsed, self._noise_variance())
         return collapsed.root.solve(mean, adjoint=True), collapsed.root.solve(root, adjoint=True)
@@ -240,9 +246,7 @@ class StructuredSGPR(RowsModel):
         )
         return tf.cast(value, gpflow.default_float())
 
-    def _collapsed(
-        self, *, known: bool = False
-    ) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
+    def _collapsed(self, *, known: bool = False) -> tuple[Any, Mapping[str, tf.Tensor], tf.Tensor]:
         """What q is made of, the sums over rows, and the weights of the mean function's columns.
 
         :param known: See :meth:`.CurrentSums.tensors`.
@@ -250,15 +254,22 @@ class StructuredSGPR(RowsModel):
         features, jitter = self._features, gpflow.config.default_jitter()
         sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
         weights = tf.cast(weights, tf.float64)
-        root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
         psi = tf.matmul(sums["products"], residual_of(weights))
+        if features.compact is not None:
+            return features.compact.collapsed(sums["gram"], psi), sums, weights
+        root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
         trained = bool(features.trainable())
         return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
 
     def _noise_variance(self) -> tf.Tensor:
         return noise_variance_of(self.likelihood)
 
+    def _compact_latents(self) -> CompactLatents:
+        return [(self._collapsed()[0], self._noise_variance())]
+
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        if self._features.compact is not None:
+            return self._dense_q()
         mean, root = optimal_q(self._collapsed()[0], self._noise_variance())
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
@@ -269,8 +280,7 @@ class StructuredSGPR(RowsModel):
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
-        collapsed, *_ = self._collapsed()
-        mean, root = optimal_q(collapsed, self._noise_variance())
+        mean, (root,) = (tf.cast(part, tf.float64) for part in self._whitened_q())
         jitter = gpflow.config.default_jitter()
         kuu = Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter).to_dense()
         triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))

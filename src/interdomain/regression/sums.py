@@ -238,6 +238,8 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         features.check(X)
         if by_tables:
             return features.in_tables(X, Y)
+        if features.compact is not None:
+            return features.compact_sums(X, Y)
         return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
 
     with tf.init_scope():

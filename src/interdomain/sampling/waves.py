@@ -30,8 +30,8 @@ from gpflow.kernels import (
 
 from .._arguments import Array
 from ..core.columns import select_columns
+from ..core.matern import matern_order
 from ..families.harmonizable.spectral_mixture import SpectralComponent
-from ..families.waves.interval_features import matern_order
 from .base import Draws, PriorSample, as_array, constant, unknown_prior
 
 _MATERNS = (Matern12, Matern32, Matern52)

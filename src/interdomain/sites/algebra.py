@@ -22,8 +22,7 @@ from gpflow.quadrature import ndiag_mc
 from .._arguments import Array, BoolArray
 from .._targets import densities_of
 from ..linalg import Root
-from ..linalg.precision import precision_terms
-from ..regression.bound import Collapsed, explained_variance, optimal_q, whiten
+from ..regression.bound import Collapsed, optimal_q, whiten
 
 
 class Sites(NamedTuple):
@@ -80,15 +79,9 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
     unit = tf.ones([], tf.float64)
     for number in range(prior.weights.shape[1]):
         collapsed = latent(prior, sites, number, gram_gradient=gram_gradient)
-        log_determinant, fit = precision_terms(
-            collapsed.scale,
-            collapsed.gram,
-            collapsed.columns,
-            unit,
-            gram_gradient=collapsed.gram_gradient,
-        )
+        log_determinant, fit = collapsed.terms(unit)
         prior_variance = tf.reduce_sum(prior.factors * sites.variances[:, number])
-        unexplained = prior_variance - explained_variance(collapsed, prior.incomplete)
+        unexplained = prior_variance - collapsed.explained_variance(prior.incomplete)
         weights = prior.weights[:, number]
         of_mean = tf.linalg.matvec(sites.precisions[number][size:, size:], weights)
         linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))

@@ -20,11 +20,11 @@ from ..._arguments import (
 )
 from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
+from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from .functions import (
-    check_box,
     frequencies_of,
     functions_of,
     num_functions,

@@ -11,27 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorType
 
-from ..._arguments import Array, IntArray, finite_array, short
+from ..._arguments import Array, IntArray
 from ...linalg.periodic import table
-
-
-def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
-    """The ends of a box, ``[D]`` each.
-
-    :raises ValueError: If they are not finite, of different shapes, or not in order.
-    """
-    first, last = (
-        np.atleast_1d(finite_array(name, value, (0, 1), "a number or a vector [D]"))
-        for name, value in (("lower", lower), ("upper", upper))
-    )
-    if first.shape != last.shape or not first.size or not np.all(first < last):
-        raise ValueError(
-            f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
-            "pass a box with a width, for example by Periodized.from_data(base_kernel, X)."
-        )
-    return first, last
 
 
 def functions_of(frequencies: IntArray) -> IntArray:

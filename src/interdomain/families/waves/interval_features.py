@@ -1,29 +1,28 @@
 """Fourier features of a Matern process on an interval: Hensman et al. 2018, sections 3 and 4.
 
-A Matern process of order p + 1/2 solves ``(d/dx + l)^(p+1) f = white noise`` of density q, so that
-the inner product of its RKHS on [a, b] is
-
-    <g, h> = 1/q int (Lg)(Lh) dx + v(g)^T P^-1 v(h),    L = (d/dx + l)^(p+1),
-
-v being value and first p derivatives at a, and P their covariance for f. Sines and cosines of whole
-periods are orthogonal under the integral: it gives Kuu's diagonal, the second term its low rank.
+Sines and cosines of whole periods are orthogonal under the integral of the inner product of the
+RKHS (:mod:`interdomain.core.matern`): it gives Kuu's diagonal, the second term its low rank.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
+from gpflow.kernels import Stationary
 
 from ..._arguments import Array, check_num_inducing, finite_array, integer, number
 from ...core.columns import num_columns, select_columns, with_columns
 from ...core.family import Domain, InterDomainInducingVariables
+from ...core.matern import (
+    INVERSE_ROOTS,
+    MATERNS,
+    matern_order,
+    noise_density,
+    rate_of,
+    validate_one_lengthscale,
+)
 from ...linalg import LowRankUpdate
-
-_MATERNS = (Matern12, Matern32, Matern52)
 
 
 class VariationalFourierFeatures(InterDomainInducingVariables):
@@ -71,7 +70,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         large.
     """
 
-    kernels = _MATERNS
+    kernels = MATERNS
 
     def __init__(
         self,
@@ -180,9 +179,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         order, rate = matern_order(kernel), rate_of(kernel)
         dtype = rate.dtype
         w = tf.constant(self.angular_frequencies, dtype) / rate
-        # That of the white noise that gives f a variance of one, for a rate of one.
-        density = 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
-        constant = self.length * rate / (kernel.variance * density)
+        constant = self.length * rate / (kernel.variance * noise_density(order))
         waves = constant / 2 * (1 + w**2) ** (order + 1)
         diagonal = tf.concat([constant[None], waves, waves], axis=0)
         derivatives = self.derivatives_at_ends(order, rate)
@@ -227,28 +224,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     def validate_kernel(self, kernel: Stationary) -> None:
         """:raises ValueError: If the kernel has several lengthscales."""
-        if kernel.lengthscales.shape.rank:
-            raise ValueError(
-                f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}; "
-                "pass a sum of kernels on one column each, with SumInducingVariables, as these "
-                "features are for one column."
-            )
-
-
-def matern_order(kernel: Stationary) -> int:
-    """The order p, of a Matern kernel of p + 1/2."""
-    return next(p for p, kind in enumerate(_MATERNS) if isinstance(kernel, kind))
-
-
-def rate_of(kernel: Stationary) -> tf.Tensor:
-    """The l of ``(d/dx + l)``."""
-    return math.sqrt(2 * matern_order(kernel) + 1) / kernel.lengthscales
-
-
-INVERSE_ROOTS: tuple[Array, ...] = (
-    np.eye(1),
-    np.eye(2),
-    np.array([[1, 0, math.sqrt(1 / 8)], [0, math.sqrt(3), 0], [0, 0, math.sqrt(9 / 8)]]),
-)
-"""For variance and rate one, a matrix whose product with its transpose is P^-1: for order 2 of the
-covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
+        remedy = (
+            "pass a sum of kernels on one column each, with SumInducingVariables, as these "
+            "features are for one column"
+        )
+        validate_one_lengthscale(kernel, remedy)

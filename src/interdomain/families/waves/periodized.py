@@ -15,9 +15,10 @@ from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, in
 from ..._tracing import unconverted
 from ...core.columns import as_rows, of_columns, select_columns
 from ...core.diagonals import UniformVariance
+from ...core.domains import check_box
 from ...core.parameters import single_output
 from ...linalg.periodic import theta_mixture
-from .functions import check_box, largest_frequencies, num_functions, products
+from .functions import largest_frequencies, num_functions, products
 from .spectral_density import column_lengthscales, matern_order, spectral_density
 
 

@@ -1,0 +1,54 @@
+"""Matern processes of one column as stochastic differential equations.
+
+A Matern process of order p + 1/2 solves ``(d/dx + l)^(p+1) f = white noise`` of density q, so that
+the inner product of its RKHS on [a, b] is
+
+    <g, h> = 1/q int (Lg)(Lh) dx + v(g)^T P^-1 v(h),    L = (d/dx + l)^(p+1),
+
+v being value and first p derivatives at a, and P their covariance for f.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import tensorflow as tf
+from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
+
+from .._arguments import Array
+
+MATERNS = (Matern12, Matern32, Matern52)
+
+
+def matern_order(kernel: Stationary) -> int:
+    """The order p, of a Matern kernel of p + 1/2."""
+    return next(p for p, kind in enumerate(MATERNS) if isinstance(kernel, kind))
+
+
+def rate_of(kernel: Stationary) -> tf.Tensor:
+    """The l of ``(d/dx + l)``."""
+    return math.sqrt(2 * matern_order(kernel) + 1) / kernel.lengthscales
+
+
+def noise_density(order: int) -> float:
+    """The density q of the white noise that gives f a variance of one, for a rate of one."""
+    return 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
+
+
+INVERSE_ROOTS: tuple[Array, ...] = (
+    np.eye(1),
+    np.eye(2),
+    np.array([[1, 0, math.sqrt(1 / 8)], [0, math.sqrt(3), 0], [0, 0, math.sqrt(9 / 8)]]),
+)
+"""For variance and rate one, a matrix whose product with its transpose is P^-1: for order 2 of the
+covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
+
+
+def validate_one_lengthscale(kernel: Stationary, remedy: str) -> None:
+    """:raises ValueError: If the kernel has several lengthscales."""
+    if kernel.lengthscales.shape.rank:
+        raise ValueError(
+            f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}; "
+            f"{remedy}."
+        )

@@ -1,0 +1,321 @@
+"""B-splines of a box as inducing variables of Matern kernels and products of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel, Product, Stationary
+
+from ..._arguments import (
+    Array,
+    as_integers,
+    check_size,
+    filled_matrix,
+    integer,
+    number,
+    short,
+)
+from ...core.columns import as_rows, num_columns
+from ...core.domains import check_box
+from ...core.family import Block, Domain, InterDomainInducingVariables
+from ...core.finite_rank import base_of
+from ...core.matern import (
+    INVERSE_ROOTS,
+    MATERNS,
+    matern_order,
+    noise_density,
+    rate_of,
+    validate_one_lengthscale,
+)
+from ...linalg.banded import KroneckerBanded, inverse_and_log_determinant
+from ...linalg.spline_grid import SplineGrid, spline_pieces
+
+_MOST_COLUMNS = 3
+_COPIES = 8
+"""Numbers in memory for each entry of the precision: of factors, inverse, and their places."""
+_REMEDY = (
+    "pass a product of Matern kernels, one for each column: gpflow.kernels.Matern32(active_dims="
+    "[0]) * gpflow.kernels.Matern32(active_dims=[1])"
+)
+
+
+class SplineFeatures(InterDomainInducingVariables):
+    """Projections of f on B-splines of a box, for Matern kernels and products of them.
+
+    ``u_m = <f, B_m>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for uniform
+    B-splines B_m of some degree (Cunningham, de Souza and Hensman, *Actually Sparse Variational
+    Gaussian Processes*, 2023, sections 3 and 4); for two or three columns, of a product of such
+    kernels, one for each column, and for products of splines. ``Kuf`` is ``B_m(x)``: it depends on
+    no parameter of the kernel, and ``degree + 1`` numbers in each column are not zero. ``Kuu`` is a
+    Kronecker product of banded matrices.
+
+    In :class:`interdomain.models.StructuredSGPR` and :class:`interdomain.models.DualSVGP` nothing
+    of size M^2 is made: tens of thousands of features take seconds, and what is near is seen. In
+    ``gpflow.models.SVGP``, q is dense, which is for few features.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[2000, 2])
+    >>> Y = np.sin(30 * X[:, :1]) * X[:, 1:]
+    >>> factors = [gpflow.kernels.Matern32(lengthscales=0.2, active_dims=[d]) for d in (0, 1)]
+    >>> kernel = factors[0] * factors[1]
+    >>> splines = idm.inducing_variables.SplineFeatures.from_data(X, num=[40, 20], degree=2)
+    >>> splines.num_inducing
+    800
+    >>> model = idm.models.StructuredSGPR((X, Y), kernel, splines, noise_variance=0.01)
+    >>> fitted = idm.fit(model, steps=3, progress=False)
+    >>> mean, variance = model.predict_f(X[:5])
+
+    A lengthscale of a few cells or more is well represented: :meth:`unexplained_share` says how
+    much of the prior is left.
+
+    :param lower: The lower end of the box: a number for one column, or ``[D]``.
+    :param upper: The upper end of the box. Rows beyond it are refused.
+    :param num: The number of splines in each column: one for all, or D of them, ``degree + 1`` or
+        more; M is their product.
+    :param degree: That of the splines: 1 or more for Matern-1/2, 2 for Matern-3/2, 3 for
+        Matern-5/2. A higher one is smoother, and takes more time.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
+    :ivar num: The numbers of splines, D of them.
+    :raises ValueError: If the box is empty, not finite or of more than three columns, a number is
+        too small, or there are more features than memory for a batch of rows.
+    """
+
+    kernels = (*MATERNS, Product)
+
+    def __init__(
+        self,
+        lower: TensorType,
+        upper: TensorType,
+        num: Any,
+        degree: int,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.lower, self.upper = check_box(lower, upper)
+        self.degree = integer("degree", degree, at_least=1)
+        width = len(self.lower)
+        if width > _MOST_COLUMNS:
+            raise ValueError(
+                f"lower must have at most {_MOST_COLUMNS} columns, found {width}; add up splines "
+                "of few columns each by SumInducingVariables, or pass BoxFourierFeatures."
+            )
+        numbers = as_integers("num", num, "pass one number, or one for each column")
+        self.num = numbers * width if len(numbers) == 1 else numbers
+        if len(self.num) != width or min(self.num) <= self.degree:
+            raise ValueError(
+                f"num must be {width} integers of {self.degree + 1} (the degree and one) or more, "
+                f"found {short(num)}; pass one for each column of the box."
+            )
+        size = math.prod(self.num)
+        entries = size * (2 * self.degree + 1) ** width
+        check_size("num", f"the precision of {size:,} splines", _COPIES * entries)
+
+    @classmethod
+    def from_data(
+        cls, X: TensorType, num: Any, degree: int, *, margin: float = 0.01
+    ) -> SplineFeatures:
+        """Make features on a box around the data.
+
+        :param X: ``[N, D]``, with the columns of the kernel only, in its order.
+        :param num: As for the constructor, and so is the degree.
+        :param margin: How far the box extends beyond the data on either side, as a multiple of the
+            range of the data. New rows have to be in the box, too.
+        :raises ValueError: If X is not finite or does not vary, or the margin is negative.
+        """
+        values = filled_matrix("X", X, "a matrix [N, D]")
+        lower, upper = np.min(values, axis=0), np.max(values, axis=0)
+        reach = number("margin", margin, at_least=0) * (upper - lower)
+        return cls(lower - reach, upper + reach, num, degree)
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of features."""
+        return math.prod(self.num)
+
+    def _factors(self, kernel: Kernel) -> list[Kernel]:
+        """The Matern kernel of each column.
+
+        :raises ValueError: For other kernels.
+        """
+        factors = list(kernel.kernels) if isinstance(kernel, Product) else [kernel]
+        if len(factors) != len(self.num) or not all(isinstance(part, MATERNS) for part in factors):
+            names = " * ".join(type(part).__name__ for part in factors)
+            raise ValueError(
+                f"kernel must be a product of {len(self.num)} Matern kernels, one for each column "
+                f"of the box, found {names}; {_REMEDY}."
+            )
+        for part in factors:
+            validate_one_lengthscale(part, _REMEDY)
+            least = matern_order(part) + 1
+            if self.degree < least:
+                raise ValueError(
+                    f"degree must be at least {least} for {type(part).__name__}, whose functions "
+                    f"are smoother than splines of degree {self.degree}; make the features anew."
+                )
+        return factors
+
+    def columns(self, kernel: Kernel) -> list[int]:
+        """The columns of X of the factors of a kernel.
+
+        :raises ValueError: If a factor does not see one column, or two see the same.
+        """
+        columns = []
+        for part in self._factors(kernel):
+            dims = part.active_dims
+            if isinstance(dims, slice):
+                alone = dims == slice(None) and len(self.num) == 1
+                dims = [0] if alone else range(dims.stop or 0)[dims]
+            columns += [int(dim) for dim in dims] if len(dims) == 1 else [-1]
+        if min(columns) < 0 or len(set(columns)) < len(columns):
+            raise ValueError(
+                f"kernel must have one column of X for each factor, all different, found those of "
+                f"active_dims {[part.active_dims for part in self._factors(kernel)]}; {_REMEDY}."
+            )
+        return columns
+
+    def spline_grid(self, kernel: Kernel) -> SplineGrid:
+        """All of them."""
+        cells = np.array(self.num) - self.degree
+        steps = (self.upper - self.lower) / cells
+        columns = np.array(self.columns(kernel))
+        return SplineGrid(columns, self.lower, steps, self.num, self.degree)
+
+    def settings_of(self, kernel: Kernel) -> Any:
+        """The columns of its factors."""
+        return {"columns": self.columns(base_of(kernel))}
+
+    def num_columns(self, kernel: Kernel) -> int | None:
+        """One for a kernel of one column; any number for others, which select theirs."""
+        return num_columns(kernel, 1) if len(self.num) == 1 else None
+
+    def parts(self, kernel: Kernel) -> list[Block]:
+        """Each column with its factor."""
+        if not isinstance(kernel, Product):
+            return [(self, kernel)]
+        ends = zip(self.lower, self.upper, self.num, strict=True)
+        columns = [SplineFeatures(a, b, count, self.degree) for a, b, count in ends]
+        return list(zip(columns, self._factors(kernel), strict=True))
+
+    def domain(self, kernel: Kernel) -> Domain:
+        """The box."""
+        remedy = "make the features with a wider one, by a greater margin of from_data"
+        return Domain(self.lower, self.upper, remedy=remedy)
+
+    def Kuf(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
+        """The splines, which no parameter moves.
+
+        :raises ValueError: For rows beyond the box; in a graph an InvalidArgumentError.
+        """
+        X = tf.convert_to_tensor(X)
+        grid = self.spline_grid(kernel)
+        dense = grid.dense(grid.in_box(as_rows(X)))
+        shape = tf.concat([[self.num_inducing], tf.shape(X)[:-1]], axis=0)
+        return tf.cast(tf.reshape(dense, shape), X.dtype)
+
+    def Kuf_in_domain(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
+        """The same, without a look at the box."""
+        return tf.cast(self.spline_grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
+
+    def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> KroneckerBanded:
+        """A banded matrix for each column; ``jitter`` is not added, in float64 none is needed.
+
+        With ``x`` in units of a cell of length h, and r = l h, the inner product of two splines is
+        ``r / q sum_ij C_i C_j r^(-i-j) int B_m^(i) B_m'^(j)`` and that of value and derivatives at
+        the lower end, C being binomial coefficients.
+        """
+        factors = self._factors(kernel)
+        stencils = [self._stencil(column, part) for column, part in enumerate(factors)]
+        return KroneckerBanded(stencils, factors[0].lengthscales.dtype)
+
+    def _stencil(self, column: int, kernel: Stationary) -> tf.Tensor:
+        """Kuu of one column, ``[M_d, 2p + 1]``, in float64."""
+        order, count = matern_order(kernel), self.num[column]
+        cells = count - self.degree
+        step = (self.upper[column] - self.lower[column]) / cells
+        rate = tf.cast(rate_of(kernel), tf.float64) * step
+        powers = rate ** -tf.range(order + 2, dtype=tf.float64)
+        weights = powers * [math.comb(order + 1, i) for i in range(order + 2)]
+        integrals = tf.constant(_integrals(self.degree, order + 1))
+        inner = tf.einsum("i,j,ijab->ab", weights, weights, integrals)
+        at_end = powers[:-1, None] * spline_derivatives(self.degree, 0.0, order + 1)
+        of_end = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
+        first = _sheared(tf.matmul(of_end, of_end, transpose_b=True))
+        first = tf.pad(first, [[0, count - self.degree - 1], [0, 0]])
+        variance = tf.cast(kernel.variance, tf.float64)
+        return (rate / noise_density(order) * _over_cells(inner, count) + first) / variance
+
+    def explained_diagonal(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
+        """From the inverse of Kuu within its bands: nothing dense is made."""
+        inverse, _ = self.Kuu(kernel).inverse_and_log_determinant()
+        X = tf.convert_to_tensor(X)
+        values = self.spline_grid(kernel).quadratic(inverse[None], as_rows(X))
+        return tf.cast(tf.reshape(values, tf.shape(X)[:-1]), X.dtype)
+
+    def unexplained_share(self, kernel: Kernel) -> float:
+        """The share of the prior variance of f that the features leave, a mean over the box.
+
+        It falls with the spacing h of the splines as ``(h / l)^min(2 nu, 2 p + 1 - 2 nu)`` in each
+        column, for degree p and a Matern-nu kernel of lengthscale l.
+        """
+        return 1 - math.prod(1 - left for left in self._shares_left(kernel))
+
+    def enough(self, kernel: Kernel, share: float = 0.01) -> tuple[int, ...]:
+        """The numbers of splines in each column that leave about so much of the prior."""
+        counts = []
+        parts = zip(self._factors(kernel), self._shares_left(kernel), self.num, strict=True)
+        for part, left, count in parts:
+            order = matern_order(part)
+            rate = min(2 * order + 1, 2 * (self.degree - order))
+            finer = max(left * len(self.num) / share, 1.0) ** (1 / rate)
+            counts.append(math.ceil((count - self.degree) * finer) + self.degree)
+        return tuple(counts)
+
+    def _shares_left(self, kernel: Kernel) -> list[float]:
+        """What the splines of each column leave of its factor."""
+        shares = []
+        for column, part in enumerate(self._factors(kernel)):
+            inverse, _ = inverse_and_log_determinant(self._stencil(column, part))
+            products = _over_cells(tf.constant(_integrals(self.degree, 0)[0, 0]), self.num[column])
+            cells = self.num[column] - self.degree
+            explained = float(tf.reduce_sum(inverse * products)) / cells
+            shares.append(1 - explained / float(tf.convert_to_tensor(part.variance)))
+        return shares
+
+
+def spline_derivatives(degree: int, places: Any, count: int) -> Array:
+    """The splines of a cell and their derivatives at places in it, ``[count, p + 1, ...]``."""
+    pieces, values = spline_pieces(degree), []
+    for _ in range(count):
+        values.append(np.polynomial.polynomial.polyval(places, pieces.T))
+        pieces = np.polynomial.polynomial.polyder(pieces, axis=1)
+    return np.array(values)
+
+
+def _integrals(degree: int, count: int) -> Array:
+    """The integrals over a cell of products of derivatives 0 to ``count`` of its splines, ``[count
+    + 1, count + 1, p + 1, p + 1]``, by a rule that is exact."""
+    nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
+    values = spline_derivatives(degree, (nodes + 1) / 2, count + 1)
+    return np.einsum("ian,jbn,n->ijab", values, values, weights / 2)
+
+
+def _sheared(matrix: tf.Tensor) -> tf.Tensor:
+    """Entries a, b of a matrix ``[p + 1, p + 1]`` where a stencil has them, at ``a, b - a + p``."""
+    size = int(matrix.shape[0])
+    steps = np.arange(size) - np.arange(size)[:, None] + size - 1
+    return tf.einsum("ab,abd->ad", matrix, np.eye(2 * size - 1)[steps])
+
+
+def _over_cells(matrix: tf.Tensor, count: int) -> tf.Tensor:
+    """The stencil ``[M, 2p + 1]`` of M splines in one column, to which every cell adds the same
+    matrix ``[p + 1, p + 1]`` of its own."""
+    size = int(matrix.shape[0])
+    # Number o of the splines on a cell is m on cell m - o, if there is such a cell.
+    cells = np.arange(count)[:, None] - np.arange(size)
+    is_there = (cells >= 0) & (cells <= count - size)
+    return tf.matmul(tf.cast(is_there, tf.float64), _sheared(matrix))

@@ -1,0 +1,190 @@
+"""Kronecker products of banded matrices, one for each column: those of splines on a grid.
+
+A banded matrix of half-width p is a *stencil* ``[M, 2p + 1]``: row m has the entries of column
+``m - p`` to ``m + p``, and zeros beyond the ends. The product of several is a stencil of the grid
+(:mod:`interdomain.linalg.dissection`).
+
+Determinants and inverses are computed for blocks of neighbours, of which every other one is
+eliminated at once, then every other one of the rest, and so on (cyclic reduction): O(M) operations
+in O(log M) steps, with gradients by TensorFlow.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import IntArray
+from .full import Full, FullRoot
+from .operators import StructuredOperator
+
+_BLOCK = 16
+"""Rows of a block, if a band is not wider."""
+
+
+class KroneckerBanded(StructuredOperator):
+    """``K_1 (x) K_2 (x) ...`` for banded positive-definite matrices.
+
+    :param stencils: One for each, ``[M_d, 2p + 1]`` in float64, in which all is computed.
+    :param dtype: What it is then converted to.
+    """
+
+    def __init__(self, stencils: Sequence[tf.Tensor], dtype: tf.DType) -> None:
+        self._stencils = tuple(stencils)
+        super().__init__(
+            dtype=dtype,
+            is_self_adjoint=True,
+            is_positive_definite=True,
+            is_square=True,
+            parameters={"stencils": self._stencils, "dtype": dtype},
+        )
+
+    @property
+    def _composite_tensor_fields(self) -> tuple[str, ...]:
+        return ("stencils",)
+
+    def _shape(self) -> tf.TensorShape:
+        return tf.TensorShape([int(np.prod([len_of(part) for part in self._stencils]))] * 2)
+
+    def _shape_tensor(self) -> tf.Tensor:
+        return tf.constant(self._shape().as_list())
+
+    def _to_dense(self) -> tf.Tensor:
+        matrices = [dense_of(stencil) for stencil in self._stencils]
+        return tf.cast(_kronecker(matrices), self.dtype)
+
+    def _matmul(self, x: tf.Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> tf.Tensor:
+        return tf.matmul(self._to_dense(), x, transpose_b=adjoint_arg)
+
+    def _diag_part(self) -> tf.Tensor:
+        diagonals = [part[:, part.shape[1] // 2] for part in self._stencils]
+        product = functools.reduce(lambda a, b: tf.reshape(a[:, None] * b, [-1]), diagonals)
+        return tf.cast(product, self.dtype)
+
+    def root(self) -> FullRoot:
+        """A dense one, for a dense q: the product of the factors of each column."""
+        triangles = [tf.linalg.cholesky(dense_of(stencil)) for stencil in self._stencils]
+        return FullRoot(tf.cast(_kronecker(triangles), self.dtype))
+
+    def stacked_with(self, *others: KroneckerBanded) -> StructuredOperator:
+        return Full(tf.stack([each.to_dense() for each in (self, *others)]))
+
+    def cast(self, dtype: tf.DType) -> KroneckerBanded:
+        return KroneckerBanded(self._stencils, dtype)
+
+    def stencil(self) -> tf.Tensor:
+        """The matrix as a stencil of the grid, ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]``; in
+        float64."""
+        return _product(self._stencils)
+
+    def inverse_and_log_determinant(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The entries of the inverse where the matrix has some, as a stencil, and ``log det K``; in
+        float64."""
+        parts = [inverse_and_log_determinant(part) for part in self._stencils]
+        size = int(self._shape()[0])
+        logs = [size / len_of(inverse) * log for inverse, log in parts]
+        return _product([inverse for inverse, _ in parts]), tf.add_n(logs)
+
+
+def len_of(stencil: tf.Tensor) -> int:
+    """The number of rows."""
+    return int(stencil.shape[0])
+
+
+def _product(stencils: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The stencil of a Kronecker product."""
+    product = functools.reduce(lambda a, b: tf.tensordot(a, b, axes=0), stencils)
+    rank = 2 * len(stencils)
+    return tf.transpose(product, [*range(0, rank, 2), *range(1, rank, 2)])
+
+
+def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
+    factors = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
+    return tf.linalg.LinearOperatorKronecker(factors).to_dense()
+
+
+def dense_of(stencil: tf.Tensor) -> tf.Tensor:
+    """A banded matrix as a dense one."""
+    reach, bands = stencil.shape[1] // 2, tf.transpose(stencil)
+    return tf.linalg.diag(
+        # The highest diagonal comes first; entry m is that of row m.
+        tf.reverse(bands, [0]),
+        k=(-reach, reach),
+        num_rows=len_of(stencil),
+        align="LEFT_RIGHT",
+    )
+
+
+def inverse_and_log_determinant(stencil: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The entries of the inverse of a banded matrix where it has some, as a stencil, and its log
+    determinant."""
+    size, width = map(int, stencil.shape)
+    block = max(_BLOCK, width // 2)
+    count = 2 ** max(int(np.ceil(np.log2(size / block))), 0)
+    places = _places(size, width // 2, block, count)
+    padded = tf.concat([tf.reshape(stencil, [-1]), tf.constant([0.0, 1.0], stencil.dtype)], axis=0)
+    diagonal, below = (tf.gather(padded, part) for part in places)
+    diagonal, below, log = _reduced(diagonal, below)
+    row, step = np.indices([size, width])
+    other = row + step - width // 2
+    first, second = np.maximum(row, other), np.minimum(row, other)  # of the lower triangle
+    is_within, is_known = first // block == second // block, (other >= 0) & (other < size)
+    numbers = (second // block * block + first % block) * block + second % block
+    numbers = np.where(is_known, numbers + np.where(is_within, 0, count * block**2), 0)
+    values = tf.gather(tf.reshape(tf.stack([diagonal, below]), [-1]), numbers)
+    return tf.where(is_known, values, tf.zeros([], values.dtype)), log
+
+
+@functools.lru_cache(maxsize=8)
+def _places(size: int, reach: int, block: int, count: int) -> tuple[IntArray, IntArray]:
+    """Where the entries of blocks on the diagonal and of those below are in a stencil with a zero
+    and a one behind it, ``[count, block, block]`` each. Rows beyond the end are those of the
+    identity."""
+    columns = np.arange(count * block).reshape(count, 1, block)
+    rows, width, places = np.swapaxes(columns, 1, 2), 2 * reach + 1, []
+    for those in (rows, rows + block):
+        step = columns - those + reach
+        is_known = (step >= 0) & (step < width) & (those < size) & (columns < size)
+        otherwise = size * width + (those == columns)
+        places.append(np.where(is_known, those * width + step, otherwise))
+    return places[0], places[1]
+
+
+def _reduced(diagonal: tf.Tensor, below: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The blocks of the inverse of a block-tridiagonal matrix, and the log determinant of it.
+
+    :param diagonal: The blocks on the diagonal, ``[2^k, b, b]``.
+    :param below: The block below each of them, ``[2^k, b, b]``; the last is zero.
+    """
+    # Those that are eliminated now, and those between them, with the blocks that connect the two.
+    gone, kept = diagonal[1::2], diagonal[::2]
+    to_gone, to_kept = below[::2], below[1::2]
+    triangles = tf.linalg.cholesky(gone if len_of(diagonal) > 1 else diagonal)
+    log = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(triangles)))
+    identity = tf.eye(int(below.shape[-1]), batch_shape=[len_of(triangles)], dtype=below.dtype)
+    inverses = tf.linalg.cholesky_solve(triangles, identity)
+    if len_of(diagonal) == 1:
+        return inverses, below, log
+    before, after = inverses @ to_gone, inverses @ tf.linalg.matrix_transpose(to_kept)
+    kept -= tf.linalg.matmul(to_gone, before, transpose_a=True)
+    kept -= _moved(to_kept @ after, 1)
+    of_kept, between, rest = _reduced(kept, -to_kept @ before)
+    next_kept = _moved(of_kept, -1)
+    with_last = -(before @ of_kept + after @ between)
+    with_next = -(tf.linalg.matmul(before, between, transpose_b=True) + after @ next_kept)
+    of_gone = inverses - tf.linalg.matmul(with_last, before, transpose_b=True)
+    of_gone -= tf.linalg.matmul(with_next, after, transpose_b=True)
+    shape = tf.shape(diagonal)
+    alternating = tf.reshape(tf.stack([of_kept, of_gone], axis=1), shape)
+    connecting = tf.stack([with_last, tf.linalg.matrix_transpose(with_next)], axis=1)
+    return alternating, tf.reshape(connecting, shape), log + rest
+
+
+def _moved(blocks: tf.Tensor, number: int) -> tf.Tensor:
+    """The blocks one place later (1) or earlier (-1), with zeros at the end that is left."""
+    if number > 0:
+        return tf.concat([tf.zeros_like(blocks[:1]), blocks[:-1]], axis=0)
+    return tf.concat([blocks[1:], tf.zeros_like(blocks[:1])], axis=0)

@@ -1,0 +1,161 @@
+"""Uniform B-splines on the grid of a box, of which few are not zero in a row, and sums of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import Array, IntArray
+from .dissection import Dissection
+
+
+def spline_pieces(degree: int) -> Array:
+    """The polynomials that a uniform B-spline of spacing one consists of, ``[p + 1, p + 1]``.
+
+    Row o belongs to number o of the splines on a cell, of which the first ends there: the
+    coefficients of the powers 0 to p of the place in the cell, from 0 to 1.
+    """
+    pieces = np.ones([1, 1])  # by the recursion of Cox and de Boor, the first piece first
+    for order in range(1, degree + 1):
+        known, pieces = pieces, np.zeros([order + 1, order + 1])
+        number = np.arange(order)[:, None]
+        pieces[:-1, :-1] += number * known
+        pieces[:-1, 1:] += known
+        pieces[1:, :-1] += (order - number) * known
+        pieces[1:, 1:] -= known
+        pieces /= order
+    return pieces[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class SplineGrid:
+    """Products of uniform B-splines, one for each column of a box.
+
+    A cell of the grid has p + 1 splines in each column, which begin with that of the cell's number.
+
+    :ivar columns: The columns of X, ``[D]``.
+    :ivar lower: The lower end of the box, ``[D]``.
+    :ivar steps: The lengths of a cell, ``[D]``.
+    :ivar shape: The numbers of splines, ``(M_1, ..., M_D)``.
+    :ivar degree: p.
+    """
+
+    columns: IntArray
+    lower: Array
+    steps: Array
+    shape: tuple[int, ...]
+    degree: int
+
+    @property
+    def size(self) -> int:
+        """The number M of products."""
+        return int(np.prod(self.shape))
+
+    @cached_property
+    def dissection(self) -> Dissection:
+        """The order in which matrices of their products are factorised."""
+        return Dissection(self.shape, self.degree)
+
+    @cached_property
+    def _offsets(self) -> IntArray:
+        """The splines of a cell, ``[Q, D]``."""
+        return np.array(list(itertools.product(range(self.degree + 1), repeat=len(self.shape))))
+
+    @cached_property
+    def _strides(self) -> IntArray:
+        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
+
+    def cells(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64."""
+        rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
+        places = (rows - self.lower) / self.steps
+        last = tf.constant(np.array(self.shape, float) - self.degree - 1, tf.float64)
+        cells = tf.stop_gradient(tf.clip_by_value(tf.floor(places), 0.0, last))
+        return tf.cast(cells, tf.int64), places - cells
+
+    def in_box(self, X: tf.Tensor) -> tf.Tensor:
+        """The rows ``[n, ...]``, if all are in the box, but for rounding.
+
+        :raises ValueError: Otherwise; in a graph it is an InvalidArgumentError.
+        """
+        dtype = X.dtype.as_numpy_dtype
+        upper = self.lower + self.steps * (np.array(self.shape) - self.degree)
+        rounding = 8 * np.finfo(dtype).eps * np.maximum(np.abs(self.lower), np.abs(upper))
+        rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
+        is_beyond = (rows < self.lower - rounding) | (rows > upper + rounding)
+        count = tf.math.count_nonzero(tf.reduce_any(is_beyond, axis=1))
+        what = f"rows are outside of the box of the splines, from {self.lower} to {upper}"
+        remedy = "make the features with a wider one, or leave the rows out"
+        if tf.executing_eagerly():
+            if count:
+                raise ValueError(f"Xnew: {int(count)} {what}; {remedy}.")
+            return X
+        assertion = tf.debugging.Assert(tf.equal(count, 0), [f"Xnew: {what}; {remedy}.", count])
+        with tf.control_dependencies([assertion]):
+            return tf.identity(X)
+
+    def __call__(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The numbers of the products that are not zero in rows ``[n, ...]`` of the box, ``[n,
+        Q]``, and their values, in float64."""
+        cells, places = self.cells(X)
+        pieces = tf.constant(spline_pieces(self.degree), tf.float64)
+        powers = [tf.ones_like(places)]
+        for _ in range(self.degree):
+            powers.append(powers[-1] * places)
+        of_columns = tf.tensordot(tf.stack(powers, axis=-1), pieces, [[2], [1]])  # [n, D, p + 1]
+        values = of_columns[:, 0]
+        for of_column in tf.unstack(of_columns, axis=1)[1:]:
+            products = values[:, :, None] * of_column[:, None]
+            values = tf.reshape(products, [-1, values.shape[1] * of_column.shape[1]])
+        first = tf.linalg.matvec(cells, tf.constant(self._strides))
+        return first[:, None] + self._offsets @ self._strides, values
+
+    def dense(self, X: tf.Tensor) -> tf.Tensor:
+        """All products in rows ``[n, ...]``, ``[M, n]`` in float64."""
+        numbers, values = self(X)
+        rows = tf.broadcast_to(tf.range(tf.shape(X, tf.int64)[0])[:, None], tf.shape(numbers))
+        shape = tf.stack([tf.constant(self.size, tf.int64), tf.shape(X, tf.int64)[0]])
+        return tf.scatter_nd(tf.stack([numbers, rows], axis=-1), values, shape)
+
+    @cached_property
+    def _pair_steps(self) -> IntArray:
+        """Where in the row of a stencil the entry of two splines of a cell is, ``[Q, Q]``."""
+        width = 2 * self.degree + 1
+        strides = width ** np.arange(len(self.shape))[::-1]
+        steps = self._offsets[None] - self._offsets[:, None] + self.degree
+        return np.asarray(steps @ strides)
+
+    def quadratic(self, stencils: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        """``phi^T S phi`` of each row ``[n, ...]``, ``[n, L]``.
+
+        :param stencils: ``[L, M_1, ..., 2p + 1]``.
+        """
+        numbers, values = self(X)
+        flat = tf.reshape(stencils, [stencils.shape[0], -1])
+        places = numbers[:, :, None] * (2 * self.degree + 1) ** len(self.shape) + self._pair_steps
+        entries = tf.gather(flat, places, axis=1)
+        return tf.einsum("lnab,na,nb->nl", entries, values, values)
+
+    def gram(self, X: tf.Tensor, weights: Array) -> Array:
+        """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``."""
+        cells, values = self.cells(X)[0].numpy(), self(X)[1].numpy()
+        counts = tuple(size - self.degree for size in self.shape)
+        of_cells = np.ravel_multi_index(tuple(cells.T), counts)
+        stencils = np.zeros([weights.shape[1], *self.dissection.stencil_shape])
+        width = [2 * self.degree + 1] * len(self.shape)
+        for a, b in itertools.combinations_with_replacement(range(len(self._offsets)), 2):
+            product = values[:, a] * values[:, b]
+            for stencil, of_latent in zip(stencils, weights.T, strict=True):
+                sums = np.bincount(of_cells, product * of_latent, np.prod(counts)).reshape(counts)
+                for first, second in {(a, b), (b, a)}:
+                    at = tuple(
+                        slice(start, start + count)
+                        for start, count in zip(self._offsets[first], counts, strict=True)
+                    )
+                    step = np.unravel_index(self._pair_steps[first, second], width)
+                    stencil[(*at, *step)] += sums
+        return stencils

@@ -1,0 +1,212 @@
+"""Features of which few are not zero in a row: splines on a grid, alone or beside dense features.
+
+Nothing of size M^2 is made of M splines. In weights w, ``f = phi^T w``, the prior has the precision
+Kuu and the posterior ``P = Kuu + G / s``, ``G = Kuf Kfu``: sparse matrices, which dense features of
+other blocks border (:mod:`interdomain.linalg.arrow`). The collapsed bound is that of
+:mod:`interdomain.regression.bound`, with ``det B = det P / det Kuu`` and ``c`` such that ``|c|^2 =
+|P^{-1/2} Kuf (Y - m) / s|^2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import scipy.sparse
+import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from .._arguments import Array, BoolArray
+from ..core.decomposed import flat_blocks
+from ..core.family import Block
+from ..core.pairs import Kuf_in_domain, Kuu_operator, spline_grid
+from ..linalg import StructuredOperator
+from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms
+from ..linalg.banded import KroneckerBanded
+from ..linalg.block_diagonal import block_diagonal
+from ..linalg.full import Full
+
+MOST_DENSE = 4_096
+"""Splines of which a dense q is made."""
+
+
+class CompactFeatures:
+    """The splines of a model, and the dense features of its other blocks.
+
+    Sums over rows of products of features are an :class:`.Arrow` in one vector, so that they add
+    up, are saved, and serve as the sites of a model as dense sums do.
+
+    :ivar grid: The splines.
+    :ivar order: The places of the splines among all features, and those of the others, ``[M + B]``.
+    """
+
+    def __init__(self, blocks: Sequence[Block], number: int) -> None:
+        self._splines = blocks[number]
+        self._others = [*blocks[:number], *blocks[number + 1 :]]
+        grid = spline_grid(*self._splines)
+        assert grid is not None
+        self.grid = grid
+        start = sum(int(block.num_inducing) for block, _ in blocks[:number])
+        end = sum(int(block.num_inducing) for block, _ in blocks)
+        within = start + np.arange(grid.size)
+        self.order = np.concatenate([within, np.delete(np.arange(end), within)])
+
+    def others(self, X: tf.Tensor) -> tf.Tensor:
+        """The dense features of rows ``[n, B]``, in float64."""
+        features = [tf.cast(Kuf_in_domain(*block, X), tf.float64) for block in self._others]
+        none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
+        return tf.linalg.matrix_transpose(tf.concat([none, *features], axis=0))
+
+    def dense(self, X: tf.Tensor) -> tf.Tensor:
+        """All features of few rows, splines first, ``[M + B, n]``."""
+        others = tf.linalg.matrix_transpose(self.others(X))
+        return tf.concat([self.grid.dense(X), others], axis=0)
+
+    def sums(self, X: tf.Tensor, weights: Array, border: Array) -> Array:
+        """``sum_n w_n phi_n phi_n^T`` as a vector, for each column of weights ``[n, L]``.
+
+        :param border: What borders the splines, ``[n, K]``: :meth:`others`, and further columns.
+        """
+        splines = self._sparse(X)
+        packed = []
+        for stencil, weight in zip(self.grid.gram(X, weights), weights.T, strict=True):
+            weighted = border * weight[:, None]
+            parts = stencil, splines.T @ weighted, weighted.T @ border
+            packed.append(np.concatenate([part.ravel() for part in parts]))
+        return np.stack(packed)
+
+    def products(self, X: tf.Tensor, targets: Array) -> Array:
+        """``sum_n phi_n t_n^T`` in the order of the features, ``[M + B, T]``."""
+        parts = self._sparse(X).T @ targets, self.others(X).numpy().T @ targets
+        products = np.empty([len(self.order), targets.shape[1]])
+        products[self.order] = np.concatenate(parts)
+        return products
+
+    def _sparse(self, X: tf.Tensor) -> Any:
+        """The splines of rows, ``[n, M]``."""
+        numbers, values = (part.numpy() for part in self.grid(X))
+        ends = values.shape[1] * np.arange(len(values) + 1)
+        shape = len(values), self.grid.size
+        return scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape)
+
+    def collapsed(self, gram: tf.Tensor, columns: tf.Tensor) -> CompactCollapsed:
+        """What bound and q are made of.
+
+        :param gram: A vector of :meth:`sums`.
+        :param columns: ``Kuf (Y - m)``, in the order of the features.
+        """
+        columns = tf.gather(columns, self.order)
+        return CompactCollapsed(self, *self.Kuu(), self.unpacked(gram), columns)
+
+    def size_of_sums(self, num_columns: int) -> int:
+        """The length of the vectors of :meth:`sums`, for a border of so many columns more."""
+        border = len(self.order) - self.grid.size + num_columns
+        stencil = int(np.prod(self.grid.dissection.stencil_shape))
+        return stencil + self.grid.size * border + border**2
+
+    def unpacked(self, sums: tf.Tensor, num_columns: int = 0) -> Arrow:
+        """The arrow in a vector of :meth:`sums`."""
+        border, size = len(self.order) - self.grid.size + num_columns, self.grid.size
+        shapes = self.grid.dissection.stencil_shape, (size, border), (border, border)
+        parts = tf.split(sums, [int(np.prod(shape)) for shape in shapes])
+        return Arrow(*(tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)))
+
+    def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
+        """That of the splines and that of the others, in float64."""
+        jitter = gpflow.config.default_jitter()
+        splines = Kuu_operator(*self._splines)
+        others = [Kuu_operator(*block, jitter=jitter) for block in self._others]
+        if not others:
+            return splines, Full(tf.zeros([0, 0], tf.float64))
+        return splines, block_diagonal([part.cast(tf.float64) for part in others])
+
+
+def compact_features(
+    inducing_variable: InducingVariables, kernel: Kernel
+) -> CompactFeatures | None:
+    """The splines of a model beside its other features; of several blocks of splines the largest
+    is sparse. None if there are no splines."""
+    blocks = flat_blocks(inducing_variable, kernel)
+    grids = [spline_grid(*block) for block in blocks]
+    sizes = [0 if grid is None else grid.size for grid in grids]
+    return CompactFeatures(blocks, int(np.argmax(sizes))) if max(sizes) else None
+
+
+class CompactCollapsed(NamedTuple):
+    """What bound and q are made of, as :class:`interdomain.regression.bound.Collapsed`.
+
+    :ivar features: The features.
+    :ivar splines: Kuu of the splines.
+    :ivar others: Kuu of the others.
+    :ivar gram: G.
+    :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
+    """
+
+    features: CompactFeatures
+    splines: KroneckerBanded
+    others: StructuredOperator
+    gram: Arrow
+    columns: tf.Tensor
+
+    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``."""
+        order, prior = self.features.grid.dissection, (self.splines.stencil(), self._corner())
+        log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
+        _, of_splines = self.splines.inverse_and_log_determinant()
+        if len(self.features.order) > order.size:
+            of_splines += 2 * self.others.root().log_determinant()
+        return log - of_splines, fit
+
+    def _corner(self) -> tf.Tensor:
+        return self.others.to_dense()
+
+    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
+        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
+        total, size = tf.zeros([], tf.float64), self.features.grid.size
+        is_splines, of_others = np.split(incomplete[self.features.order], [size])
+        if np.any(is_splines):
+            inverse, _ = self.splines.inverse_and_log_determinant()
+            total += tf.reduce_sum(inverse * self.gram.stencil)
+        if np.any(of_others):
+            root = self.others.root()
+            half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
+            variances = tf.linalg.diag_part(root.solve(half))
+            total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
+        return total
+
+    def dense(self) -> tuple[Array, Array]:
+        """G and the columns as matrices, in the order of all features.
+
+        :raises ValueError: If they are too many.
+        """
+        features, count = self.features, len(self.features.order)
+        if count > MOST_DENSE:
+            raise ValueError(
+                f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
+                f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
+            )
+        stencil, border, corner = (np.asarray(part) for part in self.gram)
+        gram, columns = np.empty([count, count]), np.empty(self.columns.shape)
+        of_splines = features.grid.dissection.dense(stencil)
+        gram[np.ix_(features.order, features.order)] = np.block(
+            [[of_splines, border], [border.T, corner]]
+        )
+        columns[features.order] = self.columns
+        return gram, columns
+
+    def factor(self, noise_variance: Any) -> tuple[ArrowFactor, Array]:
+        """The factor of P, and the mean of the weights, splines first, ``[M + B, P]``."""
+        prior = self.prior()
+        gram = Arrow(*(np.asarray(part) for part in self.gram))
+        noise = float(noise_variance)
+        factor = ArrowFactor(self.features.grid.dissection, prior.plus(gram, 1 / noise))
+        return factor, factor.solve(np.asarray(self.columns) / noise)
+
+    def prior(self) -> Arrow:
+        """Kuu, as arrays."""
+        corner = self._corner().numpy()
+        border = np.zeros([self.features.grid.size, len(corner)])
+        return Arrow(self.splines.stencil().numpy(), border, corner)
