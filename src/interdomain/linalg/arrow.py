@@ -89,6 +89,16 @@ class ArrowFactor:
         return Arrow(stencil, border, corner)
 
 
+def factorised(order: Dissection, arrow: Arrow) -> ArrowFactor:
+    """
+    :raises tf.errors.InvalidArgumentError: If it is not positive definite.
+    """
+    try:
+        return ArrowFactor(order, arrow)
+    except NotFactorised:
+        raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED) from None
+
+
 def arrow_terms(
     order: Dissection,
     prior: Sequence[tf.Tensor],
@@ -141,14 +151,11 @@ def _terms(
 ) -> list[Array]:
     """The two terms, and the gradients of each by stencil, corner, columns and noise variance."""
     prior = Arrow(stencil, np.zeros([order.size, len(corner)]), corner)
-    posterior = prior.plus(Arrow(*gram), 1 / noise)
+    posterior = prior.plus(Arrow(*gram), 1 / float(noise))
     if not all(np.all(np.isfinite(part)) for part in (*posterior, columns)):
         nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
         return [np.array(np.nan), np.array(np.nan), *nan, *nan]
-    try:
-        factor = ArrowFactor(order, posterior)
-    except NotFactorised:
-        raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED) from None
+    factor = factorised(order, posterior)
     solved = factor.solve(columns / noise)
     inverse, others = factor.inverse(), solved[order.size :]
     products = -order.products(solved[: order.size], solved[: order.size])

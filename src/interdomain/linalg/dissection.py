@@ -2,11 +2,11 @@
 
 The entry of two nodes of the grid is zero if they are more than p steps apart in a column: the
 matrix is a *stencil* ``[M_1, ..., M_D, 2p + 1, ..., 2p + 1]`` of the entries of each node with
-those around it, of which those beyond the grid are zero. A separator, p nodes thick, divides a box of the
-grid into two that have no entries in common, and these in turn. Eliminated from the smallest boxes
-on, a box leaves a dense matrix of the nodes that are next to it (George 1973; Duff and Reid 1983).
-For M nodes in two columns this takes O(M^{3/2}) operations, where a banded factor takes O(M^2), and
-all are those of LAPACK on dense blocks. In one column it is O(M).
+those around it, of which those beyond the grid are zero. A separator, p nodes thick, divides a box
+of the grid into two that have no entries in common, and these in turn. Eliminated from the smallest
+boxes on, a box leaves a dense matrix of the nodes that are next to it (George 1973; Duff and Reid
+1983). For M nodes in two columns this takes O(M^{3/2}) operations, where a banded factor takes
+O(M^2), and all are those of LAPACK on dense blocks. In one column it is O(M).
 """
 
 from __future__ import annotations
@@ -156,7 +156,10 @@ class Dissection:
             matrix = np.zeros([size, size])
             matrix.ravel()[front.entries] = values[start : (start := start + len(front.entries))]
             for places in reversed(front.within):
-                matrix[np.ix_(places, places)] += waiting.pop()
+                left = waiting.pop()
+                columns = np.zeros([len(left), size])  # one axis at a time takes a third of both
+                columns[:, places] = left
+                matrix[places] += columns
             lower, failed = dpotrf(matrix[:count, :count].T, lower=1, clean=1)
             if failed:
                 raise NotFactorised
@@ -220,5 +223,5 @@ class Factor:
             matrix[count:, count:] = of_border
             start = end - len(front.entries)
             values[start:end], end = matrix.ravel()[front.entries], start
-            waiting += [matrix[np.ix_(places, places)] for places in front.within]
+            waiting += [matrix[places][:, places] for places in front.within]
         return order.stencil(values)

@@ -157,5 +157,5 @@ class SplineGrid:
                         for start, count in zip(self._offsets[first], counts, strict=True)
                     )
                     step = np.unravel_index(self._pair_steps[first, second], width)
-                    stencil[(*at, *step)] += sums
+                    stencil[at + tuple(step)] += sums
         return stencils

@@ -9,7 +9,7 @@ other blocks border (:mod:`interdomain.linalg.arrow`). The collapsed bound is th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gpflow
@@ -24,7 +24,7 @@ from ..core.decomposed import flat_blocks
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator, spline_grid
 from ..linalg import StructuredOperator
-from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms
+from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms, factorised
 from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
@@ -53,6 +53,15 @@ class CompactFeatures:
         end = sum(int(block.num_inducing) for block, _ in blocks)
         within = start + np.arange(grid.size)
         self.order = np.concatenate([within, np.delete(np.arange(end), within)])
+
+    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
+        """:raises ValueError: If features depend on something that is trainable."""
+        if trainable:
+            raise ValueError(
+                f"inducing_variable: found splines beside features that depend on "
+                f"{', '.join(trainable)}, trainable, and sums of splines have no gradients; freeze "
+                "these with gpflow.set_trainable(parameter, False)."
+            )
 
     def others(self, X: tf.Tensor) -> tf.Tensor:
         """The dense features of rows ``[n, B]``, in float64."""
@@ -92,14 +101,25 @@ class CompactFeatures:
         shape = len(values), self.grid.size
         return scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape)
 
-    def collapsed(self, gram: tf.Tensor, columns: tf.Tensor) -> CompactCollapsed:
+    def collapsed(
+        self, gram: tf.Tensor, columns: tf.Tensor, num_columns: int = 0
+    ) -> CompactCollapsed:
         """What bound and q are made of.
 
         :param gram: A vector of :meth:`sums`.
         :param columns: ``Kuf (Y - m)``, in the order of the features.
+        :param num_columns: The number of columns in the border that are no features.
         """
-        columns = tf.gather(columns, self.order)
-        return CompactCollapsed(self, *self.Kuu(), self.unpacked(gram), columns)
+        arrow, size = self.unpacked(gram, num_columns), len(self.order) - self.grid.size
+        arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
+        return CompactCollapsed(self, *self.Kuu(), arrow, tf.gather(columns, self.order))
+
+    def last_columns(self, gram: tf.Tensor, num_columns: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The products of the last columns of the border with the features, in their order, ``[M +
+        B, H]``, and with each other, ``[H, H]``."""
+        arrow, size = self.unpacked(gram, num_columns), len(self.order) - self.grid.size
+        with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
+        return tf.gather(with_features, np.argsort(self.order)), arrow.corner[size:, size:]
 
     def size_of_sums(self, num_columns: int) -> int:
         """The length of the vectors of :meth:`sums`, for a border of so many columns more."""
@@ -113,6 +133,13 @@ class CompactFeatures:
         shapes = self.grid.dissection.stencil_shape, (size, border), (border, border)
         parts = tf.split(sums, [int(np.prod(shape)) for shape in shapes])
         return Arrow(*(tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)))
+
+    def packed_Kuu(self, num_columns: int) -> Array:
+        """Kuu as a vector of :meth:`sums`, with zeros for columns that are no features."""
+        splines, others = self.Kuu()
+        corner = np.pad(others.to_dense(), (0, num_columns))
+        border = np.zeros(self.grid.size * len(corner))
+        return np.concatenate([np.ravel(splines.stencil()), border, np.ravel(corner)])
 
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
         """That of the splines and that of the others, in float64."""
@@ -153,15 +180,15 @@ class CompactCollapsed(NamedTuple):
 
     def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """``log det B`` and ``|c|^2``."""
-        order, prior = self.features.grid.dissection, (self.splines.stencil(), self._corner())
+        order, prior = (
+            self.features.grid.dissection,
+            (self.splines.stencil(), self.others.to_dense()),
+        )
         log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
         _, of_splines = self.splines.inverse_and_log_determinant()
         if len(self.features.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
         return log - of_splines, fit
-
-    def _corner(self) -> tf.Tensor:
-        return self.others.to_dense()
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
@@ -198,15 +225,17 @@ class CompactCollapsed(NamedTuple):
         return gram, columns
 
     def factor(self, noise_variance: Any) -> tuple[ArrowFactor, Array]:
-        """The factor of P, and the mean of the weights, splines first, ``[M + B, P]``."""
-        prior = self.prior()
-        gram = Arrow(*(np.asarray(part) for part in self.gram))
-        noise = float(noise_variance)
-        factor = ArrowFactor(self.features.grid.dissection, prior.plus(gram, 1 / noise))
+        """The factor of P, and the mean of the weights, splines first, ``[M + B, P]``.
+
+        :raises tf.errors.InvalidArgumentError: If P cannot be factorised.
+        """
+        gram, noise = Arrow(*(np.asarray(part) for part in self.gram)), float(noise_variance)
+        order = self.features.grid.dissection
+        factor = factorised(order, self.prior().plus(gram, 1 / noise))
         return factor, factor.solve(np.asarray(self.columns) / noise)
 
     def prior(self) -> Arrow:
         """Kuu, as arrays."""
-        corner = self._corner().numpy()
+        corner = self.others.to_dense().numpy()
         border = np.zeros([self.features.grid.size, len(corner)])
         return Arrow(self.splines.stencil().numpy(), border, corner)

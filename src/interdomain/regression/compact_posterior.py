@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import cached_property
 
 import gpflow
 import numpy as np
@@ -22,13 +22,82 @@ from gpflow.posteriors import (
 from .._arguments import Array, BoolArray
 from ..core.decomposed import DecomposedInducingVariables
 from ..core.finite_rank import is_complete
-from ..linalg.arrow import Arrow, ArrowFactor
+from ..linalg.arrow import Arrow, factorised
 from ..posteriors.blockwise import PosteriorOfAnyInputs
 from .compact import CompactCollapsed
 from .features import Features
 
-CompactLatents: TypeAlias = Sequence[tuple[CompactCollapsed, tf.Tensor]]
-"""What the weights are made of and the noise variance, for all outputs or for each."""
+
+class CompactQ:
+    """The posterior of the weights of all latent GPs, splines first.
+
+    :param latents: What the weights are made of and the noise variance, for all outputs or of each.
+    :param incomplete: Which features have a kernel that does not end with them, in the model's
+        order.
+    :ivar factors: The factor of the precision P, for all outputs or of each.
+    :ivar means: The mean of the weights, ``[M + B, P]``.
+    """
+
+    def __init__(
+        self, latents: Sequence[tuple[CompactCollapsed, tf.Tensor]], incomplete: BoolArray
+    ) -> None:
+        (self._collapsed, _), *_ = latents
+        self.incomplete = incomplete[self._collapsed.features.order]
+        pairs = [collapsed.factor(noise) for collapsed, noise in latents]
+        self.factors = [factor for factor, _ in pairs]
+        self.means = np.concatenate([mean for _, mean in pairs], axis=1)
+
+    @cached_property
+    def _inverses(self) -> list[Arrow]:
+        return [factor.inverse() for factor in self.factors]
+
+    def tensors(self) -> tuple[tf.Tensor, ...]:
+        """The means, and stencils, borders and corners of ``P^{-1} - Kuu^{-1}``, Kuu being that of
+        incomplete features."""
+        inverses = self._inverses
+        if np.any(self.incomplete):
+            prior = self._inverse_of_prior()
+            inverses = [inverse.plus(prior, -1.0) for inverse in inverses]
+        parts = (np.stack(part) for part in zip(*inverses, strict=True))
+        return tuple(tf.constant(part) for part in (self.means, *parts))
+
+    def _inverse_of_prior(self) -> Arrow:
+        size = self._collapsed.features.grid.size
+        inverse, _ = self._collapsed.splines.inverse_and_log_determinant()
+        corner = np.linalg.inv(self._collapsed.others.to_dense().numpy())
+        corner *= self.incomplete[size:] * self.incomplete[size:, None]
+        border = np.zeros([size, len(corner)])
+        return Arrow(inverse.numpy() * self.incomplete[0], border, corner)
+
+    def covariances(self, features: Array) -> Array:
+        """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M + B, n]``, ``[L, n, n]``."""
+        prior = factorised(self._collapsed.features.grid.dissection, self._collapsed.prior())
+        of_prior = prior.half_solve(features * self.incomplete[:, None])
+        halves = [factor.half_solve(features) for factor in self.factors]
+        covariances: Array = np.stack([half.T @ half for half in halves])
+        return covariances - of_prior.T @ of_prior
+
+    def kl(self) -> float:
+        """The KL divergence from the prior, of all latent GPs."""
+        order, prior = self._collapsed.features.grid.dissection, self._collapsed.prior()
+        of_prior, total = factorised(order, prior).log_determinant(), 0.0
+        for factor, mean, inverse in zip(self.factors, self.means.T, self._inverses, strict=True):
+            splines, others = np.split(mean[:, None], [order.size])
+            moments = inverse.stencil + order.products(splines, splines)  # E[w w^T]
+            total += np.sum(moments * prior.stencil)
+            total += np.sum((inverse.corner + others @ others.T) * prior.corner)
+            total += factor.log_determinant() - of_prior - len(mean)
+        return float(total / 2)
+
+    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
+        """Draw weights, ``[S, M + B, P]``: of one solve each."""
+        size, count = self.means.shape
+        noise = rng.standard_normal([count, size, num_samples])
+        factors = self.factors * (count // len(self.factors))
+        pairs = zip(factors, noise, strict=True)
+        drawn: Array = np.stack([factor.half_solve_adjoint(part) for factor, part in pairs])
+        drawn += self.means.T[..., None]
+        return drawn.transpose(2, 1, 0)
 
 
 class CompactPosterior(PosteriorOfAnyInputs):
@@ -39,13 +108,13 @@ class CompactPosterior(PosteriorOfAnyInputs):
     with them have no k and no Kuu.
 
     :param features: The features of the rows.
-    :param latents: Function that returns what the weights are made of.
+    :param q: Function that returns the posterior of the weights.
     """
 
     def __init__(
         self,
         features: Features,
-        latents: Callable[[], CompactLatents],
+        q: Callable[[], CompactQ],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> None:
         super().__init__(
@@ -53,42 +122,21 @@ class CompactPosterior(PosteriorOfAnyInputs):
         )
         assert features.compact is not None
         self._features, self._compact = features, features.compact
-        self._latents = latents
-        self._incomplete: BoolArray = features.incomplete[self._compact.order]
+        self._q = q
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
-    def _weights(self) -> list[tuple[ArrowFactor, Array]]:
-        """The factor of the precision of the weights, and their means ``[M + B, P]``."""
-        return [collapsed.factor(noise) for collapsed, noise in self._latents()]
-
-    def _tensors(self) -> tuple[tf.Tensor, ...]:
-        """Means ``[M + B, P]``, and stencils, borders and corners of ``P^{-1} - Kuu^{-1}``."""
-        weights = self._weights()
-        inverses = [factor.inverse() for factor, _ in weights]
-        if np.any(self._incomplete):
-            inverses = [inverse.plus(self._inverse_of_prior(), -1.0) for inverse in inverses]
-        parts = (np.stack(part) for part in zip(*inverses, strict=True))
-        means = np.concatenate([mean for _, mean in weights], axis=1)
-        return tuple(tf.constant(part) for part in (means, *parts))
-
-    def _inverse_of_prior(self) -> Arrow:
-        """Kuu^{-1} of the features whose kernel has something beyond them."""
-        (collapsed, _), *_ = self._latents()
-        size = self._compact.grid.size
-        inverse, _ = collapsed.splines.inverse_and_log_determinant()
-        corner = np.linalg.inv(collapsed.others.to_dense().numpy())
-        corner *= self._incomplete[size:] * self._incomplete[size:, None]
-        border = np.zeros([size, len(corner)])
-        return Arrow(inverse.numpy() * self._incomplete[0], border, corner)
-
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        return tuple(PrecomputedValue(part, (False,) * part.shape.rank) for part in self._tensors())
+        return tuple(
+            PrecomputedValue(part, (False,) * part.shape.rank) for part in self._q().tensors()
+        )
 
     @inherit_check_shapes
     def _conditional_fused(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        return self._conditional_with_precompute(self._tensors(), Xnew, full_cov, full_output_cov)
+        return self._conditional_with_precompute(
+            self._q().tensors(), Xnew, full_cov, full_output_cov
+        )
 
     @inherit_check_shapes
     def _conditional_with_precompute(
@@ -129,34 +177,13 @@ class CompactPosterior(PosteriorOfAnyInputs):
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
 
         def compute(features: Array) -> Array:
-            (collapsed, _), *_ = self._latents()
-            prior = ArrowFactor(self._compact.grid.dissection, collapsed.prior())
-            of_prior = prior.half_solve(features * self._incomplete[:, None])
-            halves = [factor.half_solve(features) for factor, _ in self._weights()]
-            return np.stack([half.T @ half - of_prior.T @ of_prior for half in halves])
+            return self._q().covariances(features)
 
         covariances = tf.numpy_function(compute, [self._compact.dense(X)], tf.float64)
         parts = _left_out(self._features.inducing_variable, self._features.kernel)
         prior = [tf.cast(part(X), tf.float64) for part in parts]
         covariances += tf.add_n([tf.zeros_like(covariances[0]), *prior])
         return tf.ensure_shape(covariances, [None, X.shape[0], X.shape[0]])
-
-    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, splines first, ``[S, M + B, P]``: of one solve each.
-
-        :raises ValueError: If the prior does not end with the features.
-        """
-        if np.any(self._incomplete):
-            raise ValueError(
-                "model: a function of a prior that does not end with its splines cannot be drawn; "
-                "make the kernel as FiniteRank(kernel, splines)."
-            )
-        drawn = []
-        for factor, mean in self._weights():
-            noise = rng.standard_normal([len(mean), num_samples * mean.shape[1]])
-            of_factor = factor.half_solve_adjoint(noise).reshape(len(mean), num_samples, -1)
-            drawn.append(mean[:, None] + of_factor)
-        return np.concatenate(drawn, axis=2).transpose(1, 0, 2)
 
 
 def _left_out(inducing_variable: InducingVariables | None, kernel: Kernel) -> list[Kernel]:

@@ -117,7 +117,7 @@ class Features:
             "gram": tf.ensure_shape(sums.gram, [size, size]),
             "products": tf.ensure_shape(sums.products, [size, None]),
             "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": tf.reduce_sum(tf.cast(self._terms_of(X), tf.float64), axis=1),
+            "diagonal": tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1),
         }
 
     @functools.cached_property
@@ -172,7 +172,7 @@ class Features:
         """Y and the columns of the mean function, ``[n, P + H]``, and the sums of the terms of the
         diagonal, ``[T]``; in float64."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
-        terms = np.sum(self._terms_of(X), axis=1, dtype=np.float64)
+        terms = np.sum(self.terms_of(X), axis=1, dtype=np.float64)
         return tf.cast(targets, tf.float64).numpy(), terms
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -180,10 +180,10 @@ class Features:
         ``[T, n]`` of each row. The rows must be in the :attr:`boxes`."""
         features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
         columns = tf.linalg.matrix_transpose(self.mean.columns(X))
-        return tf.ensure_shape(features, [self.num_inducing, None]), columns, self._terms_of(X)
+        return tf.ensure_shape(features, [self.num_inducing, None]), columns, self.terms_of(X)
 
-    def _terms_of(self, X: tf.Tensor) -> tf.Tensor:
-        """``[T, n]``."""
+    def terms_of(self, X: tf.Tensor) -> tf.Tensor:
+        """The terms of the diagonal of each row, ``[T, n]``."""
         terms = [row(X) for row, _ in self._terms]
         return tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
 

@@ -29,7 +29,8 @@ from ..core.pairs import Kuu_operator
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
 from .bound import optimal_q, root_of, whiten_compact
-from .compact_posterior import CompactLatents, CompactPosterior
+from .compact import CompactCollapsed
+from .compact_posterior import CompactPosterior, CompactQ
 from .features import Features
 from .rows import Rows
 from .scales import warn_of_scales
@@ -177,8 +178,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``."""
 
     @abc.abstractmethod
-    def _compact_latents(self) -> CompactLatents:
-        """What q is made of, of a model with splines."""
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+        """What q is made of and the noise variance, of a model with splines: for all latent GPs, or
+        for each."""
+
+    def _compact_q(self) -> CompactQ:
+        return CompactQ(self._compact_latents(), self._features.incomplete)
 
     def _dense_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The whitened q of a model with few splines.
@@ -229,7 +234,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
         if self._features.compact is not None:
-            return CompactPosterior(self._features, self._compact_latents, precompute_cache)
+            return CompactPosterior(self._features, self._compact_q, precompute_cache)
         return CollapsedPosterior(
             self.kernel,
             self.inducing_variable,

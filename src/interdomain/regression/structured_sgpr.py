@@ -19,7 +19,7 @@ from .._arguments import Array
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
 from .bound import bound, optimal_q, residual_of, root_of, whiten
-from .compact_posterior import CompactLatents
+from .compact import CompactCollapsed
 from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian, noise_variance_of
@@ -252,6 +252,8 @@ class StructuredSGPR(RowsModel):
         :param known: See :meth:`.CurrentSums.tensors`.
         """
         features, jitter = self._features, gpflow.config.default_jitter()
+        if features.compact is not None:
+            features.compact.require_fixed(features.trainable())
         sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
         weights = tf.cast(weights, tf.float64)
         psi = tf.matmul(sums["products"], residual_of(weights))
@@ -264,7 +266,7 @@ class StructuredSGPR(RowsModel):
     def _noise_variance(self) -> tf.Tensor:
         return noise_variance_of(self.likelihood)
 
-    def _compact_latents(self) -> CompactLatents:
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
         return [(self._collapsed()[0], self._noise_variance())]
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:

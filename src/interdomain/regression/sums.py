@@ -206,8 +206,9 @@ def total_over(
     return total
 
 
-_ROWS_IN_TABLES = 2**17
-"""Rows for which tables are made at a time: of fewer, the transforms would take the time."""
+_ROWS_AT_ONCE = 2**17
+"""Rows for which tables and sparse sums are made: of fewer, what is made once would take the time.
+"""
 
 
 def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
@@ -233,6 +234,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         if a feature of a row is not finite.
     """
     dtype, by_tables = gpflow.default_float(), features.tables is not None
+    of_many = by_tables or features.compact is not None
 
     def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
         features.check(X)
@@ -243,7 +245,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
 
     with tf.init_scope():
-        batches = joined(rows.batches(), _ROWS_IN_TABLES) if by_tables else rows.batches()
+        batches = joined(rows.batches(), _ROWS_AT_ONCE) if of_many else rows.batches()
         total = total_over(batches, of_batch)
         if by_tables:
             total = features.looked_up(total)

@@ -13,7 +13,7 @@ sites, and adds ``lambda^T H w - w^T H^T diag(beta) H w / 2`` to log Z.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
@@ -22,13 +22,15 @@ from gpflow.quadrature import ndiag_mc
 from .._arguments import Array, BoolArray
 from .._targets import densities_of
 from ..linalg import Root
-from ..regression.bound import Collapsed, optimal_q, whiten
+from ..regression.bound import optimal_q, whiten
+from ..regression.compact import CompactFeatures
 
 
 class Sites(NamedTuple):
     """Sums over the sites of all rows, in float64, of K features and columns of the mean.
 
-    :ivar precisions: Sums of ``beta s s^T``, ``[L, K, K]``.
+    :ivar precisions: Sums of ``beta s s^T``, ``[L, K, K]``; of splines as the vectors of
+        ``CompactFeatures.sums``.
     :ivar shifts: Sums of ``lambda s``, ``[K, L]``.
     :ivar variances: Sums of beta times each term of the prior variance, ``[T, L]``.
     """
@@ -45,28 +47,41 @@ class Sites(NamedTuple):
 class Prior(NamedTuple):
     """What of the prior the sums are compared with.
 
-    :ivar root: R.
+    :ivar root: R; None of splines.
     :ivar weights: The weights of the columns of the mean function, ``[H, L]``.
     :ivar factors: The factors of the terms of the prior variance, ``[T]``.
     :ivar incomplete: Which features are compared with it, ``[M]``.
+    :ivar compact: The features, if there are splines among them.
     """
 
-    root: Root
+    root: Root | None
     weights: tf.Tensor
     factors: tf.Tensor
     incomplete: BoolArray
+    compact: CompactFeatures | None = None
+
+    def products_of_mean(self, sites: Sites, number: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The sums of beta and the products of columns of the mean function with features, ``[M,
+        H]``, and with each other, ``[H, H]``, for a latent GP."""
+        gram, size = sites.precisions[number], len(self.incomplete)
+        if self.compact is None:
+            return gram[:size, size:], gram[size:, size:]
+        return self.compact.last_columns(gram, self.weights.shape[0])
 
 
-def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = False) -> Collapsed:
+def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = False) -> Any:
     """What q and log Z of one latent GP are made of.
 
     :param gram_gradient: Whether the sums over sites depend on anything that is trained.
     """
-    size = len(prior.incomplete)
-    gram = sites.precisions[number]
-    shifts = sites.shifts[:size, number : number + 1]
-    of_mean = tf.matmul(gram[:size, size:], prior.weights[:, number : number + 1])
-    return whiten(prior.root, gram, shifts - of_mean, gram_gradient=gram_gradient)
+    gram, latents = sites.precisions[number], slice(number, number + 1)
+    products, _ = prior.products_of_mean(sites, number)
+    shifts = sites.shifts[: len(prior.incomplete), latents]
+    shifts -= tf.matmul(products, prior.weights[:, latents])
+    if prior.compact is not None:
+        return prior.compact.collapsed(gram, shifts, prior.weights.shape[0])
+    assert prior.root is not None
+    return whiten(prior.root, gram, shifts, gram_gradient=gram_gradient)
 
 
 def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -> tf.Tensor:
@@ -83,7 +98,7 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
         prior_variance = tf.reduce_sum(prior.factors * sites.variances[:, number])
         unexplained = prior_variance - collapsed.explained_variance(prior.incomplete)
         weights = prior.weights[:, number]
-        of_mean = tf.linalg.matvec(sites.precisions[number][size:, size:], weights)
+        of_mean = tf.linalg.matvec(prior.products_of_mean(sites, number)[1], weights)
         linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))
         total += (fit - log_determinant - unexplained) / 2 + linear
     return total

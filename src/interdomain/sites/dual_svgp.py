@@ -12,6 +12,7 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
+from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array, instance
 from .._targets import check_targets, number_of_latents
@@ -19,11 +20,13 @@ from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
 from ..linalg.variational import Whitened, kl_divergence
 from ..regression.bound import root_of
+from ..regression.compact import CompactCollapsed
+from ..regression.compact_posterior import CompactPosterior
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
 from ..regression.sums import differing_parameter, total_over
-from .algebra import Prior, Sites, log_normaliser, whitened_q
-from .rows import SiteContributions
+from .algebra import Prior, Sites, latent, log_normaliser, whitened_q
+from .rows import SiteContributions, SitesOfSplines
 
 
 class PassResult(NamedTuple):
@@ -150,8 +153,11 @@ class DualSVGP(RowsModel):
 
         At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
         """
-        none = self.sites
+        none, compact = self.sites, self._features.compact
         size = len(self._features.incomplete)
+        if compact is not None:
+            prior = (1 / variance - 1) * compact.packed_Kuu(none.shifts.shape[0] - size)
+            return self.assign_sites(none._replace(precisions=none.precisions + prior))
         kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
         for of_latent in none.precisions:
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
@@ -184,7 +190,8 @@ class DualSVGP(RowsModel):
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
         if known is None or not known.is_current(features, self.likelihood):
-            known = SiteContributions(features, self.likelihood, self._columns[1])
+            kind = SiteContributions if features.compact is None else SitesOfSplines
+            known = kind(features, self.likelihood, self._columns[1])
             self._site_contributions = known
         return known
 
@@ -202,8 +209,7 @@ class DualSVGP(RowsModel):
         return result
 
     def _pass(self) -> PassResult:
-        exact, of_rows, features = self._exact_q(), self._contributions(), self._features
-        q = tuple(tf.cast(part, gpflow.default_float()) for part in exact)
+        (q, kl), of_rows, features = self._q_and_kl(), self._contributions(), self._features
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
@@ -218,14 +224,24 @@ class DualSVGP(RowsModel):
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
         if "negative_precisions" in sums:
             sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
-        kl = kl_divergence(Whitened(*(part[None] for part in exact)))
-        elbo = float(sums["expectations"]) - float(kl)
+        elbo = float(sums["expectations"]) - kl
         return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
+
+    def _q_and_kl(self) -> tuple[Any, float]:
+        """What gives f at rows, and the KL divergence from the prior."""
+        if self._features.compact is not None:
+            q = self._compact_q()
+            return CompactPosterior(self._features, lambda: q, PrecomputeCacheType.TENSOR), q.kl()
+        exact = self._exact_q()
+        kl = float(kl_divergence(Whitened(*(part[None] for part in exact))))
+        return tuple(tf.cast(part, gpflow.default_float()) for part in exact), kl
 
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
         outweigh it."""
         try:
+            if self._features.compact is not None:
+                return bool(np.all(np.isfinite(self._compact_q().means)))
             return all(bool(np.all(np.isfinite(part))) for part in self._exact_q())
         except tf.errors.InvalidArgumentError:
             return False
@@ -241,8 +257,8 @@ class DualSVGP(RowsModel):
         Negative precisions are set to zero, so that the sites make a q with any features.
         """
         check_targets(self.likelihood, Y)
-        _, precisions, _, shifts, _ = self._contributions().evaluate(X, Y, self._whitened_q())
-        return precisions, shifts
+        found = self._contributions().evaluate(X, Y, self._q_and_kl()[0])
+        return found.precisions, found.shifts
 
     @check_shapes(
         "return: []",
@@ -277,17 +293,25 @@ class DualSVGP(RowsModel):
         features, jitter = self._features, gpflow.config.default_jitter()
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
         return Prior(
-            root_of(kuu),
+            root_of(kuu) if features.compact is None else None,
             tf.cast(features.mean.weights(), tf.float64),
             tf.cast(features.diagonal_factors(), tf.float64),
             features.incomplete,
+            features.compact,
         )
+
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+        prior, one = self._prior(), tf.ones([], tf.float64)
+        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        return [(latent(prior, sites, number), one) for number in range(self.num_latent_gps)]
 
     def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and roots of q(v), in float64."""
         return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        if self._features.compact is not None:
+            return self._dense_q()
         mean, root = self._exact_q()
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)
@@ -296,4 +320,7 @@ class DualSVGP(RowsModel):
 def _shapes(features: Features) -> list[tuple[int, ...]]:
     """The shapes of :class:`.Sites`."""
     size, latents = features.num_stacked, features.num_outputs
-    return [(latents, size, size), (size, latents), (features.num_terms, latents)]
+    gram: tuple[int, ...] = (size, size)
+    if features.compact is not None:
+        gram = (features.compact.size_of_sums(size - features.num_inducing),)
+    return [(latents, *gram), (size, latents), (features.num_terms, latents)]

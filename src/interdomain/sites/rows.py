@@ -14,7 +14,7 @@ that a model can leave them out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -26,6 +26,7 @@ from .._arguments import Array
 from .._targets import targets_type
 from .._tracing import compiled
 from ..core.pairs import Kuu_operator
+from ..regression.compact_posterior import CompactPosterior
 from ..regression.features import Features
 from .algebra import expectations
 
@@ -69,6 +70,29 @@ def derivatives(
     return value, gradients[:size], tf.concat([none, *slopes], axis=0), square
 
 
+class RowSites(NamedTuple):
+    """The sites of n rows.
+
+    :ivar rows: What sums are made of: features and columns of the mean function, ``[K, n]``; of
+        splines the rows X.
+    :ivar terms: The terms of the prior variance, ``[T, n]``.
+    :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
+    :ivar shifts: lambda, with zero for a negative beta.
+    :ivar negative: beta where it is negative.
+    :ivar negative_shifts: What it adds to the shifts.
+    :ivar sums: The sums of the "expectations", their "slopes" ``[P]`` and "curvatures" ``[P, P]``,
+        by the P trainable numbers of the likelihood.
+    """
+
+    rows: Any
+    terms: Array
+    precisions: Array
+    shifts: Array
+    negative: Array
+    negative_shifts: Array
+    sums: dict[str, Array]
+
+
 class SiteContributions:
     """The sites of rows at a q, compiled once for all values of q and of the parameters.
 
@@ -80,20 +104,15 @@ class SiteContributions:
         self.features, self.likelihood = features, likelihood
         self._targets_type = targets_type(likelihood)
         self._variables = _trained(likelihood)
-        size, num_latents = features.num_inducing, features.num_outputs
-
-        def spec(*shape: int | None) -> tf.TensorSpec:
-            return tf.TensorSpec(shape, gpflow.default_float())
-
-        X, of_rows = spec(None, features.num_columns), spec(None, num_latents)
-        stacked = spec(features.num_stacked, None), spec(features.num_terms, None)
+        latents, dtype = features.num_outputs, gpflow.default_float()
+        X = tf.TensorSpec([None, features.num_columns], dtype)
+        of_rows = [tf.TensorSpec([None, latents], dtype)] * 3
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
-        first, second = [X, spec(size, num_latents)], [X, Y, *stacked, of_rows, of_rows, of_rows]
-        self._features_of_rows = compiled(self._features_of, input_signature=first)
-        self._sites = compiled(self._sites_of, input_signature=second)
+        q_mean = tf.TensorSpec([features.num_inducing, latents], dtype)
+        self._features_of_rows = compiled(self._features_of, input_signature=[X, q_mean])
+        self._sites = compiled(self._sites_of, input_signature=[X, Y, *of_rows])
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
-        for traced in (self._features_of_rows, self._sites):
-            traced.get_concrete_function()
+        self._sites.get_concrete_function()
 
     def is_current(self, features: Features, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""
@@ -101,38 +120,55 @@ class SiteContributions:
         same = self.features is features and self.likelihood is likelihood
         return same and [id(v) for v in known] == [id(v) for v in now]
 
-    def evaluate(
-        self, X: Array, Y: Array, q: tuple[tf.Tensor, tf.Tensor]
-    ) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
+    def evaluate(self, X: Array, Y: Array, q: Any) -> RowSites:
         """The sites of n rows.
 
-        :param q: The mean ``[M, L]`` and the root ``[L, M, M]``, lower triangles, of q(v).
-        :return: Features and columns of the mean function, ``[K, n]``; beta, or zero where it is
-            negative; beta where it is negative; lambda, with zero for a negative beta, each
-            ``[L, n]``; and sums over the rows, in float64: "shifts" ``[K, L]`` and "variances"
-            ``[T, L]``, with negative precisions taken for zero, and what these change as
-            "negative_shifts" and "negative_variances"; "expectations", their "slopes" ``[P]`` and
-            "curvatures" ``[P, P]``, by the P trainable numbers of the likelihood.
+        :param q: The mean ``[M, L]`` and the root ``[L, M, M]``, lower triangles, of q(v); of
+            splines what predicts f.
         """
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
+        rows, terms, mean, offset, variance = self._moments(X, q)
+        *of_rows, sums = self._sites(X, Y, mean, offset, variance)
+        precisions, shifts, *negative = (np.asarray(part) for part in of_rows)
+        sums = {name: part.numpy() for name, part in sums.items()}
+        return RowSites(rows, np.asarray(terms), precisions, shifts, negative[0], negative[1], sums)
+
+    def sums(self, X: Array, Y: Array, q: Any) -> dict[str, Array]:
+        """Sums over the sites of rows, in float64: "precisions", "shifts" and "variances", of which
+        negative precisions are taken for zero, and what these change, as "negative_precisions" and
+        so on, if any are; and the sums of :class:`RowSites`.
+        """
+        found = self.evaluate(X, Y, q)
+        sums = dict(found.sums)
+        parts = [("", found.precisions, found.shifts)]
+        if np.any(found.negative):
+            parts.append(("negative_", found.negative, found.negative_shifts))
+        for prefix, precisions, shifts in parts:
+            of_sites = self.sums_of(found.rows, precisions, shifts)
+            sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+            sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
+        return sums
+
+    def sums_of(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
+        """Sums over given sites of rows: of beta and the products of features and columns of the
+        mean, ``[L, K, K]``, and of lambda and these, ``[K, L]``.
+
+        :param rows: Those of :class:`RowSites`.
+        :param precisions: beta, ``[L, n]``, all of one sign.
+        :param shifts: lambda, ``[L, n]``.
+        """
+        stacked = np.asarray(rows, np.float64)
+        sign = -1.0 if np.any(precisions < 0) else 1.0
+        return sign * _weighted_products(stacked, sign * precisions), stacked @ shifts.T
+
+    def _moments(self, X: tf.Tensor, q: Any) -> tuple[Any, ...]:
+        """What :meth:`sums_of` takes of the rows; the terms of the prior variance, ``[T, n]``; and
+        mean, offset and variance of :meth:`_features_of`."""
         q_mean, q_root = q
         stacked, terms, whitened, left, mean, offset = self._features_of_rows(X, q_mean)
         explained = variances_of_q(np.asarray(q_root), np.asarray(whitened))
         variance = tf.constant(np.maximum(np.asarray(left), 0.0)[:, None] + explained)
-        *of_rows, sums = self._sites(X, Y, stacked, terms, mean, offset, variance)
-        precisions, negative, shifts = (np.asarray(part) for part in of_rows)
-        sums = {name: part.numpy() for name, part in sums.items()}
-        return np.asarray(stacked), precisions, negative, shifts, sums
-
-    def sums(self, X: Array, Y: Array, q: tuple[tf.Tensor, tf.Tensor]) -> dict[str, Array]:
-        """The sums of :meth:`evaluate`, "precisions" ``[L, K, K]``, and "negative_precisions" if
-        any are negative.
-        """
-        stacked, precisions, negative, _, sums = self.evaluate(X, Y, q)
-        sums["precisions"] = _weighted_products(stacked, precisions)
-        if np.any(negative):
-            sums["negative_precisions"] = -_weighted_products(stacked, -negative)
-        return sums
+        return stacked, terms, mean, offset, variance
 
     def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """What comes before the variances under q: features and columns of the mean function, ``[K,
@@ -155,16 +191,9 @@ class SiteContributions:
         return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(
-        self,
-        X: tf.Tensor,
-        Y: tf.Tensor,
-        stacked: tf.Tensor,
-        terms: tf.Tensor,
-        mean: tf.Tensor,
-        offset: tf.Tensor,
-        variance: tf.Tensor,
+        self, X: tf.Tensor, Y: tf.Tensor, mean: tf.Tensor, offset: tf.Tensor, variance: tf.Tensor
     ) -> tuple[Any, ...]:
-        """What follows the features in :meth:`evaluate`."""
+        """What follows the moments in :class:`RowSites`, in its order."""
 
         def expected() -> tf.Tensor:
             return tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
@@ -176,17 +205,10 @@ class SiteContributions:
         is_negative = beta < -_ROUNDING * tf.reduce_max(tf.abs(beta))
         precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
         shifts = to_mean + precisions * (mean - offset)
-        parts = {
-            "shifts": tf.matmul(stacked, shifts),
-            "variances": tf.matmul(terms, precisions),
-            "negative_shifts": tf.matmul(stacked, negative * (mean - offset)),
-            "negative_variances": tf.matmul(terms, negative),
-            "expectations": total,
-            "slopes": slopes,
-            "curvatures": curvatures,
-        }
-        of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
-        return *of_rows, {name: tf.cast(part, tf.float64) for name, part in parts.items()}
+        parts = precisions, shifts, negative, negative * (mean - offset)
+        of_rows = [tf.cast(tf.linalg.matrix_transpose(part), tf.float64) for part in parts]
+        sums = {"expectations": total, "slopes": slopes, "curvatures": curvatures}
+        return *of_rows, {name: tf.cast(part, tf.float64) for name, part in sums.items()}
 
 
 def _trained(likelihood: Likelihood) -> list[tf.Variable]:
@@ -204,3 +226,20 @@ def _weighted_products(stacked: Array, weights: Array) -> Array:
         # NumPy knows that the product is symmetric, and computes half of it.
         np.matmul(scaled, scaled.T, out=product)
     return products
+
+
+class SitesOfSplines(SiteContributions):
+    """The sites of rows whose features are splines, beside others."""
+
+    def _moments(self, X: tf.Tensor, q: CompactPosterior) -> tuple[Any, ...]:
+        mean, variance = q.predict_f(X)
+        offset = tf.broadcast_to(self.features.mean.rest(X), tf.shape(mean))
+        return X, self.features.terms_of(X), mean, offset, variance
+
+    def sums_of(self, rows: tf.Tensor, precisions: Array, shifts: Array) -> tuple[Array, Array]:
+        compact = self.features.compact
+        assert compact is not None
+        columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
+        border = np.concatenate([compact.others(rows), columns], axis=1)
+        products = compact.products(rows, shifts.T), columns.T @ shifts.T
+        return compact.sums(rows, precisions.T, border), np.concatenate(products)

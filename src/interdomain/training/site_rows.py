@@ -102,9 +102,13 @@ class RowsWithSites(DualSVGP):
 
     def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
-        Kuf, columns, terms = self._features.of_rows(
-            tf.constant(self._rows[0], gpflow.default_float())
-        )
+        X = tf.constant(self._rows[0], gpflow.default_float())
+        if self._features.compact is not None:
+            precisions, shifts = (part.numpy() for part in self._of_rows)
+            of_sites = self._contributions().sums_of(X, precisions, shifts)
+            terms = np.asarray(self._features.terms_of(X), np.float64)
+            return Sites(*of_sites, terms @ precisions.T)
+        Kuf, columns, terms = self._features.of_rows(X)
         stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
         precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
         return Sites(
@@ -117,6 +121,7 @@ class RowsWithSites(DualSVGP):
         """What q of the sites leaves of them, to compare features with that are not in it."""
         self._settle()
         features, dtype, prior = self._features, gpflow.default_float(), self._prior()
+        assert prior.root is not None  # features of a dictionary are dense
         mean, root = whitened_q(prior, self._first_sites())
         precisions, shifts = (np.asarray(part).T for part in self._of_rows)
         X: Array = np.asarray(self._rows[0], dtype)

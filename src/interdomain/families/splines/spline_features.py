@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Stationary
+from scipy.special import roots_legendre
 
 from ..._arguments import (
     Array,
@@ -242,7 +243,7 @@ class SplineFeatures(InterDomainInducingVariables):
         weights = powers * [math.comb(order + 1, i) for i in range(order + 2)]
         integrals = tf.constant(_integrals(self.degree, order + 1))
         inner = tf.einsum("i,j,ijab->ab", weights, weights, integrals)
-        at_end = powers[:-1, None] * spline_derivatives(self.degree, 0.0, order + 1)
+        at_end = powers[:-1, None] * spline_derivatives(self.degree, np.zeros(1), order + 1)[..., 0]
         of_end = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
         first = _sheared(tf.matmul(of_end, of_end, transpose_b=True))
         first = tf.pad(first, [[0, count - self.degree - 1], [0, 0]])
@@ -288,20 +289,22 @@ class SplineFeatures(InterDomainInducingVariables):
 
 
 def spline_derivatives(degree: int, places: Any, count: int) -> Array:
-    """The splines of a cell and their derivatives at places in it, ``[count, p + 1, ...]``."""
-    pieces, values = spline_pieces(degree), []
-    for _ in range(count):
-        values.append(np.polynomial.polynomial.polyval(places, pieces.T))
-        pieces = np.polynomial.polynomial.polyder(pieces, axis=1)
-    return np.array(values)
+    """The splines of a cell and ``count - 1`` derivatives, ``[count, p + 1, n]``, at places in it."""
+    pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
+    powers = np.power.outer(places, np.arange(degree + 1)).T
+    for of_order in values:
+        of_order[:] = pieces @ powers
+        pieces = np.pad(pieces[:, 1:] * np.arange(1, degree + 1), [(0, 0), (0, 1)])
+    return values
 
 
 def _integrals(degree: int, count: int) -> Array:
     """The integrals over a cell of products of derivatives 0 to ``count`` of its splines, ``[count
     + 1, count + 1, p + 1, p + 1]``, by a rule that is exact."""
-    nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
+    nodes, weights = roots_legendre(degree + 1)
     values = spline_derivatives(degree, (nodes + 1) / 2, count + 1)
-    return np.einsum("ian,jbn,n->ijab", values, values, weights / 2)
+    integrals: Array = np.einsum("ian,jbn,n->ijab", values, values, weights / 2)
+    return integrals
 
 
 def _sheared(matrix: tf.Tensor) -> tf.Tensor:
