@@ -19,7 +19,8 @@ import tensorflow as tf
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._arguments import Array
-from .dissection import Dissection, NotFactorised
+from .banded import NotFactorised
+from .dissection import Dissection
 
 _NOT_FACTORISED = (
     "Cholesky decomposition was not successful: Kuu + Kuf Kfu / s, s being the noise variance, is "
@@ -53,9 +54,10 @@ class ArrowFactor:
 
     def __init__(self, order: Dissection, arrow: Arrow) -> None:
         self._order, self._sparse = order, order.factorise(arrow.stencil)
-        self._solved = self._sparse.solve(arrow.border)
+        half = self._sparse.half_solve(arrow.border)
+        self._solved = self._sparse.half_solve_adjoint(half)
         try:
-            self._triangle = cholesky(arrow.corner - arrow.border.T @ self._solved, lower=True)
+            self._triangle = cholesky(arrow.corner - half.T @ half, lower=True)
         except np.linalg.LinAlgError:
             raise NotFactorised from None
 

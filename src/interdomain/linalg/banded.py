@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from scipy.linalg import cholesky_banded
+from scipy.linalg.lapack import dtbtrs
 
-from .._arguments import IntArray
+from .._arguments import Array, IntArray
 from .full import Full, FullRoot
 from .operators import StructuredOperator
 
-_BLOCK = 16
-"""Rows of a block, if a band is not wider."""
+_BLOCK = 4
+"""Rows of a block, if a band is not wider: of more there are more operations, without more speed.
+"""
 
 
 class KroneckerBanded(StructuredOperator):
@@ -80,13 +84,14 @@ class KroneckerBanded(StructuredOperator):
         float64."""
         return _product(self._stencils)
 
-    def inverse_and_log_determinant(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The entries of the inverse where the matrix has some, as a stencil, and ``log det K``; in
-        float64."""
-        parts = [inverse_and_log_determinant(part) for part in self._stencils]
+    def inverse(self) -> tf.Tensor:
+        """The entries of the inverse where the matrix has some, as a stencil; in float64."""
+        return _product([inverse_and_log_determinant(part)[0] for part in self._stencils])
+
+    def log_determinant(self) -> tf.Tensor:
+        """``log det K``, in float64."""
         size = int(self._shape()[0])
-        logs = [size / len_of(inverse) * log for inverse, log in parts]
-        return _product([inverse for inverse, _ in parts]), tf.add_n(logs)
+        return tf.add_n([size / len_of(part) * _log_determinant(part) for part in self._stencils])
 
 
 def len_of(stencil: tf.Tensor) -> int:
@@ -136,6 +141,13 @@ def inverse_and_log_determinant(stencil: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
     numbers = np.where(is_known, numbers + np.where(is_within, 0, count * block**2), 0)
     values = tf.gather(tf.reshape(tf.stack([diagonal, below]), [-1]), numbers)
     return tf.where(is_known, values, tf.zeros([], values.dtype)), log
+
+
+@tf.custom_gradient
+def _log_determinant(stencil: tf.Tensor) -> Any:
+    """``log det K``, whose gradient is the inverse, that is known with it."""
+    inverse, log = inverse_and_log_determinant(stencil)
+    return log, lambda upstream: upstream * inverse
 
 
 @functools.lru_cache(maxsize=8)
@@ -188,3 +200,47 @@ def _moved(blocks: tf.Tensor, number: int) -> tf.Tensor:
     if number > 0:
         return tf.concat([tf.zeros_like(blocks[:1]), blocks[:-1]], axis=0)
     return tf.concat([blocks[1:], tf.zeros_like(blocks[:1])], axis=0)
+
+
+class NotFactorised(Exception):
+    """A matrix is not positive definite in float64."""
+
+
+class BandedFactor:
+    """The Cholesky factor of one banded matrix, by LAPACK: ``P = L L^T``.
+
+    :param stencil: ``[M, 2p + 1]``.
+    :raises NotFactorised: If P is not positive definite.
+    """
+
+    def __init__(self, stencil: Array) -> None:
+        self._stencil, reach = stencil, stencil.shape[1] // 2
+        # LAPACK has the bands of the lower triangle in rows, each from its first entry on.
+        rows = [np.pad(stencil[k:, reach - k], (0, k)) for k in range(reach + 1)]
+        try:
+            self._bands = cholesky_banded(np.stack(rows), lower=True)
+        except np.linalg.LinAlgError:
+            raise NotFactorised from None
+
+    def log_determinant(self) -> float:
+        """``log det P``."""
+        return 2 * float(np.sum(np.log(self._bands[0])))
+
+    def half_solve(self, columns: Array) -> Array:
+        """``L^{-1} columns``, for columns ``[M, K]``."""
+        return self._solve(columns, "N")
+
+    def half_solve_adjoint(self, columns: Array) -> Array:
+        """``L^{-T} columns``."""
+        return self._solve(columns, "T")
+
+    def _solve(self, columns: Array, transposed: str) -> Array:
+        if not columns.size:
+            return columns  # which LAPACK does not take
+        solved: Array = dtbtrs(self._bands, columns, uplo="L", trans=transposed)[0]
+        return solved
+
+    def inverse(self) -> Array:
+        """The entries of ``P^{-1}`` that P has, a stencil."""
+        inverse: Array = inverse_and_log_determinant(tf.constant(self._stencil))[0].numpy()
+        return inverse

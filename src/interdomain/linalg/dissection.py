@@ -6,7 +6,7 @@ those around it, of which those beyond the grid are zero. A separator, p nodes t
 of the grid into two that have no entries in common, and these in turn. Eliminated from the smallest
 boxes on, a box leaves a dense matrix of the nodes that are next to it (George 1973; Duff and Reid
 1983). For M nodes in two columns this takes O(M^{3/2}) operations, where a banded factor takes
-O(M^2), and all are those of LAPACK on dense blocks. In one column it is O(M).
+O(M^2), and all are those of LAPACK on dense blocks.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from .._arguments import Array, IntArray
+from .banded import BandedFactor, NotFactorised
 
 _LEAF = 96
 """Nodes of a box that is not divided further: its matrix is small enough to be dense."""
-
-
-class NotFactorised(Exception):
-    """A stencil is not positive definite in float64."""
 
 
 class _Front(NamedTuple):
@@ -145,10 +142,13 @@ class Dissection:
             values += (a[rows] * b[columns] + b[rows] * a[columns]) / 2
         return self.stencil(values)
 
-    def factorise(self, stencil: Array) -> Factor:
-        """
+    def factorise(self, stencil: Array) -> Factor | BandedFactor:
+        """The factor of a matrix; of one column that of LAPACK, which is quicker there.
+
         :raises NotFactorised: If the matrix is not positive definite.
         """
+        if len(self.shape) == 1:
+            return BandedFactor(stencil)
         values, start, waiting = stencil.ravel()[self.places], 0, list[Array]()
         blocks = list[tuple[Array, Array]]()
         for front in self.fronts:
@@ -201,10 +201,6 @@ class Factor:
             rest = solved[front.pivots] - side @ solved[front.border]
             solved[front.pivots] = dtrsm(1.0, lower, rest, lower=1, trans_a=1)
         return solved
-
-    def solve(self, columns: Array) -> Array:
-        """``P^{-1} columns``."""
-        return self.half_solve_adjoint(self.half_solve(columns))
 
     def inverse(self) -> Array:
         """The entries of ``P^{-1}`` that P has, a stencil (Takahashi, Fagan and Chen 1973)."""

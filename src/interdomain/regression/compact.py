@@ -185,7 +185,7 @@ class CompactCollapsed(NamedTuple):
             (self.splines.stencil(), self.others.to_dense()),
         )
         log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
-        _, of_splines = self.splines.inverse_and_log_determinant()
+        of_splines = self.splines.log_determinant()
         if len(self.features.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
         return log - of_splines, fit
@@ -195,7 +195,7 @@ class CompactCollapsed(NamedTuple):
         total, size = tf.zeros([], tf.float64), self.features.grid.size
         is_splines, of_others = np.split(incomplete[self.features.order], [size])
         if np.any(is_splines):
-            inverse, _ = self.splines.inverse_and_log_determinant()
+            inverse = self.splines.inverse()
             total += tf.reduce_sum(inverse * self.gram.stencil)
         if np.any(of_others):
             root = self.others.root()

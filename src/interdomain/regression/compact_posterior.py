@@ -63,7 +63,7 @@ class CompactQ:
 
     def _inverse_of_prior(self) -> Arrow:
         size = self._collapsed.features.grid.size
-        inverse, _ = self._collapsed.splines.inverse_and_log_determinant()
+        inverse = self._collapsed.splines.inverse()
         corner = np.linalg.inv(self._collapsed.others.to_dense().numpy())
         corner *= self.incomplete[size:] * self.incomplete[size:, None]
         border = np.zeros([size, len(corner)])

@@ -252,7 +252,7 @@ class SplineFeatures(InterDomainInducingVariables):
 
     def explained_diagonal(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
         """From the inverse of Kuu within its bands: nothing dense is made."""
-        inverse, _ = self.Kuu(kernel).inverse_and_log_determinant()
+        inverse = self.Kuu(kernel).inverse()
         X = tf.convert_to_tensor(X)
         values = self.spline_grid(kernel).quadratic(inverse[None], as_rows(X))
         return tf.cast(tf.reshape(values, tf.shape(X)[:-1]), X.dtype)
@@ -289,7 +289,10 @@ class SplineFeatures(InterDomainInducingVariables):
 
 
 def spline_derivatives(degree: int, places: Any, count: int) -> Array:
-    """The splines of a cell and ``count - 1`` derivatives, ``[count, p + 1, n]``, at places in it."""
+    """The splines of a cell and ``count - 1`` derivatives, ``[count, p + 1, n]``.
+
+    :param places: In the cell, from 0 to 1, ``[n]``.
+    """
     pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
     powers = np.power.outer(places, np.arange(degree + 1)).T
     for of_order in values:
