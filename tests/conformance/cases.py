@@ -26,6 +26,7 @@ from interdomain.inducing_variables import (
     OrbitInducingPoints,
     ProductInducingVariables,
     SphericalHarmonics,
+    SplineFeatures,
     SumInducingVariables,
     VariationalFourierFeatures,
 )
@@ -330,6 +331,13 @@ def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.Matern52(variance=1.1, lengthscales=[0.9, 1.4])
     kernel = Periodized(base, [-3.0, -2.5], [3.0, 3.5], active_dims=[2, 0])
     return kernel, BoxFourierFeatures.for_kernel(kernel, 14)
+
+
+@case("splines", 3, "full", representative=True)
+def splines_of_two_columns() -> tuple[Kernel, InducingVariables]:
+    first = gpflow.kernels.Matern12(variance=1.1, lengthscales=1.6, active_dims=[2])
+    second = gpflow.kernels.Matern32(variance=0.9, lengthscales=2.4, active_dims=[0])
+    return first * second, SplineFeatures([-4.0, -4.5], [4.5, 4.0], [6, 5], degree=2)
 
 
 @case("product-of-features", 3, representative=True, relative_jitter=True)

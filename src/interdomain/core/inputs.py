@@ -12,13 +12,12 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 from check_shapes.exceptions import ShapeMismatchError
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import instance
 from .latents import LatentGPs, latent_gps
-from .pairs import num_columns_of_any
+from .pairs import Kuf_in_domain, num_columns_of_any
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
@@ -58,7 +57,7 @@ def check_parts(
                 kernel(row)
             else:
                 for latents in latent_gps(kernel, part):
-                    Kuf(latents.inducing_variables[0], latents.kernel, row)
+                    Kuf_in_domain(latents.inducing_variables[0], latents.kernel, row)
         except ValueError:
             raise  # one of this library says more than could be said here
         except _MISFITS as error:

@@ -16,13 +16,14 @@ import gpflow
 import numpy as np
 import scipy.sparse
 import tensorflow as tf
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .._arguments import Array, BoolArray
+from .._arguments import Array, BoolArray, warn
 from ..core.decomposed import flat_blocks
 from ..core.family import Block
-from ..core.pairs import Kuf_in_domain, Kuu_operator, spline_grid
+from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family, spline_grid
 from ..linalg import StructuredOperator
 from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms, factorised
 from ..linalg.banded import KroneckerBanded
@@ -31,6 +32,12 @@ from ..linalg.full import Full
 
 MOST_DENSE = 4_096
 """Splines of which a dense q is made."""
+
+_MUCH, _LITTLE = 0.1, 1e-4
+"""Shares of the prior variance that splines leave."""
+
+_ROUNDING = 1e-6
+"""Relative errors of predictions."""
 
 
 class CompactFeatures:
@@ -63,9 +70,34 @@ class CompactFeatures:
                 "these with gpflow.set_trainable(parameter, False)."
             )
 
-    def others(self, X: tf.Tensor) -> tf.Tensor:
-        """The dense features of rows ``[n, B]``, in float64."""
-        features = [tf.cast(Kuf_in_domain(*block, X), tf.float64) for block in self._others]
+    def warn_of_spacing(self, incomplete: BoolArray) -> None:
+        """Warn if the splines leave much of the prior, or so little that it cannot be charged.
+
+        :param incomplete: Which features have a kernel that does not end with them.
+        """
+        splines: Any
+        splines, kernel = as_family(*self._splines)
+        left, enough = splines.unexplained_share(kernel), splines.enough(kernel, _MUCH / 2)
+        if left > _MUCH:
+            warn(
+                f"inducing_variable: the splines leave {left:.0%} of the prior variance under the "
+                f"kernel's lengthscales, which they blur; about {enough} in each column leave half "
+                f"of {_MUCH:.0%}."
+            )
+        elif splines.rounding(kernel) > _ROUNDING or (left < _LITTLE and incomplete[self.order[0]]):
+            warn(
+                "inducing_variable: the splines are so narrow beside the kernel's lengthscales "
+                f"that rounding shows, and leave {left:.0e} of the prior variance; about {enough} "
+                "in each column would do, or make the kernel as FiniteRank(kernel, splines)."
+            )
+
+    def others(self, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
+        """The dense features of rows, ``[n, B]``, in float64.
+
+        :param in_domain: Whether the rows are known to be in the features' domains.
+        """
+        covariances = Kuf_in_domain if in_domain else Kuf
+        features = [tf.cast(covariances(*block, X), tf.float64) for block in self._others]
         none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
         return tf.linalg.matrix_transpose(tf.concat([none, *features], axis=0))
 
@@ -89,7 +121,8 @@ class CompactFeatures:
 
     def products(self, X: tf.Tensor, targets: Array) -> Array:
         """``sum_n phi_n t_n^T`` in the order of the features, ``[M + B, T]``."""
-        parts = self._sparse(X).T @ targets, self.others(X).numpy().T @ targets
+        others = self.others(X, in_domain=True).numpy()
+        parts = self._sparse(X).T @ targets, others.T @ targets
         products = np.empty([len(self.order), targets.shape[1]])
         products[self.order] = np.concatenate(parts)
         return products

@@ -108,7 +108,7 @@ class CompactPosterior(PosteriorOfAnyInputs):
     with them have no k and no Kuu.
 
     :param features: The features of the rows.
-    :param q: Function that returns the posterior of the weights.
+    :ivar q: Function that returns the posterior of the weights.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class CompactPosterior(PosteriorOfAnyInputs):
         )
         assert features.compact is not None
         self._features, self._compact = features, features.compact
-        self._q = q
+        self.q = q
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         return tuple(
-            PrecomputedValue(part, (False,) * part.shape.rank) for part in self._q().tensors()
+            PrecomputedValue(part, (False,) * part.shape.rank) for part in self.q().tensors()
         )
 
     @inherit_check_shapes
@@ -135,7 +135,7 @@ class CompactPosterior(PosteriorOfAnyInputs):
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         return self._conditional_with_precompute(
-            self._q().tensors(), Xnew, full_cov, full_output_cov
+            self.q().tensors(), Xnew, full_cov, full_output_cov
         )
 
     @inherit_check_shapes
@@ -177,7 +177,7 @@ class CompactPosterior(PosteriorOfAnyInputs):
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
 
         def compute(features: Array) -> Array:
-            return self._q().covariances(features)
+            return self.q().covariances(features)
 
         covariances = tf.numpy_function(compute, [self._compact.dense(X)], tf.float64)
         parts = _left_out(self._features.inducing_variable, self._features.kernel)

@@ -182,6 +182,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """What q is made of and the noise variance, of a model with splines: for all latent GPs, or
         for each."""
 
+    def check_spacing(self) -> None:
+        """Warn of splines that are too few for the present lengthscales, or too many."""
+        if self._features.compact is not None:
+            self._features.compact.warn_of_spacing(self._features.incomplete)
+
     def _compact_q(self) -> CompactQ:
         return CompactQ(self._compact_latents(), self._features.incomplete)
 

@@ -247,6 +247,8 @@ def fit(
         result = fit_structured(model, plan, left)
     else:
         result = _fit_loss(model, data, plan, batch_size, optimizer, left)
+    if in_passes:
+        model.check_spacing()
     if not len(result.elbos):
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "

@@ -261,11 +261,24 @@ class SplineFeatures(InterDomainInducingVariables):
         """The share of the prior variance of f that the features leave, a mean over the box.
 
         It falls with the spacing h of the splines as ``(h / l)^min(2 nu, 2 p + 1 - 2 nu)`` in each
-        column, for degree p and a Matern-nu kernel of lengthscale l.
+        column, for degree p and a Matern-nu kernel of lengthscale l. In float64 it is known to
+        about ``1e-16 (l / h)^(2 nu + 1)``, and so is what the collapsed bound charges for it: with
+        many splines in a lengthscale, use a :class:`~interdomain.kernels.FiniteRank` prior.
         """
         return 1 - math.prod(1 - left for left in self._shares_left(kernel))
 
-    def enough(self, kernel: Kernel, share: float = 0.01) -> tuple[int, ...]:
+    def rounding(self, kernel: Kernel) -> float:
+        """The relative error of predictions in float64 where there are no data, about: that of the
+        product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
+        error = float(np.finfo(float).eps)
+        for part, length, count in zip(
+            self._factors(kernel), self.upper - self.lower, self.num, strict=True
+        ):
+            cells = float(part.lengthscales.numpy()) * (count - self.degree) / length
+            error *= max(cells, 1.0) ** (2 * matern_order(part) + 2)
+        return error
+
+    def enough(self, kernel: Kernel, share: float = 0.05) -> tuple[int, ...]:
         """The numbers of splines in each column that leave about so much of the prior."""
         counts = []
         parts = zip(self._factors(kernel), self._shares_left(kernel), self.num, strict=True)

@@ -1,0 +1,172 @@
+"""Models of splines: bound, gradients and predictions against GPflow's with dense matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern12, Matern32
+
+import interdomain as idm
+from interdomain.inducing_variables import SplineFeatures, SumInducingVariables
+from interdomain.kernels import FiniteRank
+from interdomain.models import StructuredSGPR
+
+pytestmark = pytest.mark.usefixtures("no_jitter")
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=[150, 3])
+Y = np.hstack([np.sin(5 * X[:, :1]) * X[:, 1:2], X[:, 2:]]) + 0.3 * RNG.normal(size=[150, 2])
+BOX = [-1.05] * 3, [1.1] * 3
+
+
+def product(*columns: int) -> gpflow.kernels.Kernel:
+    kernel = Matern32(variance=1.2, lengthscales=0.5, active_dims=[columns[0]])
+    for column in columns[1:]:
+        kernel = kernel * Matern12(lengthscales=0.8 + column, active_dims=[column])
+    return kernel
+
+
+def features(*num: int, degree: int = 2) -> SplineFeatures:
+    return SplineFeatures(*(end[: len(num)] for end in BOX), num, degree)
+
+
+def one_column() -> tuple[Any, Any]:
+    return product(1), features(9, degree=3)
+
+
+def two_columns() -> tuple[Any, Any]:
+    """A prior that ends with its features."""
+    splines = features(7, 6)
+    return FiniteRank(product(2, 0), splines), splines
+
+
+def three_columns() -> tuple[Any, Any]:
+    return product(2, 0, 1), features(4, 5, 3)
+
+
+def with_others() -> tuple[Any, Any]:
+    """The largest of three blocks is sparse, and stands in the middle."""
+    points = InducingPoints(np.linspace(-1, 1, 4)[:, None] * np.ones(3))
+    gpflow.set_trainable(points, False)
+    first, second, third = Matern12(active_dims=[0]), product(2, 0), product(1)
+    gpflow.set_trainable(first, False)
+    splines = features(6, 5)
+    kernel = first + FiniteRank(second, splines) + third
+    return kernel, SumInducingVariables([points, splines, features(5)])
+
+
+@pytest.mark.parametrize("make", [one_column, two_columns, three_columns, with_others])
+def test_as_sgpr(make: Any) -> None:
+    kernel, inducing_variable = make()
+    mean = gpflow.functions.Linear(np.full([3, 2], 0.1), np.full(2, 0.2))
+    noise = gpflow.likelihoods.Gaussian(0.1)
+    parts = {"mean_function": mean, "likelihood": noise}
+    model = StructuredSGPR((X, Y), kernel, inducing_variable, **parts)
+    dense = gpflow.models.SGPR((X, Y), kernel, inducing_variable, **parts)
+    variables = dense.trainable_variables
+    values, gradients = [], []
+    for each in (model, dense):
+        with tf.GradientTape() as tape:
+            values.append(each.maximum_log_likelihood_objective())
+        gradients.append(tape.gradient(values[-1], variables))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+    for found, expected in zip(*gradients, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    compiled = tf.function(model.elbo, autograph=False)
+    np.testing.assert_allclose(compiled(), values[0], rtol=1e-12)
+
+    new = RNG.uniform(-1, 1, size=[6, 3])
+    posterior = model.posterior()
+    for options in ({}, {"full_cov": True}):
+        right = dense.predict_f(new, **options)
+        for predict in (model.predict_f, posterior.predict_f):
+            for found, expected in zip(predict(new, **options), right, strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+    for found, expected in zip(model.compute_qu(), dense.compute_qu(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    svgp = model.to_svgp()
+    np.testing.assert_allclose(svgp.elbo((X, Y)), values[0], rtol=1e-8)
+    both = model.statistics + model.accumulate((X[:20], Y[:20])) - model.accumulate((X, Y))
+    np.testing.assert_allclose(both.sums["gram"], model.accumulate((X[:20], Y[:20])).sums["gram"])
+
+
+def test_many_splines_as_gpr() -> None:
+    kernel = product(1)
+    model = StructuredSGPR((X, Y), kernel, features(400, degree=3), noise_variance=0.1)
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1)
+    bound, evidence = float(model.elbo()), float(exact.log_marginal_likelihood())
+    assert 0 < evidence - bound < 1e-2
+    for found, expected in zip(model.predict_f(X[:9]), exact.predict_f(X[:9]), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_nothing_of_the_size_of_the_square() -> None:
+    """A dense matrix of these features has 20 GB."""
+    kernel, splines = Matern12(lengthscales=0.5, active_dims=[1]), features(50_000, degree=1)
+    model = StructuredSGPR((X, Y), FiniteRank(kernel, splines), splines, noise_variance=0.1)
+    mean, variance = idm.predict_in_batches(model, X, progress=False)
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1).predict_f(X)
+    np.testing.assert_allclose(mean, exact[0], atol=1e-3)
+    np.testing.assert_allclose(variance, exact[1], atol=1e-3)
+    for function in (model.to_svgp, model.compute_qu):
+        with pytest.raises(ValueError, match="a dense q of 50,000 features is asked for, which"):
+            function()
+
+
+def test_functions() -> None:
+    """Their means and covariances are those of the posterior."""
+    kernel, inducing_variable = with_others()
+    with pytest.raises(ValueError, match=r"does not end with its splines; make the kernel as Fin"):
+        idm.sample_functions(StructuredSGPR((X, Y), kernel, inducing_variable), 2)
+    splines, few = features(6, 5), features(5)
+    kernel = FiniteRank(product(2, 0), splines) + FiniteRank(product(1), few)
+    model = StructuredSGPR((X, Y), kernel, SumInducingVariables([splines, few]), noise_variance=0.1)
+    functions = idm.sample_functions(model, 20_000, seed=1)
+    values, (mean, covariance) = functions(X[:4]).numpy(), model.predict_f(X[:4], full_cov=True)
+    np.testing.assert_allclose(np.mean(values, axis=0), mean, atol=0.01)
+    for output in range(2):
+        found = np.cov(values[:, :, output].T)
+        np.testing.assert_allclose(found, covariance[output], atol=0.05 * np.max(covariance))
+    np.testing.assert_array_equal(functions(X[1:3]), values[:, 1:3])
+
+
+def test_single_precision_and_saved_statistics(tmp_path: Any) -> None:
+    kernel, splines = product(2, 0), features(7, 6)
+    expected = StructuredSGPR((X, Y), kernel, splines, noise_variance=0.1)
+    expected.statistics.save(tmp_path / "sums.npz")
+    loaded = idm.regression.SufficientStatistics.load(tmp_path / "sums.npz")
+    again = StructuredSGPR(loaded, kernel, splines, noise_variance=0.1)
+    np.testing.assert_allclose(again.elbo(), expected.elbo(), rtol=1e-12)
+    with gpflow.config.as_context():
+        gpflow.config.set_default_float(np.float32)
+        kernel, splines = product(2, 0), features(7, 6)
+        model = StructuredSGPR((X, Y), kernel, splines, noise_variance=0.1)
+        assert model.elbo().dtype == model.predict_f(X[:3])[1].dtype == tf.float32
+        np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-5)
+        svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), splines)
+        assert svgp.elbo((X[:3].astype("f4"), Y[:3, :1].astype("f4"))).dtype == tf.float32
+
+
+def test_warnings_and_errors() -> None:
+    kernel = Matern32(lengthscales=0.02, active_dims=[0])
+    model = StructuredSGPR((X, Y), kernel, features(6), noise_variance=0.1)
+    gpflow.set_trainable(kernel, False)
+    with pytest.warns(UserWarning, match=r"the splines leave \d\d% of the prior .* about \(\d+,\)"):
+        idm.fit(model, progress=False, steps=2)
+    kernel.lengthscales.assign(3.0)
+    model = StructuredSGPR((X, Y), kernel, features(60), noise_variance=0.1)
+    with pytest.warns(UserWarning, match=r"so narrow .* or make the kernel as FiniteRank"):
+        idm.fit(model, progress=False, steps=2)
+    kernel, inducing_variable = with_others()
+    gpflow.set_trainable(inducing_variable, True)
+    model = StructuredSGPR((X, Y), kernel, inducing_variable)
+    with pytest.raises(ValueError, match=r"found splines beside features that depend on .*Z, tr"):
+        model.elbo()
+    gpflow.set_trainable(inducing_variable, False)
+    with pytest.raises(ValueError, match="Xnew: 1 rows are outside of the box"):
+        model.predict_f(np.array([[0.0, 2.0, 0.0]]))
