@@ -160,7 +160,7 @@ class Features:
         assert self.compact is not None
         rows = tf.constant(X, gpflow.default_float())
         targets, diagonal = self._targets_and_terms(rows, Y)
-        ones, others = np.ones([len(X), 1]), self.compact.others(rows, in_domain=True)
+        ones, others = np.ones([len(X), 1]), self.compact.others(rows, in_domain=True).numpy()
         return {
             "gram": self.compact.sums(rows, ones, others)[0],
             "products": self.compact.products(rows, targets),
