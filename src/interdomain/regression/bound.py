@@ -82,13 +82,13 @@ def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bo
     return Collapsed(root, ones, whitened, True, root.solve(columns))
 
 
-def whiten_compact(root: Root, compact: CompactCollapsed) -> Collapsed:
+def whiten_compact(kuu: StructuredOperator, compact: CompactCollapsed) -> Collapsed:
     """That of few splines as dense matrices, without gradients to the sums.
 
     :raises ValueError: If there are too many.
     """
     gram, columns = (tf.constant(part) for part in compact.dense())
-    return whiten(root, gram, columns, gram_gradient=False)
+    return whiten(root_of(kuu), gram, columns, gram_gradient=False)
 
 
 def residual_of(weights: tf.Tensor) -> tf.Tensor:

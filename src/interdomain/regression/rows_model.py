@@ -21,20 +21,24 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array
+from .._arguments import Array, check_size
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.inputs import check_inputs, validate_inducing_variable
 from ..core.pairs import Kuu_operator
 from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
-from .bound import optimal_q, root_of, whiten_compact
-from .compact import CompactCollapsed
+from .bound import optimal_q, whiten_compact
+from .compact import CompactCollapsed, compact_features
 from .compact_posterior import CompactPosterior, CompactQ
 from .features import Features
 from .rows import Rows
 from .scales import warn_of_scales
 from .sums import SufficientStatistics
+
+
+_DENSE_MATRICES = 4
+"""Of M rows in memory: sums, whitened, factor and inverse."""
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
@@ -69,7 +73,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
-        rows |= {"num_inducing": int(inducing_variable.num_inducing)}
+        size = int(inducing_variable.num_inducing)
+        if compact_features(inducing_variable, kernel) is None:
+            what = f"the precision of {size:,} features and its factor"
+            check_size("inducing_variable", what, _DENSE_MATRICES * size**2)
+        rows |= {"num_inducing": size}
         kind: Any = Rows
         self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)
         is_read = isinstance(data, (SufficientStatistics, Rows))
@@ -195,8 +203,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
         :raises ValueError: If there are too many.
         """
-        root = root_of(Kuu_operator(self.inducing_variable, self.kernel))
-        pairs = [(whiten_compact(root, part), noise) for part, noise in self._compact_latents()]
+        kuu = Kuu_operator(self.inducing_variable, self.kernel)
+        pairs = [(whiten_compact(kuu, part), noise) for part, noise in self._compact_latents()]
         means, roots = zip(*(optimal_q(*pair) for pair in pairs), strict=True)
         dtype = gpflow.default_float()
         return tf.cast(tf.concat(means, axis=1), dtype), tf.cast(tf.stack(roots), dtype)
