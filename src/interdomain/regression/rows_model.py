@@ -36,7 +36,6 @@ from .rows import Rows
 from .scales import warn_of_scales
 from .sums import SufficientStatistics
 
-
 _DENSE_MATRICES = 4
 """Of M rows in memory: sums, whitened, factor and inverse."""
 
