@@ -2,7 +2,7 @@
 
 Seconds from the rows in memory to the predictions of all test rows, on one clock; each model in a
 process of its own, imports not counted. splines_AxB has A x B quadratic splines, a product of
-Matern-3/2 kernels that ends with them, and `fit`.
+Matern-3/2 kernels that ends with them, and `fit`; rough_AxB linear splines and Matern-1/2.
 mountains    the range and the split of `terrain`; beside waves of a box, points in stock SVGP (as
              in `terrain`), 20 neighbours and linear interpolation (as in `neighbours`)
 line         a million rows in one column: a random walk and noise; `fit` alone and with predictions
@@ -36,10 +36,10 @@ from benchmarks._lib.tables import markdown
 from benchmarks.neighbours import linear, ours
 
 MODELS = {
-    "mountains": "splines_100x85 splines_160x140 splines_260x220 splines_400x345 box_3000 "
-    "svgp_500 neighbours linear",
+    "mountains": "splines_100x85 splines_160x140 splines_260x220 splines_400x345 rough_180x155 "
+    "rough_260x220 box_3000 svgp_500 neighbours linear",
     "line": "splines_100000",
-    "trees": "splines_160x80 svgp_500",
+    "trees": "splines_80x40 splines_160x80 svgp_500",
 }
 SHORT = {
     "mountains": "splines_12x10 linear",
@@ -164,21 +164,23 @@ def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
     return (X, first), (X, second)
 
 
-def prior_of(X: Array, size: str, lengthscale: float) -> tuple[Any, Any]:
-    """A product of Matern-3/2 kernels that ends with its splines, and these."""
+def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, Any]:
+    """A product of Matern kernels that ends with its splines, and these."""
     import gpflow
 
     import interdomain as idm
 
     numbers = [int(number) for number in size.split("x")]
+    matern = gpflow.kernels.Matern12 if kind == "rough" else gpflow.kernels.Matern32
     factors = [
-        gpflow.kernels.Matern32(lengthscales=lengthscale, active_dims=[column])
-        for column in range(len(numbers))
+        matern(lengthscales=lengthscale, active_dims=[column]) for column in range(len(numbers))
     ]
     kernel = factors[0] if len(factors) == 1 else gpflow.kernels.Product(factors)
     for part in factors[1:]:  # one variance is enough
         gpflow.set_trainable(part.variance, False)
-    splines = idm.inducing_variables.SplineFeatures.from_data(X, numbers, degree=2)
+    splines = idm.inducing_variables.SplineFeatures.from_data(
+        X, numbers, 1 if kind == "rough" else 2
+    )
     return idm.kernels.FiniteRank(kernel, splines), splines
 
 
@@ -187,8 +189,8 @@ def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, A
 
     X, Y = train
     found, started = dict[str, Any](), time.perf_counter()
-    if kind == "splines":
-        prior, splines = prior_of(X, size, 0.1 if X.shape[1] == 2 else 100.0)
+    if kind in ("splines", "rough"):
+        prior, splines = prior_of(X, kind, size, 0.1 if X.shape[1] == 2 else 100.0)
         model = idm.models.StructuredSGPR(train, prior, splines, noise_variance=0.01)
         found = race.of_fit(model, idm.fit(model))
         found["fit_seconds"] = time.perf_counter() - started
@@ -216,7 +218,7 @@ def counted(
     mean = gpflow.functions.Constant(np.log(np.mean(train[1])))
     likelihood, started = gpflow.likelihoods.Poisson(), time.perf_counter()
     if kind == "splines":
-        prior, splines = prior_of(train[0], size, 0.5)
+        prior, splines = prior_of(train[0], kind, size, 0.5)
         model = idm.models.DualSVGP(train, prior, likelihood, splines, mean_function=mean)
         fit = idm.fit(model)
         density = race.log_density(model, held_out, cached=True)

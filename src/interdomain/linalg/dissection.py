@@ -153,7 +153,8 @@ class Dissection:
         blocks = list[tuple[Array, Array]]()
         for front in self.fronts:
             count, size = len(front.pivots), len(front.pivots) + len(front.border)
-            matrix = np.zeros([size, size])
+            # Of a box that is not divided, the border has no entries yet.
+            matrix = np.zeros([size if front.within else count, size])
             matrix.ravel()[front.entries] = values[start : (start := start + len(front.entries))]
             for places in reversed(front.within):
                 left = waiting.pop()
@@ -164,7 +165,8 @@ class Dissection:
             if failed:
                 raise NotFactorised
             side = dtrsm(1.0, lower, matrix[:count, count:], lower=1)
-            waiting.append(matrix[count:, count:] - dgemm(1.0, side, side, trans_a=1))
+            update = dgemm(-1.0, side, side, trans_a=1)
+            waiting.append(matrix[count:, count:] + update if front.within else update)
             blocks.append((lower, side))
         return Factor(self, blocks)
 
@@ -207,17 +209,15 @@ class Factor:
         order, values = self._order, np.empty(len(self._order.places))
         end, waiting = len(values), [np.zeros([0, 0])]
         for front, (lower, side) in reversed(list(zip(order.fronts, self._blocks, strict=True))):
-            count, of_border = len(front.pivots), waiting.pop()
-            matrix = np.empty([count + len(of_border)] * 2)
+            of_border = waiting.pop()
             solved = dtrsm(1.0, lower, side, lower=1, trans_a=1)
             across = dgemm(-1.0, solved, of_border.T)
-            inverse = np.tril(dpotri(lower, lower=1)[0])
-            inverse += np.tril(inverse, -1).T
-            matrix[:count, :count] = inverse - dgemm(1.0, across, solved, trans_b=1)
-            matrix[:count, count:] = across
-            matrix[count:, :count] = across.T
-            matrix[count:, count:] = of_border
+            own = np.tril(dpotri(lower, lower=1)[0])
+            own += np.tril(own, -1).T - dgemm(1.0, across, solved, trans_b=1)
+            matrix = np.concatenate([own, across], axis=1)
             start = end - len(front.entries)
             values[start:end], end = matrix.ravel()[front.entries], start
+            if front.within:
+                matrix = np.concatenate([matrix, np.concatenate([across.T, of_border], axis=1)])
             waiting += [matrix[places][:, places] for places in front.within]
         return order.stencil(values)

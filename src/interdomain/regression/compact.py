@@ -36,6 +36,9 @@ MOST_DENSE = 4_096
 _MUCH, _LITTLE = 0.1, 1e-4
 """Shares of the prior variance that splines leave."""
 
+_ENTRIES = 2**23
+"""Numbers that are gathered at a time."""
+
 _ROUNDING = 1e-6
 """Relative errors of predictions."""
 
@@ -60,6 +63,12 @@ class CompactFeatures:
         end = sum(int(block.num_inducing) for block, _ in blocks)
         within = start + np.arange(grid.size)
         self.order = np.concatenate([within, np.delete(np.arange(end), within)])
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows of which variances are computed: entries of the splines of a cell are gathered."""
+        of_row = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
+        return max(_ENTRIES // of_row, 1)
 
     def require_fixed(self, trainable: Mapping[str, Any]) -> None:
         """:raises ValueError: If features depend on something that is trainable."""

@@ -24,7 +24,7 @@ from ..regression.compact import CompactCollapsed
 from ..regression.compact_posterior import CompactPosterior
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
-from ..regression.sums import differing_parameter, total_over
+from ..regression.sums import differing_parameter, joined, total_over
 from .algebra import Prior, Sites, latent, log_normaliser, whitened_q
 from .rows import SiteContributions, SitesOfSplines
 
@@ -218,7 +218,10 @@ class DualSVGP(RowsModel):
 
         # Gradient tapes of the caller would keep every batch; and q may be far off.
         with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
-            sums = total_over(self._rows_at_hand.batches(), of_batch)
+            batches: Any = self._rows_at_hand.batches()
+            if features.compact is not None:
+                batches = joined(batches, features.compact.rows_at_once)
+            sums = total_over(batches, of_batch)
         if not all(np.all(np.isfinite(part)) for part in sums.values()):
             return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
