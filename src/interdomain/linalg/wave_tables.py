@@ -98,13 +98,21 @@ class WaveTables:
 
     def gram(self, table: Tables) -> Array:
         """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
-        gram = np.empty([len(self._norms)] * 2)
-        for some, others in itertools.combinations_with_replacement(self._kinds, 2):
+        numbers, blocks = range(len(self._kinds)), dict[tuple[int, int], Array]()
+        for pair in itertools.combinations_with_replacement(numbers, 2):
+            some, others = (self._kinds[number] for number in pair)
             values = _turned(table, some.is_sine ^ others.is_sine).real.ravel()
-            block = sum(sign * values[places] for sign, places in self._lookups(some, others))
-            gram[np.ix_(some.features, others.features)] = block
-            gram[np.ix_(others.features, some.features)] = np.transpose(block)
-        gram *= self._norms[:, None] * self._norms
+            lookups = self._lookups(some, others)
+            block = np.asarray(sum((factor * values)[places] for factor, places in lookups))
+            blocks[pair], blocks[pair[::-1]] = block, block.T
+        # Whole rows, put in order one by one: to scatter blocks would take longer than to look up.
+        gram = np.empty([len(self._norms)] * 2)
+        order = np.argsort(np.concatenate([some.features for some in self._kinds]))
+        for number, some in enumerate(self._kinds):
+            rows = np.concatenate([blocks[number, other] for other in numbers], axis=1)
+            gram[some.features] = rows.take(order, axis=1)
+        gram *= self._norms[:, None]
+        gram *= self._norms
         return gram
 
     def products(self, tables: Sequence[Tables] | Tables) -> Array:
