@@ -92,9 +92,15 @@ class WaveTables:
         :param X: With all columns, ``[n, ...]``.
         :param strengths: w, ``[n, K]``.
         """
-        weights = np.ascontiguousarray(strengths.T, np.complex128)
-        table = self._transform(1)(*self._angles(X), weights, self.shape)
-        return np.reshape(table, (len(weights), *self.shape))
+        found = self._transform(1)(*self._angles(X), _paired(strengths.T), self.shape)
+        tables = np.empty((strengths.shape[1], *self.shape), np.complex128)
+        tables[::2] = np.reshape(found, tables[::2].shape)
+        first, second = tables[:-1:2], tables[1::2]
+        # Of real weights, the conjugate is at the opposite frequency.
+        opposite = np.conj(np.flip(first, range(1, tables.ndim)))
+        second[...] = (first - opposite) / 2j
+        first[...] = (first + opposite) / 2
+        return tables
 
     def gram(self, table: Tables) -> Array:
         """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
@@ -148,8 +154,10 @@ class WaveTables:
 
     def at(self, X: Array, tables: Tables) -> Array:
         """The sums of waves of tables ``[K, ...]`` at rows with all columns, ``[K, n]``."""
-        values = self._transform(2)(*self._angles(X), tables)
-        return np.reshape(np.real(values), (len(tables), len(X)))
+        pairs = _paired(tables)
+        values = np.reshape(self._transform(2)(*self._angles(X), pairs), (len(pairs), len(X)))
+        both = np.stack([values.real, values.imag], axis=1)
+        return both.reshape(-1, len(X))[: len(tables)]
 
     def _transform(self, kind: int) -> Callable[..., Tables]:
         """From rows to a table (1), or from a table to rows (2)."""
@@ -185,3 +193,10 @@ def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
         flipped = np.flip(table, axis=column)
         table = (table - flipped) / 2j if sine else (table + flipped) / 2
     return table
+
+
+def _paired(parts: npt.NDArray[Any]) -> Tables:
+    """Every other part plus i times the next, which one transform takes: sums of both are real."""
+    pairs = parts[::2].astype(np.complex128, order="C")
+    pairs[: len(parts) // 2] += 1j * parts[1::2]
+    return pairs
