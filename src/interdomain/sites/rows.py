@@ -13,7 +13,7 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gpflow
@@ -98,7 +98,10 @@ class SiteContributions:
 
     :param features: The features of the rows; its "outputs" are the L latent GPs.
     :param num_targets: The number of columns of Y.
+    :cvar rows_at_once: Rows that batches are joined to, at least.
     """
+
+    rows_at_once = 1
 
     def __init__(self, features: Features, likelihood: Likelihood, num_targets: int) -> None:
         self.features, self.likelihood = features, likelihood
@@ -147,6 +150,10 @@ class SiteContributions:
             of_sites = self.sums_of(found.rows, precisions, shifts)
             sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
+        return sums
+
+    def looked_up(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
+        """What :meth:`sums` says it returns, of its sum over all batches."""
         return sums
 
     def sums_of(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
