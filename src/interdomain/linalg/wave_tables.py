@@ -92,19 +92,33 @@ class WaveTables:
         :param X: With all columns, ``[n, ...]``.
         :param strengths: w, ``[n, K]``.
         """
-        weights = np.ascontiguousarray(strengths.T, np.complex128)
-        table = self._transform(1)(*self._angles(X), weights, self.shape)
-        return np.reshape(table, (len(weights), *self.shape))
+        found = self._transform(1)(*self._angles(X), _paired(strengths.T), self.shape)
+        tables = np.empty((strengths.shape[1], *self.shape), np.complex128)
+        tables[::2] = np.reshape(found, tables[::2].shape)
+        first, second = tables[:-1:2], tables[1::2]
+        # Of real weights, the conjugate is at the opposite frequency.
+        opposite = np.conj(np.flip(first, range(1, tables.ndim)))
+        second[...] = (first - opposite) / 2j
+        first[...] = (first + opposite) / 2
+        return tables
 
     def gram(self, table: Tables) -> Array:
         """``sum_n w_n phi_m phi_m'``, ``[M, M]``, from one table."""
-        gram = np.empty([len(self._norms)] * 2)
-        for some, others in itertools.combinations_with_replacement(self._kinds, 2):
+        numbers, blocks = range(len(self._kinds)), dict[tuple[int, int], Array]()
+        for pair in itertools.combinations_with_replacement(numbers, 2):
+            some, others = (self._kinds[number] for number in pair)
             values = _turned(table, some.is_sine ^ others.is_sine).real.ravel()
-            block = sum(sign * values[places] for sign, places in self._lookups(some, others))
-            gram[np.ix_(some.features, others.features)] = block
-            gram[np.ix_(others.features, some.features)] = np.transpose(block)
-        gram *= self._norms[:, None] * self._norms
+            lookups = self._lookups(some, others)
+            block = np.asarray(sum((factor * values)[places] for factor, places in lookups))
+            blocks[pair], blocks[pair[::-1]] = block, block.T
+        # Whole rows, put in order one by one: to scatter blocks would take longer than to look up.
+        gram = np.empty([len(self._norms)] * 2)
+        order = np.argsort(np.concatenate([some.features for some in self._kinds]))
+        for number, some in enumerate(self._kinds):
+            rows = np.concatenate([blocks[number, other] for other in numbers], axis=1)
+            gram[some.features] = rows.take(order, axis=1)
+        gram *= self._norms[:, None]
+        gram *= self._norms
         return gram
 
     def products(self, tables: Sequence[Tables] | Tables) -> Array:
@@ -140,8 +154,10 @@ class WaveTables:
 
     def at(self, X: Array, tables: Tables) -> Array:
         """The sums of waves of tables ``[K, ...]`` at rows with all columns, ``[K, n]``."""
-        values = self._transform(2)(*self._angles(X), tables)
-        return np.reshape(np.real(values), (len(tables), len(X)))
+        pairs = _paired(tables)
+        values = np.reshape(self._transform(2)(*self._angles(X), pairs), (len(pairs), len(X)))
+        both = np.stack([values.real, values.imag], axis=1)
+        return both.reshape(-1, len(X))[: len(tables)]
 
     def _transform(self, kind: int) -> Callable[..., Tables]:
         """From rows to a table (1), or from a table to rows (2)."""
@@ -177,3 +193,10 @@ def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
         flipped = np.flip(table, axis=column)
         table = (table - flipped) / 2j if sine else (table + flipped) / 2
     return table
+
+
+def _paired(parts: npt.NDArray[Any]) -> Tables:
+    """Every other part plus i times the next, which one transform takes: sums of both are real."""
+    pairs = parts[::2].astype(np.complex128, order="C")
+    pairs[: len(parts) // 2] += 1j * parts[1::2]
+    return pairs

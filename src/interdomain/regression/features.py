@@ -76,7 +76,10 @@ class Features:
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
         self._traced = compiled(self._sums, input_signature=self._signature())
-        variables = self._traced.get_concrete_function().graph.variables
+        traced = self._traced
+        if self.tables is not None:  # of waves without parameters, whose graph takes long to trace
+            traced = compiled(self._targets_and_terms, input_signature=self._signature())
+        variables = traced.get_concrete_function().graph.variables
         self.parameters = self._named(tuple(variables))
 
     def _modules(self) -> dict[str, tf.Module]:
@@ -109,15 +112,14 @@ class Features:
         return sums
 
     def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
-        targets = tf.cast(targets, tf.float64)
+        targets, diagonal = self._targets_and_terms(X, Y)
         sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
         size = self.num_inducing
         return {
             "gram": tf.ensure_shape(sums.gram, [size, size]),
             "products": tf.ensure_shape(sums.products, [size, None]),
             "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1),
+            "diagonal": diagonal,
         }
 
     @functools.cached_property
@@ -129,13 +131,12 @@ class Features:
 
     def in_tables(self, X: Array, Y: Array) -> dict[str, Any]:
         """What stands for the sums over some rows, and adds up, in place of :meth:`sums`: "tables"
-        of ones and of the targets takes the place of "gram" and "products"."""
+        of the targets takes the place of "gram" and "products"."""
         assert self.tables is not None
         rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = self._targets_and_terms(rows, Y)
-        strengths = np.concatenate([np.ones_like(targets[:, :1]), targets], axis=1)
+        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
         return {
-            "tables": self.tables.table(X, strengths),
+            "tables": self.tables.table(X, targets),
             "targets": targets.T @ targets,
             "diagonal": diagonal,
         }
@@ -143,8 +144,8 @@ class Features:
     def looked_up(self, total: Mapping[str, Any]) -> dict[str, Array]:
         """The sums of :meth:`sums` from those of :meth:`in_tables`."""
         assert self.tables is not None
-        ones, *of_targets = total["tables"]
-        sums = {"gram": self.tables.gram(ones), "products": self.tables.products(of_targets)}
+        tables = total["tables"]  # the last column of the mean function is one
+        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
         return sums | {name: total[name] for name in ("targets", "diagonal")}
 
     @functools.cached_property
@@ -159,7 +160,7 @@ class Features:
         """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""
         assert self.compact is not None
         rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = self._targets_and_terms(rows, Y)
+        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
         ones, others = np.ones([len(X), 1]), self.compact.others(rows, in_domain=True).numpy()
         return {
             "gram": self.compact.sums(rows, ones, others)[0],
@@ -168,12 +169,12 @@ class Features:
             "diagonal": diagonal,
         }
 
-    def _targets_and_terms(self, X: tf.Tensor, Y: Array) -> tuple[Array, Array]:
+    def _targets_and_terms(self, X: tf.Tensor, Y: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Y and the columns of the mean function, ``[n, P + H]``, and the sums of the terms of the
         diagonal, ``[T]``; in float64."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
-        terms = np.sum(self.terms_of(X), axis=1, dtype=np.float64)
-        return tf.cast(targets, tf.float64).numpy(), terms
+        terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
+        return tf.cast(targets, tf.float64), terms
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal

@@ -24,6 +24,7 @@ from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian, noise_variance_of
 from .sums import SufficientStatistics, statistics_of
+from .wave_posterior import WavePosterior
 
 _ROWS_AT_A_TIME = 8_192
 
@@ -197,28 +198,17 @@ class StructuredSGPR(RowsModel):
         """What predicts f as :meth:`predict_f` does, without gradients and covariances: for waves
         of a box, whose mean and variance are sums of waves, in O(M^2) once and O(log M) a row. None
         for others."""
-        tables, features = self._features.tables, self._features
-        if tables is None:
+        if self._features.tables is None:
             return None
         mean, root = (array.numpy() for array in self.weights())
-        products, is_incomplete = root @ root.T, bool(np.any(features.incomplete))
-        if is_incomplete:
-            of_Kuu = root_of(Kuu_operator(self.inducing_variable, self.kernel))
-            inverse = of_Kuu.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
-            products -= inverse.T @ inverse
-        all_tables = np.stack([*map(tables.of_weights, mean.T), tables.of_products(products)])
+        posterior = WavePosterior(self._features, mean, [root])
 
         def predict_f(
             Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
         ) -> MeanAndVariance:
             assert not (full_cov or full_output_cov)
-            Xnew = tf.convert_to_tensor(Xnew, gpflow.default_float())
-            found = tf.numpy_function(lambda X: tables.at(X, all_tables), [Xnew], tf.float64)
-            *means, variance = tf.unstack(tf.cast(found, Xnew.dtype), len(all_tables))
-            if is_incomplete:
-                variance += self.kernel(Xnew, full_cov=False)
-            mean = tf.stack(means, axis=1) + self.mean_function(Xnew)
-            return mean, tf.repeat(variance[:, None], len(means), axis=1)
+            means, variance = posterior(tf.convert_to_tensor(Xnew, gpflow.default_float()))
+            return means, tf.repeat(variance, mean.shape[1], axis=1)
 
         return predict_f
 

@@ -206,7 +206,7 @@ def total_over(
     return total
 
 
-_ROWS_AT_ONCE = 2**17
+ROWS_AT_ONCE = 2**17
 """Rows for which tables and sparse sums are made: of fewer, what is made once would take the time.
 """
 
@@ -245,7 +245,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
 
     with tf.init_scope():
-        batches = joined(rows.batches(), _ROWS_AT_ONCE) if of_many else rows.batches()
+        batches = joined(rows.batches(), ROWS_AT_ONCE) if of_many else rows.batches()
         total = total_over(batches, of_batch)
         if by_tables:
             total = features.looked_up(total)

@@ -25,8 +25,10 @@ from ..regression.compact_posterior import CompactPosterior
 from ..regression.features import Features
 from ..regression.rows_model import RowsModel
 from ..regression.sums import differing_parameter, joined, total_over
+from ..regression.wave_posterior import WavePosterior
 from .algebra import Prior, Sites, latent, log_normaliser, whitened_q
 from .rows import SiteContributions, SitesOfSplines
+from .wave_rows import SitesOfWaves
 
 
 class PassResult(NamedTuple):
@@ -190,7 +192,8 @@ class DualSVGP(RowsModel):
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
         if known is None or not known.is_current(features, self.likelihood):
-            kind = SiteContributions if features.compact is None else SitesOfSplines
+            kind = SiteContributions if features.tables is None else SitesOfWaves
+            kind = kind if features.compact is None else SitesOfSplines
             known = kind(features, self.likelihood, self._columns[1])
             self._site_contributions = known
         return known
@@ -218,10 +221,8 @@ class DualSVGP(RowsModel):
 
         # Gradient tapes of the caller would keep every batch; and q may be far off.
         with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
-            batches: Any = self._rows_at_hand.batches()
-            if features.compact is not None:
-                batches = joined(batches, features.compact.rows_at_once)
-            sums = total_over(batches, of_batch)
+            batches = joined(self._rows_at_hand.batches(), of_rows.rows_at_once)
+            sums = of_rows.looked_up(total_over(batches, of_batch))
         if not all(np.all(np.isfinite(part)) for part in sums.values()):
             return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
@@ -237,6 +238,11 @@ class DualSVGP(RowsModel):
             return CompactPosterior(self._features, lambda: q, PrecomputeCacheType.TENSOR), q.kl()
         exact = self._exact_q()
         kl = float(kl_divergence(Whitened(*(part[None] for part in exact))))
+        if self._features.tables is not None:
+            root = self._prior().root
+            assert root is not None
+            mean, *roots = (root.solve(q, adjoint=True).numpy() for q in (exact[0], *exact[1]))
+            return WavePosterior(self._features, mean, roots), kl
         return tuple(tf.cast(part, gpflow.default_float()) for part in exact), kl
 
     def has_q(self) -> bool:

@@ -13,7 +13,7 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gpflow
@@ -120,6 +120,11 @@ class SiteContributions:
         same = self.features is features and self.likelihood is likelihood
         return same and [id(v) for v in known] == [id(v) for v in now]
 
+    @property
+    def rows_at_once(self) -> int:
+        """Rows that batches are joined to, at least."""
+        return 1
+
     def evaluate(self, X: Array, Y: Array, q: Any) -> RowSites:
         """The sites of n rows.
 
@@ -147,6 +152,10 @@ class SiteContributions:
             of_sites = self.sums_of(found.rows, precisions, shifts)
             sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
+        return sums
+
+    def looked_up(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
+        """What :meth:`sums` says it returns, of its sum over all batches."""
         return sums
 
     def sums_of(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
@@ -230,6 +239,11 @@ def _weighted_products(stacked: Array, weights: Array) -> Array:
 
 class SitesOfSplines(SiteContributions):
     """The sites of rows whose features are splines, beside others."""
+
+    @property
+    def rows_at_once(self) -> int:
+        assert self.features.compact is not None
+        return self.features.compact.rows_at_once
 
     def _moments(self, X: tf.Tensor, q: CompactPosterior) -> tuple[Any, ...]:
         mean, variance = q.predict_f(X)
