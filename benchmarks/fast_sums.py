@@ -5,8 +5,14 @@ process of its own, after a pass over 1,000 rows:
 tables   one pass as the library has it
 dense    the features of all rows and their products (of the fewest rows only)
 file     `fit` of all hyperparameters on rows in memory-mapped files, with the most memory of it
+rule     one pass by tables beside a dense one, in one to three columns, at half, at, and at twice
+         the number of waves from which the library takes tables; the shortest of three
+sites    one pass of `DualSVGP` for counts by tables beside a dense one, with what q costs
+step     one pass, and the first evaluation of the bound with gradients, with the most memory
 
-"differ" is the largest difference between the sums of "tables" and "dense", in units of the rows.
+"dense / this" is the time of a dense pass in units of this, for "tables" that of "dense" by the
+row. "differ" is the largest difference between the sums of "tables" and "dense", in units of the
+rows.
 """
 
 from __future__ import annotations
@@ -15,7 +21,8 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +37,8 @@ from benchmarks._lib.tables import markdown, megabytes
 SIZES = (1_000, 3_000)
 ROWS = (100_000, 1_000_000, 10_000_000)
 SIDES = ("dense", "tables", "file")
+FEWEST = (16, 64, 128)
+"""Waves in one, two and three columns from which the library takes tables."""
 
 
 class FastSums(Benchmark):
@@ -43,9 +52,19 @@ class FastSums(Benchmark):
             for size in (200,) if arguments.short else SIZES:
                 for rows in some:
                     yield {"side": side, "rows": rows, "num_inducing": size}
+        around = (2,) if arguments.short else (1, 2, 4)
+        others = [("rule", n, c * m // 2) for n, m in enumerate(FEWEST, 1) for c in around]
+        others += [("sites", 2, SIZES[0]), ("step", 2, 10_201)]
+        for side, columns, size in others:
+            run = {"side": side, "rows": ROWS[side != "rule"], "num_inducing": size}
+            run |= {"rows": 2_000, "num_inducing": min(size, 200)} if arguments.short else {}
+            yield run | {"columns": columns}
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        found: dict[str, Any] = from_child(measured, **configuration)
+        function = {"rule": both_ways, "sites": both_ways, "step": step}.get(
+            configuration["side"], measured
+        )
+        found: dict[str, Any] = from_child(function, **configuration)
         return found
 
     def table(self, records: Sequence[Record]) -> str:
@@ -56,19 +75,30 @@ class FastSums(Benchmark):
         }
         rows = []
         for run, result in runs(records):
-            size, seconds, differ = run["num_inducing"], result["seconds"], result["differ"]
-            speed = dense[size] * run["rows"] / seconds if size in dense else None
+            seconds, differ = result["seconds"], result.get("differ")
+            others = result.get("dense_seconds")
+            if run["side"] == "tables" and run["num_inducing"] in dense:
+                others = dense[run["num_inducing"]] * run["rows"]
             rows.append(
                 (
-                    *(run["side"], f"{run['rows']:,}", result["num_inducing"]),
-                    *(f"{seconds:.2f}", f"{result['cpu_seconds']:.2f}"),
-                    f"{speed:.1f}" if speed and run["side"] == "tables" else "",
+                    *(run["side"], run.get("columns", 2), f"{run['rows']:,}"),
+                    *(result["num_inducing"], f"{seconds:.3g}", f"{result['cpu_seconds']:.3g}"),
+                    f"{others / seconds:.1f}" if others else "",
+                    f"{result['gradient_seconds']:.1f}" if "gradient_seconds" in result else "",
                     f"{differ:.1e}" if differ is not None else "",
                     megabytes(result["peak_bytes"]),
                 )
             )
-        headers = ("rows", "M", "s", "CPU s", "dense a row / this", "differ", "peak")
+        times = ("s", "CPU s", "dense / this", "gradient s")
+        headers = ("columns", "rows", "M", *times, "differ", "peak")
         return markdown(("side", *headers), rows)
+
+
+def drawn(rows: int, columns: int) -> tuple[Any, Any]:
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, size=(rows, columns))
+    noise = 0.1 * generator.normal(size=(rows, 1))
+    return X, np.sin(9 * X[:, :1]) * np.cos(7 * X[:, -1:]) + noise
 
 
 def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
@@ -76,9 +106,7 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     import interdomain as idm
     from interdomain.regression import features
 
-    generator = np.random.default_rng(0)
-    X = generator.uniform(-1, 1, size=(rows, 2))
-    Y = np.sin(9 * X[:, :1]) * np.cos(7 * X[:, 1:]) + 0.1 * generator.normal(size=(rows, 1))
+    X, Y = drawn(rows, 2)
     fewest = features.FEWEST_IN_TABLES
 
     def passed(side: str, count: int) -> Any:
@@ -109,15 +137,68 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     return times | {"num_inducing": size, "peak_bytes": peak, "differ": differ}
 
 
-def model_of(X: Any, Y: Any, num_inducing: int) -> Any:
+def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
+    """One pass by tables and one of dense sums, of features that are known; in a process of its
+    own."""
+    from interdomain.regression import features
+
+    X, Y = drawn(rows, columns)
+    seconds, size = [], 0
+    for fewest in (rows**2, 1):
+        features.FEWEST_IN_TABLES = (fewest,) * 3
+        if side == "rule":
+            model = model_of(X[:1_000], Y[:1_000], num_inducing)
+            _, *times = (_timed(partial(model.accumulate, (X, Y))) for _ in range(4))
+        else:
+            counts = np.floor(np.exp(Y) + 0.5)
+            model = model_of(X, counts, num_inducing, counts=True)
+            model.sites_of(X[:1_000], counts[:1_000])  # compiles
+            times = [_timed(model.pass_over_data)]
+        seconds.append(min(times))
+        size = int(model.inducing_variable.num_inducing)
+    (dense, _), (wall, cpu) = seconds
+    found = {"seconds": wall, "cpu_seconds": cpu, "dense_seconds": dense}
+    return found | {"num_inducing": size, "peak_bytes": peak_of_process()}
+
+
+def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
+    """One pass, and one evaluation with gradients; in a process of its own."""
+    import tensorflow as tf
+
+    X, Y = drawn(rows, columns)
+    model = model_of(X, Y, num_inducing)
+    wall, cpu = _timed(lambda: model.statistics)
+
+    def gradients() -> Any:
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        return tape.gradient(loss, model.trainable_variables)
+
+    found = {"seconds": wall, "cpu_seconds": cpu, "gradient_seconds": _timed(gradients)[0]}
+    size = int(model.inducing_variable.num_inducing)
+    return found | {"num_inducing": size, "peak_bytes": peak_of_process()}
+
+
+def _timed(function: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processor."""
+    started, cpu = time.perf_counter(), time.process_time()
+    function()
+    return time.perf_counter() - started, time.process_time() - cpu
+
+
+def model_of(X: Any, Y: Any, num_inducing: int, *, counts: bool = False) -> Any:
     import gpflow
 
     import interdomain as idm
 
-    base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.2])
-    kernel = idm.kernels.Periodized(base, lower=[-1.5, -1.5], upper=[1.5, 1.5])
+    ends = np.full(X.shape[1], 1.5)
+    base = gpflow.kernels.Matern32(lengthscales=ends / 7.5)
+    kernel = idm.kernels.Periodized(base, lower=-ends, upper=ends)
     waves = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
     prior = idm.kernels.FiniteRank(kernel, waves)
+    if counts:
+        likelihood = gpflow.likelihoods.Poisson()
+        return idm.models.DualSVGP((X, Y), prior, likelihood, waves, progress=False)
     return idm.models.StructuredSGPR((X, Y), prior, waves, noise_variance=0.1, progress=False)
 
 

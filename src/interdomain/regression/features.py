@@ -29,7 +29,7 @@ _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""
 
 
-FEWEST_IN_TABLES = (32, 128, 512)
+FEWEST_IN_TABLES = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
 
