@@ -46,10 +46,10 @@ from ..linalg.operators import Inverse
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
-from ..regression.compact import CompactFeatures, compact_features
 from ..regression.compact_posterior import CompactPosterior
 from .base import Draws, PriorSample, as_array, constant
 from .priors import prior_sample
+from .splines import SplineFunctions, functions_of_splines
 
 
 @dataclass(frozen=True)
@@ -86,37 +86,6 @@ class LatentFunctions:
         return tf.transpose(values, [0, 2, 1])
 
 
-@dataclass(frozen=True)
-class SplineFunctions:
-    """Functions that are sums of splines and of few other features.
-
-    :ivar latents: The L latent GPs.
-    :ivar features: The features.
-    :ivar weights: Their weights, splines first, ``[S, M + B, L]``.
-    """
-
-    latents: LatentGPs
-    features: CompactFeatures
-    weights: tf.Tensor
-
-    @property
-    def entries_per_row(self) -> int:
-        """How many numbers are held for each row of X."""
-        samples, size, latents = map(int, self.weights.shape)
-        grid = self.features.grid
-        splines = int((grid.degree + 1) ** len(grid.shape))
-        return samples * latents * (splines + size - grid.size)
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        """``[S, N, L]`` at X ``[N, D]``."""
-        X, size = self.features.grid.in_box(X), self.features.grid.size
-        numbers, values = self.features.grid(X)
-        of_rows = tf.gather(self.weights[:, :size], numbers, axis=1)
-        found = tf.einsum("nq,snql->snl", values, of_rows)
-        found += tf.einsum("nb,sbl->snl", self.features.others(X), self.weights[:, size:])
-        return tf.cast(found, X.dtype)
-
-
 Parts: TypeAlias = tuple[
     Kernel, MeanFunction | None, Sequence[LatentFunctions] | Sequence[SplineFunctions]
 ]
@@ -140,7 +109,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     if hasattr(model, "posterior"):
         posterior = model.posterior(PrecomputeCacheType.NOCACHE)
     if isinstance(posterior, CompactPosterior):
-        return _of_splines(posterior, draws)
+        return functions_of_splines(posterior, draws)
     kinds = (BasePosterior, BlockwisePosterior, GPRPosterior, SGPRPosterior, VGPPosterior)
     if not isinstance(posterior, kinds):
         raise ValueError(
@@ -166,25 +135,6 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         inducing_variable = posterior.X_data
     of_posterior = block_groups(inducing_variable, kernel, [q], whiten=whiten, joint=True)
     return kernel, mean_function, [_of_group(group, draws) for group in of_posterior]
-
-
-def _of_splines(posterior: CompactPosterior, draws: Draws) -> Parts:
-    """
-    :raises ValueError: If the prior does not end with the features.
-    """
-    q = posterior.q()
-    if np.any(q.incomplete):
-        raise ValueError(
-            "model: no function is drawn of a prior that does not end with its splines; make the "
-            "kernel as FiniteRank(kernel, splines)."
-        )
-    parts = posterior.kernel, posterior.mean_function, posterior.X_data
-    kernel, mean_function, inducing_variable = gpflow.utilities.deepcopy(parts)
-    features = compact_features(inducing_variable, kernel)
-    assert features is not None
-    weights = tf.constant(q.draw(draws.rng, draws.num_samples))
-    latents = LatentGPs(kernel, (inducing_variable,))
-    return kernel, mean_function, [SplineFunctions(latents, features, weights)]
 
 
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:

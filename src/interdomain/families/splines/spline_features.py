@@ -9,10 +9,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Stationary
-from scipy.special import roots_legendre
 
 from ..._arguments import (
-    Array,
     as_integers,
     check_size,
     filled_matrix,
@@ -33,7 +31,8 @@ from ...core.matern import (
     validate_one_lengthscale,
 )
 from ...linalg.banded import KroneckerBanded, inverse_and_log_determinant
-from ...linalg.spline_grid import SplineGrid, spline_pieces
+from ...linalg.spline_grid import SplineGrid
+from .inner_products import integrals_over_cell, over_cells, sheared, spline_derivatives
 
 _MOST_COLUMNS = 3
 _COPIES = 8
@@ -241,14 +240,14 @@ class SplineFeatures(InterDomainInducingVariables):
         rate = tf.cast(rate_of(kernel), tf.float64) * step
         powers = rate ** -tf.range(order + 2, dtype=tf.float64)
         weights = powers * [math.comb(order + 1, i) for i in range(order + 2)]
-        integrals = tf.constant(_integrals(self.degree, order + 1))
+        integrals = tf.constant(integrals_over_cell(self.degree, order + 1))
         inner = tf.einsum("i,j,ijab->ab", weights, weights, integrals)
         at_end = powers[:-1, None] * spline_derivatives(self.degree, np.zeros(1), order + 1)[..., 0]
         of_end = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
-        first = _sheared(tf.matmul(of_end, of_end, transpose_b=True))
+        first = sheared(tf.matmul(of_end, of_end, transpose_b=True))
         first = tf.pad(first, [[0, count - self.degree - 1], [0, 0]])
         variance = tf.cast(kernel.variance, tf.float64)
-        return (rate / noise_density(order) * _over_cells(inner, count) + first) / variance
+        return (rate / noise_density(order) * over_cells(inner, count) + first) / variance
 
     def explained_diagonal(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
         """From the inverse of Kuu within its bands: nothing dense is made."""
@@ -271,9 +270,8 @@ class SplineFeatures(InterDomainInducingVariables):
         """The relative error of predictions in float64 where there are no data, about: that of the
         product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
         error = float(np.finfo(float).eps)
-        for part, length, count in zip(
-            self._factors(kernel), self.upper - self.lower, self.num, strict=True
-        ):
+        parts = zip(self._factors(kernel), self.upper - self.lower, self.num, strict=True)
+        for part, length, count in parts:
             cells = float(part.lengthscales.numpy()) * (count - self.degree) / length
             error *= max(cells, 1.0) ** (2 * matern_order(part) + 2)
         return error
@@ -294,47 +292,10 @@ class SplineFeatures(InterDomainInducingVariables):
         shares = []
         for column, part in enumerate(self._factors(kernel)):
             inverse, _ = inverse_and_log_determinant(self._stencil(column, part))
-            products = _over_cells(tf.constant(_integrals(self.degree, 0)[0, 0]), self.num[column])
+            products = over_cells(
+                tf.constant(integrals_over_cell(self.degree, 0)[0, 0]), self.num[column]
+            )
             cells = self.num[column] - self.degree
             explained = float(tf.reduce_sum(inverse * products)) / cells
             shares.append(1 - explained / float(tf.convert_to_tensor(part.variance)))
         return shares
-
-
-def spline_derivatives(degree: int, places: Any, count: int) -> Array:
-    """The splines of a cell and ``count - 1`` derivatives, ``[count, p + 1, n]``.
-
-    :param places: In the cell, from 0 to 1, ``[n]``.
-    """
-    pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
-    powers = np.power.outer(places, np.arange(degree + 1)).T
-    for of_order in values:
-        of_order[:] = pieces @ powers
-        pieces = np.pad(pieces[:, 1:] * np.arange(1, degree + 1), [(0, 0), (0, 1)])
-    return values
-
-
-def _integrals(degree: int, count: int) -> Array:
-    """The integrals over a cell of products of derivatives 0 to ``count`` of its splines, ``[count
-    + 1, count + 1, p + 1, p + 1]``, by a rule that is exact."""
-    nodes, weights = roots_legendre(degree + 1)
-    values = spline_derivatives(degree, (nodes + 1) / 2, count + 1)
-    integrals: Array = np.einsum("ian,jbn,n->ijab", values, values, weights / 2)
-    return integrals
-
-
-def _sheared(matrix: tf.Tensor) -> tf.Tensor:
-    """Entries a, b of a matrix ``[p + 1, p + 1]`` where a stencil has them, at ``a, b - a + p``."""
-    size = int(matrix.shape[0])
-    steps = np.arange(size) - np.arange(size)[:, None] + size - 1
-    return tf.einsum("ab,abd->ad", matrix, np.eye(2 * size - 1)[steps])
-
-
-def _over_cells(matrix: tf.Tensor, count: int) -> tf.Tensor:
-    """The stencil ``[M, 2p + 1]`` of M splines in one column, to which every cell adds the same
-    matrix ``[p + 1, p + 1]`` of its own."""
-    size = int(matrix.shape[0])
-    # Number o of the splines on a cell is m on cell m - o, if there is such a cell.
-    cells = np.arange(count)[:, None] - np.arange(size)
-    is_there = (cells >= 0) & (cells <= count - size)
-    return tf.matmul(tf.cast(is_there, tf.float64), _sheared(matrix))
