@@ -43,7 +43,7 @@ from benchmarks._lib.elevations import mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import standardised
 from benchmarks._lib.prediction import gaussian_errors
-from benchmarks._lib.race import Rows, waves
+from benchmarks._lib.race import Rows, linear, waves
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.table_models import boosted
@@ -304,21 +304,6 @@ def gpytorch(X: Array, Y: Array, X_test: Array) -> Any:
 def trees(X: Array, Y: Array, X_test: Array) -> Predictions:
     model, variance = boosted((X, Y), 0, max_iter=500, early_stopping=True)
     return model.predict(X_test), np.full(len(X_test), variance)
-
-
-def linear(X: Array, Y: Array, X_test: Array) -> Predictions:
-    """Beyond the convex hull the nearest row."""
-    from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
-
-    def at(X: Array, Y: Array, new: Array) -> Array:
-        inside = LinearNDInterpolator(X, Y[:, 0])(new)
-        return np.where(np.isnan(inside), NearestNDInterpolator(X, Y[:, 0])(new), inside)
-
-    apart = min(2_000, len(X) // 10)
-    chosen = np.random.default_rng(0).permutation(len(X))
-    few, rest = chosen[:apart], chosen[apart:]
-    variance = np.mean(np.square(Y[few, 0] - at(X[rest], Y[rest], X[few])))
-    return at(X, Y, X_test), np.full(len(X_test), variance)
 
 
 def _method(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:

@@ -33,7 +33,6 @@ from benchmarks._lib.race import Rows
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
-from benchmarks.neighbours import linear, ours
 
 MODELS = {
     "mountains": "splines_100x85 splines_160x140 splines_260x220 splines_400x345 rough_180x155 "
@@ -199,10 +198,17 @@ def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, A
         model, fit = race.fitted(train, *race.waves(X, int(size), 0.2, 2.0))
         found, errors = race.of_fit(model, fit), race.evaluated(model, held_out)
     elif kind == "neighbours":
-        mean, variance, _ = ours(X, Y, held_out[0], features=False, near=True)
-        errors = gaussian_errors(held_out[1], mean, variance)
+        import gpflow
+
+        local = gpflow.kernels.Matern32(lengthscales=[0.1, 0.1])
+        near = idm.models.VecchiaSGPR(
+            train, local_kernel=local, num_neighbours=20, noise_variance=0.1
+        )
+        idm.fit(near)
+        moments = idm.predict_in_batches(near, held_out[0], method="predict_y")
+        errors = gaussian_errors(held_out[1], *moments)
     else:
-        mean, variance = linear(X, Y, held_out[0])
+        mean, variance = race.linear(X, Y, held_out[0])
         errors = gaussian_errors(held_out[1], mean[:, None], variance[:, None])
     return {**found, "trace": [{"seconds": time.perf_counter() - started, **errors}]}
 

@@ -150,10 +150,7 @@ class Features:
 
     @functools.cached_property
     def compact(self) -> CompactFeatures | None:
-        """The features, if there are splines among them, of which sums are sparse.
-
-        :raises ValueError: If others of them depend on a parameter that is trainable.
-        """
+        """The features, if there are splines among them, of which sums are sparse."""
         return compact_features(self.inducing_variable, self.kernel)
 
     def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class SufficientStatistics:
     :ivar num_rows: The number N of rows.
     :ivar sums: The sums by name, in float64. With features ``phi = Kuf[:, n]`` and targets ``t_n =
         (y_n, h_n)``, where h are the columns of the mean function (a one; for a linear mean x and a
-        one): "gram" of ``phi phi^T``, "products" of ``phi t^T``, "targets" of ``t t^T``, and
+        one): "gram" of ``phi phi^T`` (of splines a vector of those that are not zero),
+        "products" of ``phi t^T``, "targets" of ``t t^T``, and
         "diagonal" of the terms of ``K(x_n, x_n)``.
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
