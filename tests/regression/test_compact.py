@@ -14,6 +14,7 @@ from gpflow.kernels import Matern12, Matern32
 import interdomain as idm
 from interdomain.inducing_variables import SplineFeatures, SumInducingVariables
 from interdomain.kernels import FiniteRank
+from interdomain.linalg.spline_grid import SplineGrid
 from interdomain.models import StructuredSGPR
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
@@ -105,11 +106,16 @@ def test_many_splines_as_gpr() -> None:
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_nothing_of_the_size_of_the_square() -> None:
-    """A dense matrix of these features has 20 GB."""
+def test_nothing_of_the_size_of_the_square(monkeypatch: Any) -> None:
+    """A dense matrix of these features has 20 GB; nor are predictions made of dense features."""
     kernel, splines = Matern12(lengthscales=0.5, active_dims=[1]), features(50_000, degree=1)
     model = StructuredSGPR((X, Y), FiniteRank(kernel, splines), splines, noise_variance=0.1)
-    mean, variance = idm.predict_in_batches(model, X, progress=False)
+    assert model.statistics.num_rows == len(X)
+    with monkeypatch.context() as patch:
+        patch.delattr(SplineGrid, "dense")
+        mean, variance = idm.predict_in_batches(model, X, progress=False)
+        for found, expected in zip(model.predict_f(X), (mean, variance), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-12)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1).predict_f(X)
     np.testing.assert_allclose(mean, exact[0], atol=1e-3)
     np.testing.assert_allclose(variance, exact[1], atol=1e-3)

@@ -41,6 +41,16 @@ class Arrow(NamedTuple):
     border: Any
     corner: Any
 
+    @classmethod
+    def without_border(cls, stencil: Array, corner: Array) -> Arrow:
+        """Of splines and features that have nothing to do with each other."""
+        nodes = stencil.shape[: stencil.ndim // 2]
+        return cls(stencil, np.zeros([int(np.prod(nodes)), len(corner)]), corner)
+
+    def packed(self) -> Array:
+        """All numbers as one vector."""
+        return np.concatenate([np.ravel(part) for part in self])
+
     def plus(self, other: Arrow, factor: float = 1.0) -> Arrow:
         """The matrix and another, times a factor."""
         return Arrow(*(a + factor * b for a, b in zip(self, other, strict=True)))
@@ -152,8 +162,7 @@ def _terms(
     *gram: Array,
 ) -> list[Array]:
     """The two terms, and the gradients of each by stencil, corner, columns and noise variance."""
-    prior = Arrow(stencil, np.zeros([order.size, len(corner)]), corner)
-    posterior = prior.plus(Arrow(*gram), 1 / float(noise))
+    posterior = Arrow.without_border(stencil, corner).plus(Arrow(*gram), 1 / float(noise))
     if not all(np.all(np.isfinite(part)) for part in (*posterior, columns)):
         nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
         return [np.array(np.nan), np.array(np.nan), *nan, *nan]

@@ -158,7 +158,7 @@ class Dissection:
             matrix.ravel()[front.entries] = values[start : (start := start + len(front.entries))]
             for places in reversed(front.within):
                 left = waiting.pop()
-                columns = np.zeros([len(left), size])  # one axis at a time takes a third of both
+                columns = np.zeros([len(left), size])  # one axis at a time is quicker
                 columns[:, places] = left
                 matrix[places] += columns
             lower, failed = dpotrf(matrix[:count, :count].T, lower=1, clean=1)

@@ -140,11 +140,14 @@ class SplineGrid:
         entries = tf.gather(flat, places, axis=1)
         return tf.einsum("lnab,na,nb->nl", entries, values, values)
 
-    def gram(self, X: tf.Tensor, weights: Array) -> Array:
-        """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``."""
-        cells, values = self.cells(X)[0].numpy(), self(X)[1].numpy()
+    def gram(self, numbers: IntArray, values: Array, weights: Array) -> Array:
+        """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``.
+
+        :param numbers: Those of rows, as a call returns them, and so are the values.
+        """
         counts = tuple(size - self.degree for size in self.shape)
-        of_cells = np.ravel_multi_index(tuple(cells.T), counts)
+        # A cell has the number of its first spline in each column.
+        of_cells = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
         stencils = np.zeros([weights.shape[1], *self.dissection.stencil_shape])
         width = [2 * self.degree + 1] * len(self.shape)
         for a, b in itertools.combinations_with_replacement(range(len(self._offsets)), 2):

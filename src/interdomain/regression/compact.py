@@ -115,33 +115,31 @@ class CompactFeatures:
         others = tf.linalg.matrix_transpose(self.others(X))
         return tf.concat([self.grid.dense(X), others], axis=0)
 
-    def sums(self, X: tf.Tensor, weights: Array, border: Array) -> Array:
-        """``sum_n w_n phi_n phi_n^T`` as a vector, for each column of weights ``[n, L]``.
+    def sums(
+        self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
+    ) -> tuple[Array, Array]:
+        """Sums over rows in the domains, of features and further columns.
 
-        :param border: What borders the splines, ``[n, K]``: :meth:`others`, and further columns.
+        :param weights: ``[n, L]``.
+        :param columns: ``[n, H]``.
+        :param targets: ``[n, T]``.
+        :return: For each column of weights ``sum_n w_n s_n s_n^T`` as the vector of an arrow, which
+            the columns border, too; and ``sum_n s_n t_n^T``, ``[M + B + H, T]``, the features in
+            their order.
         """
-        splines = self._sparse(X)
-        packed = []
-        for stencil, weight in zip(self.grid.gram(X, weights), weights.T, strict=True):
-            weighted = border * weight[:, None]
-            parts = stencil, splines.T @ weighted, weighted.T @ border
-            packed.append(np.concatenate([part.ravel() for part in parts]))
-        return np.stack(packed)
-
-    def products(self, X: tf.Tensor, targets: Array) -> Array:
-        """``sum_n phi_n t_n^T`` in the order of the features, ``[M + B, T]``."""
-        others = self.others(X, in_domain=True).numpy()
-        parts = self._sparse(X).T @ targets, others.T @ targets
-        products = np.empty([len(self.order), targets.shape[1]])
-        products[self.order] = np.concatenate(parts)
-        return products
-
-    def _sparse(self, X: tf.Tensor) -> Any:
-        """The splines of rows, ``[n, M]``."""
         numbers, values = (part.numpy() for part in self.grid(X))
         ends = values.shape[1] * np.arange(len(values) + 1)
         shape = len(values), self.grid.size
-        return scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape)
+        splines = scipy.sparse.csr_matrix((values.ravel(), numbers.ravel(), ends), shape)
+        border = np.concatenate([self.others(X, in_domain=True), columns], axis=1)
+        packed = []
+        for stencil, w in zip(self.grid.gram(numbers, values, weights), weights.T, strict=True):
+            weighted = border * w[:, None]
+            packed.append(Arrow(stencil, splines.T @ weighted, weighted.T @ border).packed())
+        of_features, of_columns = np.split(border.T @ targets, [len(self.order) - self.grid.size])
+        products = np.empty([len(self.order), targets.shape[1]])
+        products[self.order] = np.concatenate([splines.T @ targets, of_features])
+        return np.stack(packed), np.concatenate([products, of_columns])
 
     def collapsed(
         self, gram: tf.Tensor, columns: tf.Tensor, num_columns: int = 0
@@ -180,8 +178,7 @@ class CompactFeatures:
         """Kuu as a vector of :meth:`sums`, with zeros for columns that are no features."""
         splines, others = self.Kuu()
         corner = np.pad(others.to_dense(), (0, num_columns))
-        border = np.zeros(self.grid.size * len(corner))
-        return np.concatenate([np.ravel(splines.stencil()), border, np.ravel(corner)])
+        return Arrow.without_border(splines.stencil().numpy(), corner).packed()
 
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
         """That of the splines and that of the others, in float64."""
@@ -222,10 +219,8 @@ class CompactCollapsed(NamedTuple):
 
     def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """``log det B`` and ``|c|^2``."""
-        order, prior = (
-            self.features.grid.dissection,
-            (self.splines.stencil(), self.others.to_dense()),
-        )
+        order = self.features.grid.dissection
+        prior = [self.splines.stencil(), self.others.to_dense()]
         log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
         of_splines = self.splines.log_determinant()
         if len(self.features.order) > order.size:
@@ -237,8 +232,7 @@ class CompactCollapsed(NamedTuple):
         total, size = tf.zeros([], tf.float64), self.features.grid.size
         is_splines, of_others = np.split(incomplete[self.features.order], [size])
         if np.any(is_splines):
-            inverse = self.splines.inverse()
-            total += tf.reduce_sum(inverse * self.gram.stencil)
+            total += tf.reduce_sum(self.splines.inverse() * self.gram.stencil)
         if np.any(of_others):
             root = self.others.root()
             half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
@@ -278,6 +272,4 @@ class CompactCollapsed(NamedTuple):
 
     def prior(self) -> Arrow:
         """Kuu, as arrays."""
-        corner = self.others.to_dense().numpy()
-        border = np.zeros([self.features.grid.size, len(corner)])
-        return Arrow(self.splines.stencil().numpy(), border, corner)
+        return Arrow.without_border(self.splines.stencil().numpy(), self.others.to_dense().numpy())

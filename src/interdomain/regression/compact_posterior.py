@@ -66,8 +66,7 @@ class CompactQ:
         inverse = self._collapsed.splines.inverse()
         corner = np.linalg.inv(self._collapsed.others.to_dense().numpy())
         corner *= self.incomplete[size:] * self.incomplete[size:, None]
-        border = np.zeros([size, len(corner)])
-        return Arrow(inverse.numpy() * self.incomplete[0], border, corner)
+        return Arrow.without_border(inverse.numpy() * self.incomplete[0], corner)
 
     def covariances(self, features: Array) -> Array:
         """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M + B, n]``, ``[L, n, n]``."""
@@ -169,8 +168,8 @@ class CompactPosterior(PosteriorOfAnyInputs):
         return tf.cast(mean, dtype), tf.cast(variance, dtype)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """That of what ends beyond the features, ``[n]``."""
-        factors, (_, _, terms) = self._features.diagonal_factors(), self._features.of_rows(X)
+        """That of the kernels that do not end with their features, ``[n]``."""
+        factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
     def _covariances(self, X: tf.Tensor) -> tf.Tensor:

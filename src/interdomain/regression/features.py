@@ -158,10 +158,11 @@ class Features:
         assert self.compact is not None
         rows = tf.constant(X, gpflow.default_float())
         targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
-        ones, others = np.ones([len(X), 1]), self.compact.others(rows, in_domain=True).numpy()
+        ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
+        (gram,), products = self.compact.sums(rows, ones, none, targets)
         return {
-            "gram": self.compact.sums(rows, ones, others)[0],
-            "products": self.compact.products(rows, targets),
+            "gram": gram,
+            "products": products,
             "targets": targets.T @ targets,
             "diagonal": diagonal,
         }

@@ -43,7 +43,7 @@ _DENSE_MATRICES = 4
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     """A sparse model whose whitened q is computed from sums over rows.
 
-    A subclass implements :meth:`_whitened_q`.
+    A subclass implements :meth:`_exact_q`.
 
     :param num_latents: From the number of columns of Y to that of latent GPs.
     :param rows: The arguments of ``Rows`` for data that are no statistics.
@@ -181,8 +181,14 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return model
 
     @abc.abstractmethod
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
+        in float64."""
+
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``."""
+        """The same in the default float."""
+        mean, root = (tf.cast(part, gpflow.default_float()) for part in self._exact_q())
+        return mean, root
 
     @abc.abstractmethod
     def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
@@ -198,15 +204,14 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return CompactQ(self._compact_latents(), self._features.incomplete)
 
     def _dense_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The whitened q of a model with few splines.
+        """The whitened q of a model with few splines, in float64.
 
         :raises ValueError: If there are too many.
         """
         kuu = Kuu_operator(self.inducing_variable, self.kernel)
         pairs = [(whiten_compact(kuu, part), noise) for part, noise in self._compact_latents()]
         means, roots = zip(*(optimal_q(*pair) for pair in pairs), strict=True)
-        dtype = gpflow.default_float()
-        return tf.cast(tf.concat(means, axis=1), dtype), tf.cast(tf.stack(roots), dtype)
+        return tf.concat(means, axis=1), tf.stack(roots)
 
     @check_shapes(
         "return: [M, P]",

@@ -259,12 +259,11 @@ class StructuredSGPR(RowsModel):
     def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
         return [(self._collapsed()[0], self._noise_variance())]
 
-    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         if self._features.compact is not None:
             return self._dense_q()
         mean, root = optimal_q(self._collapsed()[0], self._noise_variance())
-        dtype = gpflow.default_float()
-        return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
+        return mean, root[None]
 
     @check_shapes(
         "return[0]: [M, P]",
@@ -272,10 +271,10 @@ class StructuredSGPR(RowsModel):
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
-        mean, (root,) = (tf.cast(part, tf.float64) for part in self._whitened_q())
+        mean, roots = self._exact_q()
         jitter = gpflow.config.default_jitter()
         kuu = Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter).to_dense()
         triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))
-        mean, root = tf.matmul(triangle, mean), tf.matmul(triangle, root)
+        mean, root = tf.matmul(triangle, mean), tf.matmul(triangle, roots[0])
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)

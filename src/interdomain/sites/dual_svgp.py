@@ -315,15 +315,9 @@ class DualSVGP(RowsModel):
         return [(latent(prior, sites, number), one) for number in range(self.num_latent_gps)]
 
     def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean and roots of q(v), in float64."""
-        return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
-
-    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         if self._features.compact is not None:
             return self._dense_q()
-        mean, root = self._exact_q()
-        dtype = gpflow.default_float()
-        return tf.cast(mean, dtype), tf.cast(root, dtype)
+        return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
 
 
 def _shapes(features: Features) -> list[tuple[int, ...]]:

@@ -254,7 +254,4 @@ class SitesOfSplines(SiteContributions):
         compact = self.features.compact
         assert compact is not None
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
-        others = compact.others(rows, in_domain=True)
-        border = np.concatenate([others, columns], axis=1)
-        products = compact.products(rows, shifts.T), columns.T @ shifts.T
-        return compact.sums(rows, precisions.T, border), np.concatenate(products)
+        return compact.sums(rows, precisions.T, columns, shifts.T)
