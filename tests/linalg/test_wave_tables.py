@@ -17,7 +17,7 @@ from interdomain.regression import features
 
 iv = idm.inducing_variables
 NUM_ROWS = 60
-X = np.random.default_rng(0).uniform(-1, 1, size=(NUM_ROWS, 4))
+ROWS = X = np.random.default_rng(0).uniform(-1, 1, size=(NUM_ROWS, 4))
 Y = np.stack([np.sin(3 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 
 
@@ -45,6 +45,16 @@ def product(num_inducing: int) -> Any:
     return kernel, iv.ProductInducingVariables(factors)
 
 
+def of_the_globe(degrees: Any, *kernels: Any, **options: Any) -> Any:
+    """In the columns 3 and 0."""
+    made = [kernel(lengthscale=0.3, active_dims=[3, 0]) for kernel in kernels]
+    blocks = [iv.SphericalHarmonics(3, degrees, **options) for _ in made]
+    if len(made) == 1:
+        return made[0], blocks[0]
+    return gpflow.kernels.Sum(made), iv.SumInducingVariables(blocks)
+
+
+CHAINS = [[-3, 4], [0, 4], [1, 1], [2, 7]]
 CASES = {
     "one column": lambda: box([2], 25),
     "two": lambda: box([3, 0], 60),
@@ -52,6 +62,14 @@ CASES = {
     "sum": sum_of_one_box,
     "all products": lambda: product(0),
     "some products": lambda: product(40),
+    "globe": lambda: of_the_globe(range(8), idm.kernels.GlobeMatern32),
+    "a constant": lambda: of_the_globe([0], idm.kernels.GlobeMatern32),
+    "few harmonics": lambda: of_the_globe(
+        None, idm.kernels.GlobeMatern12, chains=CHAINS, column_order=[1, 0]
+    ),
+    "two of the globe": lambda: of_the_globe(
+        [1, 2, 5], idm.kernels.GlobeMatern12, idm.kernels.GlobeMatern52
+    ),
 }
 
 
@@ -65,12 +83,14 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 @pytest.mark.parametrize("case", CASES)
 def test_sums_and_values(case: str) -> None:
     """With weights of both signs; the mean and the variance at any rows are the same the other way
-    round."""
+    round. Of the globe up to both poles and the date line."""
     kernel, inducing_variable = CASES[case]()
     waves = box_waves(inducing_variable, kernel)
     assert waves is not None
     tables, rng = WaveTables(waves), np.random.default_rng(1)
+    X = ROWS * ([180, 1, 1, 90] if "lobe" in case or "harm" in case else 1)
     phi = np.asarray(gpflow.covariances.Kuf(inducing_variable, kernel, X))
+    assert waves.num_features == len(phi)
     weights = rng.normal(size=(NUM_ROWS, 3))
     found = tables.table(X, weights)
     found = (found + tables.table(X[:7], weights[:7])) - tables.table(X[:7], weights[:7])

@@ -10,7 +10,9 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
-from .._arguments import Array
+from .._arguments import Array, IntArray
+
+_MOST_COLUMNS_OF_X = 10_000
 
 
 def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
@@ -18,6 +20,17 @@ def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
     as X may then have any number of others."""
     dims = kernel.active_dims
     return num_seen if isinstance(dims, slice) and dims == slice(None) else None
+
+
+def seen_columns(kernel: Kernel, num_seen: int) -> IntArray | None:
+    """Which columns of X a kernel sees, ``[num_seen]``; None if that depends on how many there are.
+    """
+    dims = kernel.active_dims
+    if isinstance(dims, slice):
+        if min(dims.start or 0, dims.stop or 0) < 0:
+            return None
+        dims = np.arange(dims.stop or _MOST_COLUMNS_OF_X)[dims][:num_seen]
+    return np.asarray(dims)
 
 
 def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:

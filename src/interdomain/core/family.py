@@ -154,8 +154,8 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return FeatureSums(tf.stack(grams), products)
 
     def box_waves(self, kernel: Any) -> BoxWaves | None:
-        """The features, if they are waves of a box, of which there are faster sums than
-        :meth:`sums`; None, the default, if they are others."""
+        """The features, if they are waves of a box or combinations of a few, of which there are
+        faster sums than :meth:`sums`; None, the default, if they are others."""
         return None
 
     def spline_grid(self, kernel: Any) -> SplineGrid | None:

@@ -238,7 +238,7 @@ class ProductInducingVariables(CombinedInducingVariables):
     def box_waves(self, kernel: Product) -> BoxWaves | None:
         """Waves of the box of all columns, if the factors are waves of different ones."""
         parts = [box_waves(*pair) for pair in self.pairs(kernel)]
-        waves = [part for part in parts if part is not None]
+        waves = [part for part in parts if part is not None and part.combined is None]
         columns = [column for part in waves for column in part.columns.tolist()]
         if len(waves) < len(parts) or not len(set(columns)) == len(columns) <= MOST_COLUMNS:
             return None

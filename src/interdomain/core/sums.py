@@ -79,10 +79,10 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     def box_waves(self, kernel: Any) -> BoxWaves | None:
         """Those of all blocks, if they are waves of one box."""
-        first, *others = waves = [box_waves(*pair) for pair in self.pairs(kernel)]
+        first, *others = [box_waves(*pair) for pair in self.pairs(kernel)]
         if first is None or not all(other and first.is_of_box(other) for other in others):
             return None
-        return first._replace(functions=np.concatenate([each.functions for each in waves if each]))
+        return first.with_others([each for each in others if each])
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""

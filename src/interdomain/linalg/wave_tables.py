@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from .._arguments import Array, BoolArray, IntArray
 
@@ -22,36 +23,66 @@ _TOLERANCE = 1e-12
 
 
 class _Kind(NamedTuple):
-    """Features that are sines in the same columns.
+    """Waves that are sines in the same columns, and the features that are made of them.
 
     :ivar is_sine: ``[D]``.
     :ivar features: Which they are, ``[m]``.
-    :ivar steps: How far their frequencies are in a table from that of zero, by column, ``[m, D]``.
+    :ivar steps: How far the waves' frequencies are in a table from that of zero, by column,
+        ``[w, D]``.
+    :ivar combined: The features' weights of the waves, ``[m, w]``; None if these are the features.
     """
 
     is_sine: BoolArray
     features: IntArray
     steps: IntArray
+    combined: Any
+
+    def from_waves(self, of_waves: Array) -> Array:
+        """What features have, from what waves have, ``[w, ...]``."""
+        return of_waves if self.combined is None else self.combined @ of_waves
+
+    def to_waves(self, of_features: Array) -> Array:
+        """The transpose, of ``[m, ...]``."""
+        return of_features if self.combined is None else self.combined.T @ of_features
 
 
 class BoxWaves(NamedTuple):
-    """Features that are products over columns of the sines and cosines of a box.
+    """Features that are products over columns of the sines and cosines of a box, or combinations
+    of them.
 
     :ivar columns: The columns of X, ``[D]``.
     :ivar lower: The lower end of the box, ``[D]``.
     :ivar periods: Its lengths, ``[D]``.
-    :ivar functions: Which function each feature is in each column, ``[M, D]``: 0 for the constant,
+    :ivar functions: Which function each wave is in each column, ``[W, D]``: 0 for the constant,
         ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods.
+    :ivar combined: The weights of waves in features, of each in waves alone that are sines in the
+        same columns, sparse ``[M, W]``. The waves' norm is then one at the most; those of None are
+        themselves the features, orthonormal in the box.
     """
 
     columns: IntArray
     lower: Array
     periods: Array
     functions: IntArray
+    combined: Any = None
+
+    @property
+    def num_features(self) -> int:
+        """M."""
+        return len(self.functions) if self.combined is None else int(self.combined.shape[0])
 
     def is_of_box(self, other: BoxWaves) -> bool:
-        """Whether the columns and the box are the same."""
-        return all(map(np.array_equal, self[:3], other[:3]))
+        """Whether the columns and the box are the same, and both are combinations or neither is."""
+        same = (self.combined is None) == (other.combined is None)
+        return same and all(map(np.array_equal, self[:3], other[:3]))
+
+    def with_others(self, others: Sequence[BoxWaves]) -> BoxWaves:
+        """The features of this and of others :meth:`of one box <is_of_box>`."""
+        functions = np.concatenate([each.functions for each in (self, *others)])
+        if self.combined is None:
+            return self._replace(functions=functions)
+        combined = scipy.sparse.block_diag([each.combined for each in (self, *others)], "csr")
+        return self._replace(functions=functions, combined=combined)
 
 
 class WaveTables:
@@ -76,15 +107,20 @@ class WaveTables:
         self.shape = tuple(int(size) for size in 2 * half + 1)
         strides = np.cumprod((1, *self.shape[:0:-1]))[::-1]
         self._zero = int(half @ strides)
-        is_sine = (functions > 0) & (functions % 2 == 0)
-        kinds, kind_of = np.unique(is_sine, axis=0, return_inverse=True)
-        groups = [np.flatnonzero(kind_of.reshape(-1) == number) for number in range(len(kinds))]
-        self._kinds = [
-            _Kind(kind, features, frequencies[features] * strides)
-            for kind, features in zip(kinds, groups, strict=True)
-        ]
+        are_sines = (functions > 0) & (functions % 2 == 0)
+        kinds, kind_of = np.unique(are_sines, axis=0, return_inverse=True)
+        self._kinds = []
+        for number, is_sine in enumerate(kinds):
+            members = np.flatnonzero(kind_of.reshape(-1) == number)
+            steps, features, combined = frequencies[members] * strides, members, waves.combined
+            if combined is not None:
+                combined = combined[:, members]
+                features = np.flatnonzero(np.diff(combined.indptr))
+                combined = combined[features]
+            self._kinds.append(_Kind(is_sine, features, steps, combined))
         norms = np.where(functions > 0, np.sqrt(2.0), 1.0) / np.sqrt(waves.periods)
-        self._norms = np.prod(norms, axis=1)
+        alone = waves.combined is None
+        self._norms = np.prod(norms, axis=1) if alone else np.ones(waves.num_features)
 
     def table(self, X: Array, strengths: Array) -> Tables:
         """The tables of some rows, ``[K, ...]``.
@@ -110,6 +146,7 @@ class WaveTables:
             values = _turned(table, some.is_sine ^ others.is_sine).real.ravel()
             lookups = self._lookups(some, others)
             block = np.asarray(sum((factor * values)[places] for factor, places in lookups))
+            block = others.from_waves(some.from_waves(block).T).T
             blocks[pair], blocks[pair[::-1]] = block, block.T
         # Whole rows, put in order one by one: to scatter blocks would take longer than to look up.
         gram = np.empty([len(self._norms)] * 2)
@@ -127,7 +164,7 @@ class WaveTables:
         for some in self._kinds:
             places = self._zero + some.steps.sum(axis=1)
             values = [_turned(table, some.is_sine).real.ravel()[places] for table in tables]
-            products[some.features] = np.transpose(values)
+            products[some.features] = some.from_waves(np.transpose(values))
         products *= self._norms[:, None]
         return products
 
@@ -136,7 +173,8 @@ class WaveTables:
         total, scaled = np.zeros(self.shape, np.complex128), weights * self._norms
         for some in self._kinds:
             places = self._zero + some.steps.sum(axis=1)
-            total += _turned(self._added(places, scaled[some.features]), some.is_sine)
+            values = some.to_waves(scaled[some.features])
+            total += _turned(self._added(places, values), some.is_sine)
         return total
 
     def of_products(self, matrix: Array) -> Tables:
@@ -147,6 +185,7 @@ class WaveTables:
             block = scaled[np.ix_(some.features, others.features)]
             if some is not others:
                 block *= 2
+            block = others.to_waves(some.to_waves(block).T).T
             lookups = self._lookups(some, others)
             added = sum(sign * self._added(places, block) for sign, places in lookups)
             total += _turned(np.asarray(added), some.is_sine ^ others.is_sine)

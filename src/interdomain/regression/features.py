@@ -126,7 +126,7 @@ class Features:
     def tables(self) -> WaveTables | None:
         """What sums of waves are looked up in; None for other features, and for few."""
         waves = box_waves(self.inducing_variable, self.kernel)
-        few = waves is None or len(waves.functions) < FEWEST_IN_TABLES[len(waves.columns) - 1]
+        few = waves is None or waves.num_features < FEWEST_IN_TABLES[len(waves.columns) - 1]
         return None if few or waves is None else WaveTables(waves)
 
     def in_tables(self, X: Array, Y: Array) -> dict[str, Any]:

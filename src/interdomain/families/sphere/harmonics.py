@@ -15,12 +15,15 @@ from ..._arguments import (
     filled_matrix,
     integer,
 )
+from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
+from ...linalg.wave_tables import BoxWaves
 from .dictionary import HarmonicDictionary
 from .growth import columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
+from .lifts import Degrees
 from .mathematics.dimensions import (
     chains_of_degrees,
     num_harmonics,
@@ -28,6 +31,7 @@ from .mathematics.dimensions import (
     validate_degrees,
     validate_dimension,
 )
+from .mathematics.globe import fourier_series, on_the_globe
 from .mathematics.harmonic_products import chosen_harmonics, product_order
 from .mathematics.harmonics import spherical_harmonics
 from .mathematics.zonal_series import cosines, of_pairs, zonal_series
@@ -231,6 +235,13 @@ class SphericalHarmonics(OnSphere):
         levels = inverse_eigenvalues(kernel, eigenvalues)
         # One node of the graph, where tf.repeat is fifty.
         return tf.gather(levels, self.level_of_each)
+
+    def box_waves(self, kernel: ZonalKernel) -> BoxWaves | None:
+        """Of the globe, their double Fourier series in latitude and longitude."""
+        columns = seen_columns(kernel, 2) if isinstance(kernel.lift, Degrees) else None
+        if columns is None:
+            return None
+        return fourier_series(lambda X: self.at(on_the_globe(X)), np.abs(self.chains), columns)
 
     def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p

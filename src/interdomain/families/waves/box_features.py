@@ -18,6 +18,7 @@ from ..._arguments import (
     short,
     warn,
 )
+from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
 from ...core.domains import check_box
@@ -33,8 +34,6 @@ from .periodized import Periodized
 
 NEGLIGIBLE_SHARE = 1e-12
 """Of the prior variance: waves with less are not taken."""
-
-_MOST_COLUMNS_OF_X = 10_000
 
 
 class BoxFourierFeatures(InterDomainInducingVariables):
@@ -157,13 +156,10 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     def box_waves(self, kernel: Periodized) -> BoxWaves | None:
         """All of them, in up to three columns."""
         self.validate_kernel(kernel)
-        dims, number = kernel.active_dims, kernel.num_columns
-        if isinstance(dims, slice):
-            if min(dims.start or 0, dims.stop or 0) < 0:
-                return None  # which these are depends on X
-            dims = np.arange(dims.stop or _MOST_COLUMNS_OF_X)[dims][:number]
-        few = number <= MOST_COLUMNS
-        return BoxWaves(np.array(dims), self.lower, kernel.periods, self.functions) if few else None
+        columns = seen_columns(kernel, kernel.num_columns)
+        if columns is None or len(columns) > MOST_COLUMNS:
+            return None
+        return BoxWaves(columns, self.lower, kernel.periods, self.functions)
 
     def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
         """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the

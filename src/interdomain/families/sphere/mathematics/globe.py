@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.fft
+import scipy.sparse
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ...._arguments import Array, warn
+from ...._arguments import Array, IntArray, warn
+from ....linalg.wave_tables import BoxWaves
+
+_NEGLIGIBLE = 1e-15
+"""Of the largest of an array: a smaller coefficient is rounding."""
 
 
 @check_shapes(
@@ -75,6 +82,54 @@ def on_the_globe(X: tf.Tensor) -> tf.Tensor:
     cosine = tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
     along, height = cosine[..., 0], sine[..., 0]
     return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
+
+
+def fourier_series(
+    harmonics: Callable[[tf.Tensor], tf.Tensor], degrees: IntArray, columns: IntArray
+) -> BoxWaves:
+    """The double Fourier series of spherical harmonics, as waves of latitude and longitude.
+
+    A harmonic of order m is a function of the latitude times ``cos(m lon)`` or ``sin(m lon)``. Over
+    the pole it goes on along the meridian of ``lon + 180``, where it has the sign ``(-1)^m``. So in
+    the angle from the pole it has a period of 360 degrees, and is a sum of cosines for even m and
+    of sines for odd ones, up to its degree (Orszag 1974).
+
+    :param harmonics: Evaluates them at latitudes and longitudes ``[N, 2]``, ``[M, N]``.
+    :param degrees: Their orders m and degrees, ``[M, 2]``.
+    :param columns: The columns of X, latitude and longitude.
+    """
+    orders, number = degrees[:, 0], int(degrees[:, 1].max()) + 1
+    angles = 180 / number * np.arange(number + 1)  # from the north pole
+
+    def at_longitude(longitude: float) -> Array:
+        places = np.stack([90 - angles, np.full_like(angles, longitude)], axis=1)
+        return np.array(harmonics(tf.constant(places)))
+
+    along = at_longitude(0.0)
+    is_sine = np.zeros(len(orders), bool)
+    halvings = np.ceil(np.log2(np.maximum(orders, 1)))
+    for halving in np.unique(halvings):
+        # Each order is taken where m lon is between 45 and 90 degrees.
+        some, longitude = (halvings == halving) & (orders > 0), 90 * 0.5**halving
+        turns = np.radians(orders[some] * longitude)[:, None]
+        sines = (at_longitude(longitude)[some] - along[some] * np.cos(turns)) / np.sin(turns)
+        is_sine[some] = np.abs(sines).max(axis=1) > np.abs(along[some]).max(axis=1)
+        along[some] = np.where(is_sine[some, None], sines, along[some])
+    is_odd = orders % 2 == 1
+    coefficients = np.zeros([len(orders), number])
+    coefficients[~is_odd] = scipy.fft.dct(along[~is_odd], type=1)[:, :-1] / number
+    coefficients[~is_odd, 0] /= 2
+    if number > 1:  # against the latitude
+        coefficients[is_odd, 1:] = -scipy.fft.dst(along[is_odd, 1:-1], type=1) / number
+    kept = np.abs(coefficients) > _NEGLIGIBLE * np.abs(coefficients).max()
+    features, frequencies = np.nonzero(kept)
+    of_latitude = np.where(frequencies > 0, 2 * frequencies - 1 + is_odd[features], 0)
+    of_longitude = np.where(orders > 0, 2 * orders - 1 + is_sine, 0)[features]
+    both = np.stack([of_latitude, of_longitude], axis=1)
+    functions, waves = np.unique(both, axis=0, return_inverse=True)
+    shape = len(orders), len(functions)
+    combined = scipy.sparse.csr_array((coefficients[kept], (features, waves.reshape(-1))), shape)
+    return BoxWaves(columns, np.array([90.0, 0.0]), np.full(2, 360.0), functions, combined)
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:
