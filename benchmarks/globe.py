@@ -32,7 +32,7 @@ from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument
 from benchmarks._lib.elevations import globe, grid, land_and_sea, rows_of, split, unit_rows
-from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
@@ -121,8 +121,7 @@ def measured(
     Y = (Y - Y[train].mean()) / Y[train].std()
     started = time.perf_counter()
     fitted, inputs, more = build(model, X[train], Y[train], seconds, seed)
-    predict = Predictor(fitted, inputs(X[:1]).shape[1])
-    mean, variance = predict(inputs(X[test]))
+    mean, variance = predicted(fitted, inputs(X[test]))
     elapsed = time.perf_counter() - started
     variance = variance + float(fitted.likelihood.variance.numpy())
     return {
@@ -132,9 +131,16 @@ def measured(
             region: {"rows": int(rows.sum()), **gaussian_errors(Y[test][rows], mean[rows], v[rows])}
             for region, rows, v in ((r, within(r, X[test]), variance) for r in REGIONS)
         },
-        **jumps(lambda X: predict(inputs(X))[0]),
+        **jumps(lambda X: predicted(fitted, inputs(X))[0]),
         **more,
     }
+
+
+def predicted(model: Any, X: Array) -> Any:
+    """Means and variances of f."""
+    import interdomain as idm
+
+    return idm.predict_in_batches(model, X, method="predict_f", progress=False)
 
 
 def within(region: str, X: Array, near: float = NEAR) -> Any:
@@ -224,7 +230,7 @@ def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) ->
     model, _ = race.fitted((X[train], (Y[train] - mean) / scale), *globe(degree))
     shown = slice(None, None, 3 if configuration["every"] == 1 else 1)
     latitude, longitude, heights = latitude[shown], longitude[shown], heights[shown, shown]
-    found = Predictor(model, 2)(rows_of(latitude, longitude))[0].reshape(heights.shape)
+    found = predicted(model, rows_of(latitude, longitude))[0].reshape(heights.shape)
     figure = Figure(figsize=(9, 8), layout="constrained")
     for part, title, values in zip(
         figure.subfigures(2, 1),

@@ -25,7 +25,7 @@ from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .neighbours.posterior import NeighbourPosterior
 from .regression.rows import check_shapes_of_rows, not_finite
-from .regression.structured_sgpr import StructuredSGPR
+from .regression.rows_model import RowsModel
 
 __all__ = ["predict_in_batches", "save"]
 
@@ -222,11 +222,11 @@ def _prediction_functions(
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}, None
     if is_known and by_f and hasattr(model, "posterior"):
-        predict_f = None
-        if isinstance(model, StructuredSGPR) and num_rows > model.inducing_variable.num_inducing:
-            predict_f = model.predict_f_from_tables()
-        if predict_f is None:
-            predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
+        posterior = None
+        if isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing:
+            posterior = model.posterior_from_tables()
+        predict_f = posterior and posterior.predict_f
+        predict_f = predict_f or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
         model = copy.copy(model)
         model.predict_f = predict_f  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}

@@ -64,7 +64,7 @@ def test_a_pass_is_that_of_dense_sums(few: pytest.MonkeyPatch, name: str, parts:
 
 
 def test_a_fit_and_single_precision(few: pytest.MonkeyPatch) -> None:
-    """Sites of some rows are the same, too."""
+    """Sites of some rows are the same, too, and predictions of many."""
     X32, Y = X.astype(np.float32), TARGETS["probit"][1]
     elbos = []
     for dtype, fewest in ((np.float32, 1), (np.float64, 1), (np.float64, 1_000)):
@@ -74,5 +74,8 @@ def test_a_fit_and_single_precision(few: pytest.MonkeyPatch) -> None:
             idm.fit(model, steps=3, progress=False)
             elbos.append(float(model.elbo()))
             precisions, _ = model.sites_of(X32[:5], Y[:5])
+            found = idm.predict_in_batches(model, X32, method="predict_y", progress=False)
+            for part, expected in zip(found, model.predict_y(X32), strict=True):
+                np.testing.assert_allclose(part, expected, rtol=0, atol=1e4 * np.finfo(dtype).eps)
     assert elbos[1] == pytest.approx(elbos[2], rel=1e-6)
     assert elbos[0] == pytest.approx(elbos[2], rel=1e-3) and precisions.shape == (1, 5)

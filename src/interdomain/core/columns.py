@@ -23,8 +23,7 @@ def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
 
 
 def seen_columns(kernel: Kernel, num_seen: int) -> IntArray | None:
-    """Which columns of X a kernel sees, ``[num_seen]``; None if that depends on how many there are.
-    """
+    """The columns of X that a kernel sees, ``[num_seen]``; None if they depend on X."""
     dims = kernel.active_dims
     if isinstance(dims, slice):
         if min(dims.start or 0, dims.stop or 0) < 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import tensorflow as tf
 from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables

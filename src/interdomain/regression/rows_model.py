@@ -35,6 +35,7 @@ from .features import Features
 from .rows import Rows
 from .scales import warn_of_scales
 from .sums import SufficientStatistics
+from .wave_posterior import WavePosterior
 
 _DENSE_MATRICES = 4
 """Of M rows in memory: sums, whitened, factor and inverse."""
@@ -259,6 +260,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             mean_function=self.mean_function,
             precompute_cache=precompute_cache,
         )
+
+    def posterior_from_tables(self) -> WavePosterior | None:
+        """The posterior of waves of a box, for many rows: see :class:`.WavePosterior`. None for
+        other features."""
+        return WavePosterior(self._features, *self._exact_q()) if self._features.tables else None
 
     def to_svgp(self) -> gpflow.models.SVGP:
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.

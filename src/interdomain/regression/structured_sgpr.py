@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import MeanAndVariance, TensorData, TensorType
+from gpflow.base import TensorData
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
@@ -24,7 +24,6 @@ from .current_sums import CurrentSums
 from .residuals import Residuals
 from .rows_model import RowsModel, gaussian, noise_variance_of
 from .sums import SufficientStatistics, statistics_of
-from .wave_posterior import WavePosterior
 
 _ROWS_AT_A_TIME = 8_192
 
@@ -193,24 +192,6 @@ class StructuredSGPR(RowsModel):
             explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
             parts.append(explained.numpy())
         return np.concatenate(parts)
-
-    def predict_f_from_tables(self) -> Callable[..., MeanAndVariance] | None:
-        """What predicts f as :meth:`predict_f` does, without gradients and covariances: for waves
-        of a box, whose mean and variance are sums of waves, in O(M^2) once and O(log M) a row. None
-        for others."""
-        if self._features.tables is None:
-            return None
-        mean, root = (array.numpy() for array in self.weights())
-        posterior = WavePosterior(self._features, mean, [root])
-
-        def predict_f(
-            Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-        ) -> MeanAndVariance:
-            assert not (full_cov or full_output_cov)
-            means, variance = posterior(tf.convert_to_tensor(Xnew, gpflow.default_float()))
-            return means, tf.repeat(variance, mean.shape[1], axis=1)
-
-        return predict_f
 
     @inherit_check_shapes
     @unconverted

@@ -239,10 +239,7 @@ class DualSVGP(RowsModel):
         exact = self._exact_q()
         kl = float(kl_divergence(Whitened(*(part[None] for part in exact))))
         if self._features.tables is not None:
-            root = self._prior().root
-            assert root is not None
-            mean, *roots = (root.solve(q, adjoint=True).numpy() for q in (exact[0], *exact[1]))
-            return WavePosterior(self._features, mean, roots), kl
+            return WavePosterior(self._features, *exact), kl
         return tuple(tf.cast(part, gpflow.default_float()) for part in exact), kl
 
     def has_q(self) -> bool:

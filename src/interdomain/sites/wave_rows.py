@@ -18,9 +18,6 @@ from .rows import RowSites, SiteContributions
 _ROWS_OF_LIKELIHOOD = 8_192
 """Rows whose expectations are taken at a time: quadrature has many numbers of each."""
 
-_LEAST_VARIANCE = 1e-12
-"""Of the largest of some rows: a smaller one is rounding."""
-
 
 class SitesOfWaves(SiteContributions):
     """The sites of rows whose features are waves of a box.
@@ -37,7 +34,6 @@ class SitesOfWaves(SiteContributions):
     def evaluate(self, X: Array, Y: Array, q: WavePosterior) -> RowSites:
         rows = tf.constant(X, gpflow.default_float())
         mean, variance = q(rows)
-        variance = tf.maximum(variance, _LEAST_VARIANCE * tf.reduce_max(variance))
         parts = []
         for start in range(0, len(X), _ROWS_OF_LIKELIHOOD):
             some = slice(start, start + _ROWS_OF_LIKELIHOOD)
