@@ -1,7 +1,7 @@
 """Sums of waves by nonuniform FFTs beside dense ones, and a fit of rows in a memory-mapped file.
 
 Rows of two columns, drawn at random, float64, one output; waves of a box, M at most. Each in a
-process of its own, after a pass over 1,000 rows:
+process of its own, after a pass over 1,000 rows, from a model that is made:
 tables   one pass as the library has it
 dense    the features of all rows and their products (of the fewest rows only)
 file     `fit` of all hyperparameters on rows in memory-mapped files, with the most memory of it
@@ -109,9 +109,13 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     X, Y = drawn(rows, 2)
     fewest = features.FEWEST_IN_TABLES
 
-    def passed(side: str, count: int) -> Any:
+    def passed(side: str, count: int) -> tuple[Any, tuple[float, float]]:
+        """A model, and how long its pass, or `fit`, takes."""
         features.FEWEST_IN_TABLES = (rows**2,) * 3 if side == "dense" else fewest
-        return model_of(X[:count], Y[:count], num_inducing).statistics.sums
+        model = model_of(X[:count], Y[:count], num_inducing)
+        if side == "file" and count == rows:
+            return model, _timed(lambda: idm.fit(model, progress=False))
+        return model, _timed(lambda: model.statistics)
 
     with tempfile.TemporaryDirectory() as folder:
         if side == "file":
@@ -121,18 +125,13 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
             X, Y = (np.load(name, mmap_mode="r") for name in names)
         passed(side, 1_000)
         CLEAR.write_text("5")
-        started, cpu = time.perf_counter(), time.process_time()
-        if side == "file":
-            idm.fit(model_of(X, Y, num_inducing), progress=False)
-        else:
-            sums = passed(side, rows)
-        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+        model, (seconds, cpu) = passed(side, rows)
         peak, differ = peak_of_process(), None
         if side == "tables" and rows <= ROWS[0]:
-            other = passed("dense", rows)
-            differences = [np.abs(sums[name] - other[name]).ravel() for name in sums]
+            sums, others = (some.statistics.sums for some in (model, passed("dense", rows)[0]))
+            differences = [np.abs(sums[name] - others[name]).ravel() for name in sums]
             differ = float(np.max(np.concatenate(differences))) / rows
-    size = int(model_of(X[:1_000], Y[:1_000], num_inducing).inducing_variable.num_inducing)
+    size = int(model.inducing_variable.num_inducing)
     times = {"seconds": seconds, "cpu_seconds": cpu}
     return times | {"num_inducing": size, "peak_bytes": peak, "differ": differ}
 

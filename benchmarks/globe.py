@@ -38,7 +38,7 @@ from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
 MODELS = (
-    *("harmonics_30", "harmonics_50", "box_961", "box_2601", "ring_961"),
+    *("harmonics_30", "harmonics_50", "harmonics_70", "box_961", "box_2601", "ring_961"),
     "svgp_500",
 )
 SHORT = ("harmonics_6", "box_49", "ring_49", "svgp_20")
