@@ -9,6 +9,8 @@ rule     one pass by tables beside a dense one, in one to three columns, at half
          the number of waves from which the library takes tables; the shortest of three
 sites    one pass of `DualSVGP` for counts by tables beside a dense one, with what q costs
 step     one pass, and the first evaluation of the bound with gradients, with the most memory
+effects  the products of M waves of each of ten columns with those of every other, as of main
+         effects, by a table for each pair of columns, which the library does not do, beside dense
 
 "dense / this" is the time of a dense pass in units of this, for "tables" that of "dense" by the
 row. "differ" is the largest difference between the sums of "tables" and "dense", in units of the
@@ -18,6 +20,7 @@ rows.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -55,15 +58,16 @@ class FastSums(Benchmark):
         around = (2,) if arguments.short else (1, 2, 4)
         others = [("rule", n, c * m // 2) for n, m in enumerate(FEWEST, 1) for c in around]
         others += [("sites", 2, SIZES[0]), ("step", 2, 10_201)]
+        others += [("effects", 10, size) for size in ((10,) if arguments.short else (20, 40, 80))]
         for side, columns, size in others:
-            run = {"side": side, "rows": ROWS[side != "rule"], "num_inducing": size}
+            few = side in ("rule", "effects")
+            run = {"side": side, "rows": ROWS[not few], "num_inducing": size}
             run |= {"rows": 2_000, "num_inducing": min(size, 200)} if arguments.short else {}
             yield run | {"columns": columns}
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        function = {"rule": both_ways, "sites": both_ways, "step": step}.get(
-            configuration["side"], measured
-        )
+        others = {"rule": both_ways, "sites": both_ways, "step": step, "effects": effects}
+        function = others.get(configuration["side"], measured)
         found: dict[str, Any] = from_child(function, **configuration)
         return found
 
@@ -176,6 +180,31 @@ def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, 
     found = {"seconds": wall, "cpu_seconds": cpu, "gradient_seconds": _timed(gradients)[0]}
     size = int(model.inducing_variable.num_inducing)
     return found | {"num_inducing": size, "peak_bytes": peak_of_process()}
+
+
+def effects(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
+    """Products of waves of columns with those of others; in a process of its own."""
+    from interdomain.linalg.wave_tables import BoxWaves, WaveTables
+
+    X, _ = drawn(rows, columns)
+    numbers, none = np.arange(1, num_inducing + 1), np.zeros(num_inducing, int)
+    functions = np.stack([np.r_[numbers, none], np.r_[none, numbers]], axis=1)
+    orders, ones = np.arange(1, num_inducing // 2 + 1), np.ones((rows, 1))
+
+    def dense() -> None:
+        waves = np.exp(np.pi * 1j * orders[:, None, None] * X.T).reshape(-1, rows)
+        features = np.concatenate([waves.real, waves.imag])
+        features @ features.T
+
+    def by_tables() -> None:
+        for pair in itertools.combinations(range(columns), 2):
+            waves = BoxWaves(np.array(pair), -np.ones(2), np.full(2, 2.0), functions)
+            tables = WaveTables(waves)
+            tables.gram(tables.table(X, ones)[0])
+
+    (seconds, _), (wall, cpu) = (min(_timed(way) for _ in range(3)) for way in (dense, by_tables))
+    found = {"seconds": wall, "cpu_seconds": cpu, "dense_seconds": seconds}
+    return found | {"num_inducing": num_inducing, "peak_bytes": peak_of_process()}
 
 
 def _timed(function: Callable[[], Any]) -> tuple[float, float]:
