@@ -28,6 +28,7 @@ from interdomain.inducing_variables import (
     VariationalFourierFeatures,
 )
 from interdomain.kernels import ArcCosine, Convolutional, HarmonicKernel, SphericalMatern32
+from interdomain.linalg.bordered import Bordered
 from interdomain.models import AdditiveSVGP
 from interdomain.testing import check_family
 from interdomain.transforms import ImageFlip
@@ -96,7 +97,7 @@ def kind_of(operator: tf.linalg.LinearOperator) -> str:
         return "low-rank blocks" if inner == {"low rank"} else "blocks"
     if isinstance(operator, tf.linalg.LinearOperatorDiag):
         return "diagonal"
-    if isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate):
+    if isinstance(operator, (tf.linalg.LinearOperatorLowRankUpdate, Bordered)):
         return "low rank"
     return "full"
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from interdomain.linalg import Diagonal, Full, LowRankUpdate
 from interdomain.linalg.block_diagonal import BlockDiagonalRoot, block_diagonal
+from interdomain.linalg.bordered import Bordered, BorderedRoot
 from interdomain.linalg.diagonal import DiagonalRoot
 from interdomain.linalg.full import FullRoot, stack
 from interdomain.linalg.low_rank import LowRankRoot
@@ -37,6 +38,13 @@ def rank_one(v: tf.Tensor) -> Operator:
     return LowRankUpdate(tf.exp(v[..., 0]), v[..., 1:2])
 
 
+def bordered(v: tf.Tensor) -> Operator:
+    base = LowRankUpdate(tf.exp(v[..., :4, 0]), v[..., :4, 1:3])
+    last = v[..., 4:, :]
+    corner = tf.matmul(last, last, transpose_b=True) + 2 * tf.eye(2, dtype=v.dtype)
+    return Bordered(base, 0.1 * v[..., :4, 3:5], corner)
+
+
 def blocks(v: tf.Tensor) -> Operator:
     return block_diagonal([full(v), diagonal(v), low_rank(v)])
 
@@ -55,6 +63,7 @@ ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
     full: FullRoot,
     low_rank: LowRankRoot,
     rank_one: LowRankRoot,
+    bordered: BorderedRoot,
     blocks: BlockDiagonalRoot,
     nested: BlockDiagonalRoot,
     chain: MarkovRoot,
@@ -145,7 +154,7 @@ def test_stacked_is_each_alone(build: Callable[[tf.Tensor], Operator]) -> None:
 
 def test_stacks_keep_the_structure() -> None:
     first, second = (tf.constant(numbers(seed=seed)) for seed in range(2))
-    for build in (diagonal, full, low_rank, blocks, nested):
+    for build in (diagonal, full, low_rank, bordered, blocks, nested):
         assert type(stack([build(first), build(second)]).root()) is ROOTS[build]
     of_two_ranks = stack([low_rank(first), rank_one(second)])
     assert type(of_two_ranks.root()) is LowRankRoot

@@ -149,8 +149,8 @@ CASES = [
     Case("diagonal", diagonal, (9, 9)),
     Case("nested", nested, (3, 3, 5)),
     Case("mixture", mixture, (4, 4)),
-    Case("interval-equal", interval_equal, (7, 7, 7)),
-    Case("interval-unequal", interval_unequal, (5, 7)),
+    Case("interval-equal", interval_equal, (10, 10, 10)),
+    Case("interval-unequal", interval_unequal, (8, 10)),
 ]
 BY_NAME = {case.name: case for case in CASES}
 

@@ -8,6 +8,7 @@ import gpflow
 import numpy as np
 import scipy.integrate
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
+from numpy.polynomial import Legendre
 
 from interdomain.inducing_variables import VariationalFourierFeatures
 
@@ -21,8 +22,8 @@ def kernel(order: int, **keywords: object) -> Stationary:
     return MATERNS[order](variance=1.3, lengthscales=0.8, **keywords)
 
 
-def features(count: int = 3) -> VariationalFourierFeatures:
-    return VariationalFourierFeatures(LOWER, UPPER, count)
+def features(count: int = 3, degree: int = 3) -> VariationalFourierFeatures:
+    return VariationalFourierFeatures(LOWER, UPPER, count, polynomial_degree=degree)
 
 
 def phi(iv: VariationalFourierFeatures, x: np.ndarray, derivative: int = 0) -> np.ndarray:
@@ -30,7 +31,11 @@ def phi(iv: VariationalFourierFeatures, x: np.ndarray, derivative: int = 0) -> n
     w = 2 * np.pi * np.arange(1, iv.num_frequencies + 1)[:, None] / (iv.upper - iv.lower)
     angle = w * (x - iv.lower) + np.pi / 2 * derivative  # d cos(a) = cos(a + pi / 2)
     constant = np.full([1, len(x)], float(derivative == 0))
-    return np.concatenate([constant, w**derivative * np.cos(angle), w**derivative * np.sin(angle)])
+    waves = [constant, w**derivative * np.cos(angle), w**derivative * np.sin(angle)]
+    ends = [iv.lower, iv.upper]
+    of_degrees = [Legendre.basis(n + 1, ends) for n in range(iv.polynomial_degree)]
+    polynomials = [one.deriv(derivative)(x)[None] for one in of_degrees]
+    return np.concatenate([*waves, *polynomials])
 
 
 def by_quadrature(iv: VariationalFourierFeatures, order: int, k: Stationary) -> np.ndarray:

@@ -10,6 +10,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.pairs import block_batches
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
+from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import (
     assert_close,
     assert_gradients,
@@ -17,7 +18,17 @@ from tests.conformance.helpers import (
     assert_same_objective,
 )
 
-from .interval_cases import LOWER, MATERNS, UPPER, by_quadrature, features, kernel, on_grids, phi
+from .interval_cases import (
+    LOWER,
+    MATERNS,
+    UPPER,
+    by_quadrature,
+    data,
+    features,
+    kernel,
+    on_grids,
+    phi,
+)
 
 EACH = pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
 BEYOND = np.array([-1.5, -0.4, 2.0, 2.7, 4.0])[:, None]
@@ -30,10 +41,12 @@ def scaled(matrix: np.ndarray) -> np.ndarray:
 @EACH
 @pytest.mark.parametrize("count", [0, 1, 6])
 def test_inner_products_by_quadrature(order: int, count: int) -> None:
-    k, iv = kernel(order), features(count)
-    expected = by_quadrature(iv, order, k)
-    assert_close(scaled(Kuu(iv, k).numpy()), scaled(expected), rtol=1e-12)
-    np.testing.assert_allclose(np.diag(Kuu(iv, k)), np.diag(expected), rtol=1e-12)
+    k = kernel(order)
+    for degree in (0, 1, 2, 3):
+        iv = features(count, degree)
+        expected = by_quadrature(iv, order, k)
+        assert_close(scaled(Kuu(iv, k).numpy()), scaled(expected), rtol=1e-12)
+        np.testing.assert_allclose(np.diag(Kuu(iv, k)), np.diag(expected), rtol=1e-12)
 
 
 @EACH
@@ -49,7 +62,7 @@ def test_inner_products_on_grids(order: int) -> None:
 @EACH
 def test_features_inside(order: int) -> None:
     """Whatever the kernel's parameters."""
-    k, iv, x = kernel(order), features(5), np.linspace(LOWER, UPPER, 9)
+    k, iv, x = kernel(order), features(5, 2), np.linspace(LOWER, UPPER, 9)
     assert_close(Kuf(iv, k, x[:, None]), phi(iv, x), rtol=1e-13)
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tf.sin(Kuf(iv, k, x[1:-1, None])))
@@ -86,7 +99,7 @@ def test_gradients(order: int) -> None:
     k, iv = kernel(order), features(2)
     X = tf.Variable(np.array([[-1.1], [-0.5], [0.3], [1.1], [2.2]]))
     rng = np.random.default_rng(0)
-    A, B = rng.normal(size=(5, 5)), rng.normal(size=(5, 5))
+    A, B = rng.normal(size=(8, 5)), rng.normal(size=(8, 8))
 
     def sums() -> tf.Tensor:
         return tf.stack([tf.reduce_sum(A * Kuf(iv, k, X)), tf.reduce_sum(B * Kuu(iv, k)) / 100])
@@ -100,7 +113,7 @@ def test_root_of_a_batch_of_two_ranks() -> None:
     blocks = SumInducingVariables([features(), VariationalFourierFeatures(-2.0, 3.0, 3)])
     (batch,) = block_batches(blocks, total)
     rng = np.random.default_rng(0)
-    B, weights = rng.normal(size=(2, 2, 7, 4))
+    B, weights = rng.normal(size=(2, 2, 10, 4))
     dense = batch.operator(0.0).to_dense().numpy()
     for matrix, pair in zip(dense, zip(blocks.blocks, total.kernels, strict=True), strict=True):
         assert_close(matrix, Kuu(*pair), rtol=1e-14)
@@ -139,10 +152,24 @@ def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
 
 def test_interval_around_data() -> None:
     for X in (np.array([[1.0], [3.0], [2.0]]), np.array([1.0, 3.0, 2.0])):
-        features = VariationalFourierFeatures.from_data(X, 4)
+        features = VariationalFourierFeatures.from_data(X, 4, margin=0.25)
         assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
-    tight = VariationalFourierFeatures.from_data(X, 4, margin=0.0)
-    assert (tight.lower, tight.upper) == (1.0, 3.0)
+    tight = VariationalFourierFeatures.from_data(X, 4, polynomial_degree=2)
+    assert (tight.lower, tight.upper, tight.num_inducing) == (1.0, 3.0, 11)
+
+
+@EACH
+def test_polynomials_reach_the_ends(order: int) -> None:
+    """On the data's own range: a bound that waves alone are far from, and rows there."""
+    k, (X, Y) = kernel(order), data(60)
+    k.lengthscales.assign(0.5)
+    exact = gpflow.models.GPR((X, Y), k, noise_variance=0.05).log_marginal_likelihood()
+    gaps = []
+    for degree in (0, order + 1, 3):
+        iv = VariationalFourierFeatures.from_data(X, 20, polynomial_degree=degree)
+        model = StructuredSGPR((X, Y), k, iv, noise_variance=0.05, progress=False)
+        gaps.append(float(exact - model.elbo()))
+    assert 0 < gaps[2] <= gaps[1] + 1e-9 and gaps[1] < gaps[0] / (10 if order else 1.3)
 
 
 def test_errors() -> None:
@@ -150,6 +177,8 @@ def test_errors() -> None:
     assert_refused(
         [
             (lambda: make(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
+            (lambda: make(0.0, 1.0, 3, polynomial_degree=4), "polynomial_degree must be at most 3"),
+            (lambda: make(0.0, 1.0, 3, polynomial_degree=-1), "polynomial_degree must be"),
             (
                 lambda: make.from_data(np.zeros([3, 2]), 3),
                 r"one column \[N, 1\], found shape",

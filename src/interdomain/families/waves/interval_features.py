@@ -2,9 +2,12 @@
 
 Sines and cosines of whole periods are orthogonal under the integral of the inner product of the
 RKHS (:mod:`interdomain.core.matern`): it gives Kuu's diagonal, the second term its low rank.
+Polynomials, which need not be the same at both ends, are a border of a few rows.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -22,29 +25,34 @@ from ...core.matern import (
     rate_of,
     validate_one_lengthscale,
 )
-from ...linalg import LowRankUpdate
+from ...linalg import LowRankUpdate, StructuredOperator
+from ...linalg.bordered import Bordered
+from . import polynomials
+from .polynomials import MOST_DEGREES
 
 
 class VariationalFourierFeatures(InterDomainInducingVariables):
-    """Projections of a Matern process on sines and cosines over an interval.
+    """Projections of a Matern process on sines, cosines and polynomials over an interval.
 
     ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
     ``phi = 1, cos(w_m (x - lower)), sin(w_m (x - lower))``, ``w_m = 2 pi m / (upper - lower)``,
     m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
-    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi; inside the interval
-    it depends on no parameter of the kernel. ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3.
+    features for Gaussian processes*, 2018, sections 3 and 4). All of these are the same at both
+    ends. Legendre polynomials on the interval, which follow, are not: with them f need not be
+    periodic. ``Kuf`` is phi; inside the interval it depends on no parameter of the kernel. ``Kuu``
+    is a diagonal plus a matrix of rank 1, 2 or 3, with a row for each polynomial.
     :func:`interdomain.covariances.Kuu_operator` keeps this structure: in ``gpflow.models.SVGP`` and
     :class:`interdomain.models.StructuredSGPR` the factorisation of Kuu does not grow with M.
     ``gpflow.models.SGPR`` factorises Kuu as a dense matrix.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 10, 500)[:, None]
-    >>> features = idm.inducing_variables.VariationalFourierFeatures(-2, 12, num_frequencies=30)
+    >>> features = idm.inducing_variables.VariationalFourierFeatures(0, 10, num_frequencies=30)
     >>> features.num_inducing
-    61
+    64
     >>> kernel = gpflow.kernels.Matern32()
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
-    'LowRankUpdate'
+    'Bordered'
     >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
     >>> model.feature_parameters  # none: one pass over the data serves the whole training
     {}
@@ -54,19 +62,23 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     These features are for kernels of one column. For several columns, use a sum of kernels on one
     column each (``active_dims``), with one of these for each in a
-    :class:`interdomain.inducing_variables.SumInducingVariables`. Choose an interval somewhat longer
-    than the data, so that f need not be periodic on it. Predictions may be anywhere: outside the
-    interval, the model knows f only through its value and derivatives at the end, and the features
-    decay over a lengthscale. For rows of the data outside the interval, an SVGP warns;
-    ``StructuredSGPR`` refuses them, as its one pass could not serve all lengthscales.
+    :class:`interdomain.inducing_variables.SumInducingVariables`. The interval may be the range of
+    the data. Predictions may be anywhere: outside the interval, the model knows f only through its
+    value and derivatives at the end, and the features decay over a lengthscale. For rows of the
+    data outside the interval, an SVGP warns; ``StructuredSGPR`` refuses them, as its one pass could
+    not serve all lengthscales.
 
     :param lower: The lower end of the interval.
     :param upper: The upper end of the interval.
     :param num_frequencies: The number of sines, which is also the number of cosines.
+    :param polynomial_degree: The degree of the last polynomial, up to 3. A Matern process of order
+        p + 1/2 is helped by the first p + 1; they are in its RKHS, whatever the degree. Without
+        any, 0, the features are those of the paper: then choose an interval longer than the data by
+        about two lengthscales on either side, where f can become periodic.
     :ivar length: The length of the interval.
     :ivar angular_frequencies: The angular frequencies w_m, ``[num_frequencies]``, in radians per
         unit of x.
-    :raises ValueError: If the interval is empty or not finite, or the number is negative or too
+    :raises ValueError: If the interval is empty or not finite, or a number is negative or too
         large.
     """
 
@@ -78,6 +90,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         upper: float,
         num_frequencies: int,
         *,
+        polynomial_degree: int = MOST_DEGREES,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
@@ -87,10 +100,16 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
                 f"upper must be above lower = {ends[0]}, found {ends[1]}; pass the ends in order."
             )
         count = integer("num_frequencies", num_frequencies, at_least=0)
-        size = 2 * count + 1
-        check_num_inducing("num_frequencies", size, "features")
+        degree = integer("polynomial_degree", polynomial_degree, at_least=0)
+        if degree > MOST_DEGREES:
+            raise ValueError(
+                f"polynomial_degree must be at most {MOST_DEGREES}, found {degree}; take more "
+                "frequencies instead, as no end needs more polynomials."
+            )
+        check_num_inducing("num_frequencies", 2 * count + 1 + degree, "features")
         self.lower, self.upper = ends
         self.length, self.num_frequencies = ends[1] - ends[0], count
+        self.polynomial_degree = degree
         self.angular_frequencies: Array = 2 * np.pi * np.arange(1, count + 1) / self.length
         self.angular_frequencies.setflags(write=False)
 
@@ -100,16 +119,18 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         X: TensorType,
         num_frequencies: int,
         *,
-        margin: float = 0.25,
+        margin: float = 0.0,
+        polynomial_degree: int = MOST_DEGREES,
     ) -> VariationalFourierFeatures:
         """Make features on an interval around the data.
 
         :param X: One column, ``[N, 1]`` or ``[N]``.
         :param margin: How far the interval extends beyond the data on either side, as a multiple of
-            the range of the data. At the ends of the data the features leave about 15% of the
-            variance of a Matern-3/2 process unexplained if the margin is one lengthscale, 1.5% for
-            two, 0.4% for two and a half. A narrow margin makes training choose shorter
-            lengthscales.
+            the range of the data. It is for features without polynomials: at the ends of the data
+            these leave about 15% of the variance of a Matern-3/2 process unexplained if the margin
+            is one lengthscale, 1.5% for two, 0.4% for two and a half, and a narrow margin makes
+            training choose shorter lengthscales.
+        :param polynomial_degree: As of the constructor.
         :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
             is negative.
         """
@@ -121,17 +142,19 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             )
         lower, upper = float(np.min(values)), float(np.max(values))
         reach = number("margin", margin, at_least=0) * (upper - lower)
-        return cls(lower - reach, upper + reach, num_frequencies)
+        ends = lower - reach, upper + reach
+        return cls(*ends, num_frequencies, polynomial_degree=polynomial_degree)
 
     @property
     def num_inducing(self) -> int:
-        """The number ``M = 2 num_frequencies + 1`` of features."""
-        return 2 * self.num_frequencies + 1
+        """The number ``M = 2 num_frequencies + 1 + polynomial_degree`` of features."""
+        return 2 * self.num_frequencies + 1 + self.polynomial_degree
 
     def is_subset_of(self, others: VariationalFourierFeatures) -> bool:
-        """Whether these are waves of the same interval."""
+        """Whether these are waves and polynomials of the same interval, and no others."""
         same = (self.lower, self.upper) == (others.lower, others.upper)
-        return same and self.num_frequencies <= others.num_frequencies
+        fewer = self.polynomial_degree <= others.polynomial_degree
+        return same and fewer and self.num_frequencies <= others.num_frequencies
 
     def num_columns(self, kernel: Stationary) -> int | None:
         """They are for one column."""
@@ -150,11 +173,11 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         """
         x = self._column(kernel, X)
         below, above = self.lower - x, x - self.upper
-        inside = self._waves(x)
+        inside = self._inside(x)
         outside = tf.zeros_like(inside)
         order, rate = matern_order(kernel), rate_of(kernel)
-        derivatives = self.derivatives_at_ends(order, rate)
         for distance, sign in ((below, -1.0), (above, 1.0)):
+            derivatives = self.derivatives_at(sign, order, rate)
             r = rate * tf.maximum(distance, 0)
             # Derivatives along r, and from them the coefficients of the polynomial.
             along = [sign**n * derivatives[:, n] for n in range(order + 1)]
@@ -171,10 +194,11 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     def Kuf_in_domain(self, kernel: Stationary, X: TensorType) -> tf.Tensor:
         """The features, which know no parameter of the kernel."""
-        return self._waves(self._column(kernel, X))
+        return self._inside(self._column(kernel, X))
 
-    def Kuu(self, kernel: Stationary, *, jitter: float = 0.0) -> LowRankUpdate:
-        """Diagonal plus low rank; ``jitter`` is not added, as nothing of M rows is factorised."""
+    def Kuu(self, kernel: Stationary, *, jitter: float = 0.0) -> StructuredOperator:
+        """Diagonal plus low rank, with a border for polynomials; ``jitter`` is not added, as
+        nothing of M rows is factorised."""
         self.validate_kernel(kernel)
         order, rate = matern_order(kernel), rate_of(kernel)
         dtype = rate.dtype
@@ -182,24 +206,58 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         constant = self.length * rate / (kernel.variance * noise_density(order))
         waves = constant / 2 * (1 + w**2) ** (order + 1)
         diagonal = tf.concat([constant[None], waves, waves], axis=0)
-        derivatives = self.derivatives_at_ends(order, rate)
+        derivatives = self.derivatives_at(-1.0, order, rate)
         update = tf.linalg.matmul(derivatives, tf.constant(INVERSE_ROOTS[order], dtype))
-        return LowRankUpdate(diagonal, update / tf.sqrt(kernel.variance))
+        update /= tf.sqrt(kernel.variance)
+        count, degree = len(self.angular_frequencies), self.polynomial_degree
+        of_waves, of_polynomials = tf.split(update, [2 * count + 1, degree])
+        base = LowRankUpdate(diagonal, of_waves)
+        if not degree:
+            return base
+        # L of a polynomial: its derivatives, of t, times these.
+        turns = [math.comb(order + 1, n) * self._turn(rate) ** n for n in range(order + 2)]
+        filters = tf.stack(turns)
+        products = tf.constant(polynomials.products(degree, order + 2), dtype)
+        corner = tf.einsum("i,j,ijkl->kl", filters, filters, products) * constant / 2
+        corner += tf.matmul(of_polynomials, of_polynomials, transpose_b=True)
+        # That of exp(i w x) is (1 + i w)^(p + 1) times the wave.
+        transforms = polynomials.transforms(degree, order + 2, count)
+        real, imaginary = (
+            tf.einsum("i,ikm->mk", filters, tf.constant(part, dtype)) * constant / 2
+            for part in (transforms.real, transforms.imag)
+        )
+        frequencies = tf.concat([tf.zeros([1], dtype), w], axis=0)[:, None]
+        for _ in range(order + 1):
+            real, imaginary = real - frequencies * imaginary, imaginary + frequencies * real
+        border = tf.concat([real, imaginary[1:]], axis=0)
+        border += tf.matmul(of_waves, of_polynomials, transpose_b=True)
+        return Bordered(base, border, corner)
 
-    def derivatives_at_ends(self, order: int, rate: tf.Tensor) -> tf.Tensor:
-        """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``: the
-        same at both, as they are periodic.
+    def _turn(self, rate: tf.Tensor) -> tf.Tensor:
+        """By how much t, from -1 to 1 over the interval, grows with ``l x``."""
+        return 2 / (self.length * rate)
+
+    def derivatives_at(self, end: float, order: int, rate: tf.Tensor) -> tf.Tensor:
+        """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``.
 
         With respect to ``l x``, as all lengths here are in units of 1/l: powers of numbers near one
         stay in the range of float32.
+
+        :param end: -1 for the lower one, 1 for the upper one.
         """
         w = tf.constant(self.angular_frequencies, rate.dtype) / rate
         zero = tf.zeros_like(w)
         columns = [(1.0, tf.ones_like(w), zero), (0.0, zero, w), (0.0, -(w**2), zero)]
+        places = np.array([end])
+        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, places)[:, :, 0]
         return tf.stack(
             [
-                tf.concat([tf.constant([constant], rate.dtype), cosines, sines], axis=0)
-                for constant, cosines, sines in columns[: order + 1]
+                tf.concat(
+                    [tf.constant([constant], rate.dtype), cosines, sines, row * turns], axis=0
+                )
+                for (constant, cosines, sines), row, turns in zip(
+                    columns, of_t, [self._turn(rate) ** n for n in range(order + 1)], strict=False
+                )
             ],
             axis=1,
         )
@@ -215,12 +273,16 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             )
         return tf.squeeze(X, axis=-1)
 
-    def _waves(self, x: tf.Tensor) -> tf.Tensor:
-        """One, cosines and sines, ``[M, batch..., N]``."""
+    def _inside(self, x: tf.Tensor) -> tf.Tensor:
+        """One, cosines, sines and polynomials, ``[M, batch..., N]``."""
         w = tf.constant(self.angular_frequencies, x.dtype)
         w = tf.reshape(w, tf.concat([[-1], tf.ones([tf.rank(x)], tf.int32)], axis=0))
         angle = w * (x - self.lower)
-        return tf.concat([tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)], axis=0)
+        parts = [tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)]
+        if self.polynomial_degree:
+            t = (x - self.lower) * (2 / self.length) - 1
+            parts.append(polynomials.polynomials(self.polynomial_degree, t))
+        return tf.concat(parts, axis=0)
 
     def validate_kernel(self, kernel: Stationary) -> None:
         """:raises ValueError: If the kernel has several lengthscales."""

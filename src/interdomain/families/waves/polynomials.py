@@ -1,0 +1,59 @@
+"""Legendre polynomials on an interval, and their integrals with each other and with waves.
+
+They are P_1, ..., P_k of t, which goes from -1 to 1. Derivatives are with respect to t.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from scipy.special import eval_legendre, roots_legendre, spherical_jn
+
+from ..._arguments import Array
+
+MOST_DEGREES = 3
+"""What jumps from the end of the smoothest kernel's interval to its beginning: f and two
+derivatives."""
+
+
+def polynomials(degree: int, t: tf.Tensor) -> tf.Tensor:
+    """``P_1, ..., P_k`` at t ``[...]``, ``[k, ...]``."""
+    values = [tf.ones_like(t), t]
+    for n in range(1, degree):
+        values.append(((2 * n + 1) * t * values[n] - n * values[n - 1]) / (n + 1))
+    return tf.stack(values[1 : degree + 1])
+
+
+def derivatives(degree: int, count: int, t: Array) -> Array:
+    """The polynomials and ``count - 1`` derivatives at t ``[n]``, ``[count, k, n]``."""
+    values: Array = _series(degree, count) @ eval_legendre(np.arange(degree + 1)[:, None], t)
+    return values
+
+
+def products(degree: int, count: int) -> Array:
+    """Integrals over t of products of derivatives, ``[count, count, k, k]``."""
+    nodes, weights = roots_legendre(degree + 1)
+    values = derivatives(degree, count, nodes)
+    integrals: Array = np.einsum("ikn,jln,n->ijkl", values, values, weights)
+    return integrals
+
+
+def transforms(degree: int, count: int, num_frequencies: int) -> npt.NDArray[np.complex128]:
+    """Integrals over t of derivatives times ``exp(i pi m (t + 1))``, m = 0, ..., num_frequencies,
+    ``[count, k, num_frequencies + 1]``: those of P_l are ``2 i^l j_l(pi m) (-1)^m``, with the
+    spherical Bessel function j_l."""
+    numbers, orders = np.arange(num_frequencies + 1), np.arange(degree + 1)[:, None]
+    bessel = spherical_jn(orders, np.pi * numbers)
+    of_each = 2 * 1j**orders * (-1.0) ** numbers * bessel
+    integrals: npt.NDArray[np.complex128] = _series(degree, count) @ of_each
+    return integrals
+
+
+def _series(degree: int, count: int) -> Array:
+    """Of the derivatives of each, in the polynomials from P_0 on, ``[count, k, k + 1]``: that of
+    P_l is the sum of ``(2 j + 1) P_j`` over j = l - 1, l - 3, ..."""
+    j = np.arange(degree + 1)
+    derivative = np.where((j < j[:, None]) & ((j[:, None] - j) % 2 == 1), 2 * j + 1, 0)
+    powers = [np.linalg.matrix_power(derivative, n)[1:] for n in range(count)]
+    return np.array(powers, float)

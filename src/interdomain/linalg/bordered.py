@@ -1,0 +1,120 @@
+"""Operators with a few dense rows after the others: waves of an interval, and polynomials.
+
+Of ``K = [[A, B], [B^T, C]]`` the Cholesky factor is ``[[L_A, 0], [W^T, L_S]]``, with ``W = L_A^{-1}
+B`` and ``L_S L_S^T = C - W^T W``: the structure of A is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import tensorflow as tf
+
+from .full import Full
+from .operators import Inverse, Root, StructuredOperator, Tensors
+
+
+class Bordered(StructuredOperator):
+    """``[[A, B], [B^T, C]]``.
+
+    :param base: A, ``[..., M, M]``.
+    :param border: B, ``[..., M, k]``.
+    :param corner: C, ``[..., k, k]``.
+    """
+
+    def __init__(self, base: StructuredOperator, border: tf.Tensor, corner: tf.Tensor) -> None:
+        self.base, self.border, self.corner = base, border, corner
+        super().__init__(
+            border.dtype,
+            is_self_adjoint=True,
+            is_positive_definite=True,
+            is_square=True,
+            parameters={"base": base, "border": border, "corner": corner},
+        )
+
+    def _shape(self) -> tf.TensorShape:
+        size = self.base.shape[-1] + self.corner.shape[-1]
+        return self.corner.shape[:-2].concatenate([size, size])
+
+    def _to_dense(self) -> tf.Tensor:
+        below = tf.concat([tf.linalg.matrix_transpose(self.border), self.corner], axis=-1)
+        return tf.concat([tf.concat([self.base.to_dense(), self.border], axis=-1), below], axis=-2)
+
+    def _matmul(self, x: tf.Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> tf.Tensor:
+        return tf.matmul(self._to_dense(), x, adjoint_b=adjoint_arg)
+
+    def root(self) -> BorderedRoot:
+        return BorderedRoot(self.base.root(), self.border, self.corner)
+
+    def stacked_with(self, *others: Bordered) -> StructuredOperator:
+        """As dense matrices, if borders have other sizes."""
+        operators = (self, *others)
+        if any(operator.border.shape != self.border.shape for operator in others):
+            return Full(tf.stack([operator.to_dense() for operator in operators]))
+        return Bordered(
+            self.base.stacked_with(*(operator.base for operator in others)),
+            tf.stack([operator.border for operator in operators]),
+            tf.stack([operator.corner for operator in operators]),
+        )
+
+    def cast(self, dtype: tf.DType) -> Bordered:
+        border, corner = (tf.cast(part, dtype) for part in (self.border, self.corner))
+        return Bordered(self.base.cast(dtype), border, corner)
+
+
+class BorderedRoot(Root):
+    """The Cholesky factor of ``[[A, B], [B^T, C]]``.
+
+    :param base: That of A.
+    :param border: B, ``[..., M, k]``.
+    :param corner: C, ``[..., k, k]``.
+    """
+
+    def __init__(self, base: Root, border: tf.Tensor, corner: tf.Tensor) -> None:
+        super().__init__(base.size + corner.shape[-1], corner.dtype)
+        self._base, whitened = base, base.solve(border)
+        rest = corner - tf.matmul(whitened, whitened, transpose_a=True)
+        self._triangle = tf.linalg.cholesky(rest)
+        below = tf.linalg.matrix_transpose(whitened)
+        self._last_rows = tf.concat([below, self._triangle], axis=-1)
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        inverse, tensors = self.inverse()
+        return inverse(tensors, columns, adjoint=adjoint)
+
+    def log_determinant(self) -> tf.Tensor:
+        logs = tf.math.log(tf.linalg.diag_part(self._triangle))
+        return self._base.log_determinant() + tf.reduce_sum(logs, axis=-1)
+
+    def inverse(self) -> tuple[Inverse, Tensors]:
+        function, tensors = self._base.inverse()
+        return partial(_inverse, function), (self._last_rows, *tensors)
+
+    def inverse_diagonal(self) -> tf.Tensor:
+        count = self._triangle.shape[-1]
+        identity = tf.eye(count, dtype=self.dtype) + tf.zeros_like(self._triangle)
+        last = tf.concat([tf.zeros_like(self._last_rows)[..., :-count], identity], axis=-1)
+        # The last columns of L^{-T}; above them are those of the base.
+        columns = self.solve(tf.linalg.matrix_transpose(last), adjoint=True)
+        of_base = tf.pad(
+            self._base.inverse_diagonal(),
+            [[0, 0]] * (columns.shape.rank - 2) + [[0, count]],
+        )
+        return of_base + tf.reduce_sum(tf.square(columns), axis=-1)
+
+
+def _inverse(
+    of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
+) -> tf.Tensor:
+    """From the last rows of L ``[..., k, M + k]``, and what the base's inverse needs."""
+    rows, *base = tensors
+    count = rows.shape[-2]
+    border, triangle = rows[..., :-count], rows[..., -count:]
+    first, last = columns[..., :-count, :], columns[..., -count:, :]
+    if adjoint:
+        last = tf.linalg.triangular_solve(triangle, last, adjoint=True)
+        first = of_base(base, first - tf.matmul(border, last, transpose_a=True), adjoint=True)
+    else:
+        first = of_base(base, first)
+        last = tf.linalg.triangular_solve(triangle, last - tf.matmul(border, first))
+    return tf.concat([first, last], axis=-2)
