@@ -63,7 +63,9 @@ def fit_by_lbfgs(
     :param data: for a model with external data (SVGP); None where the model holds its data.
     :returns: the final objective (bound or marginal likelihood), iterations, and how it ended.
     """
-    outcome = idm.fit(model, data, steps=max_iterations)
+    whole = isinstance(model, idm.models.StructuredSGPR)
+    options = {"subset_size": None} if whole else {}
+    outcome = idm.fit(model, data, steps=max_iterations, options=options)
     return {
         "objective": outcome.elbo,
         "iterations": outcome.steps,

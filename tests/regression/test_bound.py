@@ -58,11 +58,12 @@ def collapse(kuu: Any, inputs: list[tf.Tensor], *, gram_gradient: bool = True) -
     return whiten(root_of(kuu), sums.gram, sums.psi, gram_gradient=gram_gradient)
 
 
-def bound_of(kuu: Any, inputs: list[tf.Tensor], **how: bool) -> tf.Tensor:
+def bound_of(kuu: Any, inputs: list[tf.Tensor], charge: str = "trace", **how: bool) -> tf.Tensor:
     _, noise, joint, weights, prior_variance = inputs
     targets = joint[NUM_INDUCING:, NUM_INDUCING:]
     complete = np.full(NUM_INDUCING, True)
-    return bound(collapse(kuu, inputs, **how), targets, weights, prior_variance, complete, noise)
+    collapsed = collapse(kuu, inputs, **how)
+    return bound(collapsed, targets, weights, prior_variance, complete, noise, charge=charge)
 
 
 def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[Sums, tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -74,13 +75,16 @@ def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[Sums, tf.Tensor, tf.Tens
     return sums, tf.linalg.trace(whitened), B, tf.linalg.triangular_solve(root, sums.psi) / noise
 
 
-def expected_bound(kuu: Any, inputs: list[tf.Tensor]) -> tf.Tensor:
-    """Titsias 2009, eq. 9."""
+def expected_bound(kuu: Any, inputs: list[tf.Tensor], charge: str = "trace") -> tf.Tensor:
+    """Titsias 2009, eq. 9; by logarithm, Titsias 2025."""
     sums, explained, B, columns = factors(kuu, inputs)
     L, noise = tf.linalg.cholesky(B), inputs[1]
     c = tf.linalg.triangular_solve(L, columns)
     determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)))
     unexplained = (sums.prior_variance - explained) / noise
+    if charge == "log":
+        num_rows = inputs[2][-1, -1]
+        unexplained = num_rows * tf.math.log(1 + unexplained / num_rows)
     each = inputs[2][-1, -1] * tf.math.log(2 * np.pi * noise) + determinant + unexplained
     fit = sums.squared_error / noise - tf.reduce_sum(c**2)
     return -(columns.shape[1] * each + fit) / 2
@@ -114,14 +118,19 @@ def value_and_gradients(
 def test_bound_and_its_gradients(name: str) -> None:
     operator = OPERATORS[name]
 
-    def ours(inputs: list[tf.Tensor]) -> tf.Tensor:
-        return bound_of(operator(inputs[0]), inputs)
-
-    def oracle(inputs: list[tf.Tensor]) -> tf.Tensor:
-        return expected_bound(operator(inputs[0]), inputs)
-
-    for num_outputs, noise in ((1, 1e-3), (3, 0.1), (1, 50.0)):
+    for num_outputs, noise, charge in (
+        (1, 1e-3, "trace"),
+        (3, 0.1, "trace"),
+        (1, 50.0, "trace"),
+        (3, 0.1, "log"),
+        (1, 50.0, "log"),
+    ):
+        ours, oracle = (
+            lambda inputs, made=made, charge=charge: made(operator(inputs[0]), inputs, charge)
+            for made in (bound_of, expected_bound)
+        )
         inputs = make_inputs(num_outputs, noise)
+        inputs[4] *= 50 if charge == "log" else 1  # more than is explained
         expected = value_and_gradients(oracle, inputs)
         for compiled in (False, True):
             assert_close(value_and_gradients(ours, inputs, compiled), expected, rtol=1e-9)

@@ -67,7 +67,7 @@ def test_as_sgpr(make: Any) -> None:
     mean = gpflow.functions.Linear(np.full([3, 2], 0.1), np.full(2, 0.2))
     noise = gpflow.likelihoods.Gaussian(0.1)
     parts = {"mean_function": mean, "likelihood": noise}
-    model = StructuredSGPR((X, Y), kernel, inducing_variable, **parts)
+    model = StructuredSGPR((X, Y), kernel, inducing_variable, charge="trace", **parts)
     dense = gpflow.models.SGPR((X, Y), kernel, inducing_variable, **parts)
     variables = dense.trainable_variables
     values, gradients = [], []

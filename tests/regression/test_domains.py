@@ -43,7 +43,8 @@ def with_points() -> tuple[Any, Any]:
 
 
 def make_model(parts: Any, data: Any = (X, Y), **settings: Any) -> StructuredSGPR:
-    settings = {"noise_variance": 0.2, "progress": False, "batch_size": 16} | settings
+    always = {"noise_variance": 0.2, "charge": "trace", "progress": False, "batch_size": 16}
+    settings = always | settings
     return StructuredSGPR(data, *parts, **settings)
 
 

@@ -31,9 +31,8 @@ def make_model(data: Any = (X, Y), *, finite_rank: bool = True, **arguments: Any
     few = SphericalHarmonics.for_kernel(kernel, 2, 1)
     mean = gpflow.functions.Linear(np.array([[0.2, -0.1], [0.0, 0.4]]), np.array([0.3, -0.2]))
     prior = FiniteRank(kernel, few) if finite_rank else kernel
-    model = StructuredSGPR(
-        data, prior, few, mean_function=mean, noise_variance=NOISE, batch_size=16, **arguments
-    )
+    arguments = {"charge": "trace", "noise_variance": NOISE, "batch_size": 16} | arguments
+    model = StructuredSGPR(data, prior, few, mean_function=mean, **arguments)
     for parameter in kernel.parameters:
         gpflow.set_trainable(parameter, False)
     return model
@@ -102,6 +101,10 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
     diagonal = np.diagonal(sums.precisions[0])[:, None]
     found = _gains(sums.products, diagonal, pays * sums.squares)
     np.testing.assert_allclose(found, gains, atol=1e-9)
+    left = 0.0 if finite_rank else (prior - np.sum(B**2)) / NOISE / NUM_ROWS
+    model.charge = "log"
+    assert model.residuals().price == pytest.approx(1 / (1 + left))
+    model.charge = "trace"
     before = model.elbo().numpy()
     assert before == pytest.approx(bound(B), abs=1e-8)
     grown = np.concatenate([own.atoms, atoms[expected[:1]]])

@@ -58,6 +58,7 @@ def make_pair(
         inducing_variable,
         likelihood=sgpr.likelihood,
         mean_function=sgpr.mean_function,
+        charge="trace",
         progress=False,
         **arguments,
     )
@@ -241,6 +242,33 @@ def test_float32() -> None:
     assert predictions[0].dtype == tf.float32
     np.testing.assert_allclose(-results[0], expected, rtol=1e-5)
     np.testing.assert_allclose(-compiled[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [harmonics, points])
+def test_the_charge_by_logarithm(parts: Callable[[], Parts]) -> None:
+    """Between that of the trace and the one of each row, which is below the evidence; of a linear
+    mean and two outputs, whose q is the same. Nothing is charged for a prior of finite rank."""
+    (kernel, inducing_variable), data = parts(), make_rows(2)
+    mean = gpflow.mean_functions.Linear(np.ones((2, 2)), np.zeros(2))
+    arguments: dict[str, Any] = {"noise_variance": 0.2, "mean_function": mean}
+    trace, log = (
+        StructuredSGPR(data, kernel, inducing_variable, charge=charge, **arguments)
+        for charge in ("trace", "log")
+    )
+    exact = gpflow.models.GPR(data, kernel, **arguments).log_marginal_likelihood()
+    explained = idm.kernels.FiniteRank(kernel, inducing_variable)
+    left = (kernel(data[0], full_cov=False) - explained(data[0], full_cov=False)).numpy() / 0.2
+    of_rows = trace.elbo() + np.sum(left - np.log1p(left))  # twice a half, of two outputs
+    assert trace.elbo() < log.elbo() < of_rows < exact
+    expected = trace.elbo() + np.sum(left) - NUM_ROWS * np.log1p(np.mean(left))
+    np.testing.assert_allclose(log.elbo(), expected, rtol=1e-6)
+    assert_close(log.predict_f(data[0]), trace.predict_f(data[0]))
+    assert log.model_of(data).charge == "log"
+    bounds = [
+        StructuredSGPR(data, explained, inducing_variable, charge=charge, **arguments).elbo()
+        for charge in ("trace", "log")
+    ]
+    assert bounds[0] == bounds[1]
 
 
 def test_copies(tmp_path: Any) -> None:

@@ -28,6 +28,7 @@ def test_arguments() -> None:
         ({"data": (X[:, 0], Y)}, r"data: X has shape \(6,\).*X\[:, None\]"),
         ({"data": dataset(X, Y)}, r"pass pairs of batches X \[B, D\]"),
         ({"data": dataset(X, Y).batch(2).repeat()}, r"never ends; take away .repeat\(\)"),
+        ({"charge": "lag"}, "charge must be 'trace' or 'log', found 'lag'"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         ({"likelihood": gpflow.likelihoods.Poisson()}, "found Poisson with densities of its own"),
         ({"likelihood": heteroskedastic()}, "found another; pass it to"),

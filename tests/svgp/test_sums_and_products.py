@@ -123,10 +123,9 @@ def test_white_noise_is_noise() -> None:
     the trace term takes for the variance that nothing explains."""
     own, white, noise = kernel(), White(0.3), 0.2
     blocks = SumInducingVariables([harmonics(), None])
-    with_rest = StructuredSGPR(
-        (FEW, TARGETS), own + white, blocks, noise_variance=noise, progress=False
-    )
-    without = StructuredSGPR((FEW, TARGETS), own, harmonics(), noise_variance=noise, progress=False)
+    arguments: dict[str, Any] = {"noise_variance": noise, "charge": "trace", "progress": False}
+    with_rest = StructuredSGPR((FEW, TARGETS), own + white, blocks, **arguments)
+    without = StructuredSGPR((FEW, TARGETS), own, harmonics(), **arguments)
     trace = len(FEW) * 0.3 / (2 * noise)
     assert_close(with_rest.elbo(), without.elbo() - trace)
     assert_close(with_rest.predict_f(NEW)[0], without.predict_f(NEW)[0])

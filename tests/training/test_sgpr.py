@@ -25,9 +25,9 @@ def make_data(num_rows: int = NUM_ROWS) -> tuple[np.ndarray, np.ndarray]:
 def make_model(data: Any = None) -> idm.models.StructuredSGPR:
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
-    return idm.models.StructuredSGPR(
-        make_data() if data is None else data, kernel, harmonics, noise_variance=0.5, batch_size=64
-    )
+    data = make_data() if data is None else data
+    arguments: dict[str, Any] = {"noise_variance": 0.5, "charge": "trace", "batch_size": 64}
+    return idm.models.StructuredSGPR(data, kernel, harmonics, **arguments)
 
 
 def test_the_recipe(computed_rows: list[int]) -> None:

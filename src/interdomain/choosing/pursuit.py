@@ -203,17 +203,17 @@ def _best_of(
     if not len(candidates):
         return candidates, 0, "num_inducing"
     count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
-    pays = not dictionary.finite_rank  # the bound charges for what is left out of a kernel
     residuals = model.residuals()
+    price = 0.0 if dictionary.finite_rank else residuals.price
     owners = dictionary.owners(candidates)
     sums = residuals.screen(dictionary.features(candidates))
-    means = np.bincount(owners, sums.gains(pays)) / sizes
+    means = np.bincount(owners, sums.gains(price)) / sizes
     order = _decreasing(means)
     most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
     shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
     compared = residuals.compare(dictionary.features(shortlist))
     of_shortlist = dictionary.owners(shortlist)
-    taken = compared.best(of_shortlist, count, pays, least_gain)
+    taken = compared.best(of_shortlist, count, price, least_gain)
     return shortlist[taken], len(owners), None if taken else "elbo"
 
 

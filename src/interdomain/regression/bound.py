@@ -107,15 +107,21 @@ def bound(
     incomplete: BoolArray,
     noise_variance: tf.Tensor,
     log_variances: tf.Tensor | None = None,
+    *,
+    charge: str = "trace",
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
+
+    What features leave of the prior variance of N rows, ``t = tr(Kff - Qff) / s``, is charged by
+    ``t / 2`` or by ``N log(1 + t / N) / 2``, which is never more.
 
     :param targets: The sum of ``t t^T`` with ``t = (y, h)``, ``[P + H, P + H]``; the last h is one.
     :param weights: See :func:`residual_of`.
     :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
     :param incomplete: Which features are of these blocks, ``[M]``.
     :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
-        last h is then not one.
+        last h is then not one, and the charge is by the trace.
+    :param charge: "trace" or "log".
     """
     log_determinant, explained_fit = collapsed.terms(noise_variance)
     residual, num_outputs = residual_of(weights), weights.shape[1]
@@ -124,6 +130,9 @@ def bound(
     unexplained = (prior_variance - explained) / noise_variance
     fit = squared_error / noise_variance - explained_fit
     if log_variances is None:
+        if charge == "log":  # differences that are rounding have no logarithm
+            num_rows = targets[-1, -1]
+            unexplained = num_rows * tf.math.log1p(tf.maximum(unexplained / num_rows, 0.0))
         log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
     return -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
 

@@ -9,7 +9,8 @@ marginal likelihood of the features' own prior by
     h = 1 + a^T W a - a^T W B^T (I + B W B^T)^{-1} B W a.
 
 The bound on the likelihood of a kernel that does not end with its features also rises by ``a^T W a
-/ 2``: so much less is left out. With several latent GPs gains are summed over them.
+/ 2``, times what it is charged for what is left out: so much less is. (A charge by the logarithm
+falls a little faster than at first.) With several latent GPs gains are summed over them.
 """
 
 from __future__ import annotations
@@ -50,22 +51,22 @@ class CandidateSums(NamedTuple):
     squares: Array
     precisions: Array = np.zeros([0, 0, 0])
 
-    def gains(self, incomplete: bool) -> Array:
+    def gains(self, price: float) -> Array:
         """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
 
-        :param incomplete: Whether their kernel does not end with the features.
+        :param price: Of what is left out; zero if their kernel ends with the features.
         """
-        return _gains(self.products, 1 + self.squares, incomplete * self.squares)
+        return _gains(self.products, 1 + self.squares, price * self.squares)
 
-    def best(self, owners: IntArray, limit: int, incomplete: bool, least_gain: float) -> list[int]:
+    def best(self, owners: IntArray, limit: int, price: float, least_gain: float) -> list[int]:
         """The atoms that raise the bound most, one after the other, each given those before.
 
         :param owners: For each feature the number of its atom, ``[K]``.
         :param limit: The number of features, at most.
-        :param incomplete: As for :meth:`gains`.
+        :param price: As for :meth:`gains`.
         :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
-        left_out = incomplete * self.squares
+        left_out = price * self.squares
         products = self.products.copy()
         precisions = [np.asfortranarray(precision) for precision in self.precisions]
         latents = np.array_split(np.arange(products.shape[1]), len(precisions))
@@ -108,6 +109,7 @@ class Residuals(NamedTuple):
     :ivar weights: ``[M, L]``.
     :ivar halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
         one for all latent GPs.
+    :ivar price: What the bound is charged for ``tr W (Kff - Qff) / 2``.
     """
 
     batches: Callable[[], Iterable[tuple[Array, Array]]]
@@ -115,6 +117,7 @@ class Residuals(NamedTuple):
     features: Features
     weights: tf.Tensor
     halves: Array
+    price: float = 1.0
 
     def screen(self, block: Block) -> CandidateSums:
         """Any number of features; nothing of the size of their products with each other is kept.

@@ -15,7 +15,7 @@ from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
-from .._arguments import Array
+from .._arguments import Array, choice
 from .._tracing import unconverted
 from ..core.pairs import Kuu_operator
 from .bound import bound, optimal_q, residual_of, root_of, whiten
@@ -34,7 +34,8 @@ class StructuredSGPR(RowsModel):
     q is optimal in closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
     factorises every Kuu, and solves with the factor for every row at every step. Here, spherical
     harmonics need no factorisation of Kuu and no jitter, and sums of kernels need one for each
-    block. Bound, predictions and gradients are otherwise those of ``SGPR`` (Titsias 2009).
+    block. Predictions are otherwise those of ``SGPR`` (Titsias 2009), and so are the bound and its
+    gradients, with ``charge="trace"``.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -83,6 +84,11 @@ class StructuredSGPR(RowsModel):
     :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
         parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
         closed form for these, and :class:`DualSVGP` takes them.
+    :param charge: What the bound charges for prior variance that the features leave, of N rows the
+        sum ``t = tr(Kff - Qff) / s`` in units of the noise variance s: "log", ``N log(1 + t / N) /
+        2`` (Titsias 2025; Bui, Ashman and Turner 2025), or "trace", ``t / 2`` (Titsias 2009, eq.
+        9), as ``gpflow.models.SGPR``. The bound by the logarithm is never further from the
+        evidence, with the same q and predictions. Of priors of finite rank nothing is left.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param progress: Show a progress bar in passes that take more than a second.
@@ -102,8 +108,10 @@ class StructuredSGPR(RowsModel):
         mean_function: MeanFunction | None = None,
         noise_variance: TensorData | None = None,
         likelihood: Gaussian | None = None,
+        charge: str = "log",
         **rows: Any,
     ) -> None:
+        self.charge = choice("charge", charge, ("trace", "log"))
         super().__init__(
             data,
             kernel,
@@ -128,6 +136,11 @@ class StructuredSGPR(RowsModel):
     def num_data(self) -> int:
         """The number N of rows."""
         return self.statistics.num_rows
+
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        model = super().model_of(rows, kind, **changes)
+        model.charge = self.charge
+        return model
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features. The sums are taken
@@ -167,7 +180,19 @@ class StructuredSGPR(RowsModel):
             self._features,
             tf.cast(mean, dtype),
             root.numpy()[None],
+            self._price(),
         )
+
+    def _price(self) -> float:
+        """What the bound is charged for a little more of left variance, in units of half of it."""
+        features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
+        if self.charge == "trace" or "log_variances" in sums:
+            return 1.0
+        factors = tf.cast(features.diagonal_factors(), tf.float64)
+        prior_variance = tf.reduce_sum(factors * sums["diagonal"])
+        left = prior_variance - collapsed.explained_variance(features.incomplete)
+        of_a_row = float(left / self._noise_variance() / sums["targets"][-1, -1])
+        return 1 / (1 + max(of_a_row, 0.0))
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
@@ -203,7 +228,8 @@ class StructuredSGPR(RowsModel):
     )
     @unconverted
     def elbo(self) -> tf.Tensor:
-        """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9)."""
+        """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
+        :attr:`charge` for what the features leave."""
         features, (collapsed, sums, weights) = self._features, self._collapsed()
         factors = tf.cast(features.diagonal_factors(), tf.float64)
         value = bound(
@@ -214,6 +240,7 @@ class StructuredSGPR(RowsModel):
             features.incomplete,
             self._noise_variance(),
             sums.get("log_variances"),
+            charge=self.charge,
         )
         return tf.cast(value, gpflow.default_float())
 
