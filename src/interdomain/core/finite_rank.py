@@ -70,7 +70,9 @@ class FiniteRank(Kernel):
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
         is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-        if is_sum and not isinstance(inducing_variable, InducingPoints):
+        of_blocks = isinstance(inducing_variable, DecomposedInducingVariables)
+        of_whole = not of_blocks and isinstance(kernel, getattr(inducing_variable, "kernels", ()))
+        if is_sum and not (of_whole or isinstance(inducing_variable, InducingPoints)):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
                 f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "

@@ -16,7 +16,8 @@ from interdomain.inducing_variables import (
     HarmonizableFourierFeatures,
     SumInducingVariables,
 )
-from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
+from interdomain.kernels import FiniteRank, HarmonizableComponent, HarmonizableMixture
+from interdomain.testing import check_family
 from tests.conformance.helpers import assert_close, assert_refused
 from tests.families.harmonizable.harmonizable_cases import (
     FORMS,
@@ -170,6 +171,59 @@ def test_covariances(name: str, count: int) -> None:
     joint = np.block([[kuu, kuf], [kuf.T, kernel(X).numpy()]])
     eigenvalues = np.linalg.eigvalsh(joint)
     assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+
+
+def explained(kernel: Any, features: HarmonizableFourierFeatures, X: np.ndarray) -> np.ndarray:
+    kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
+    return np.asarray(kuf.T @ np.linalg.solve(dense, kuf))
+
+
+@pytest.mark.parametrize("name", ["1d", "2d-full"])
+def test_of_a_whole_mixture(name: str) -> None:
+    """Transforms about zero of the sum, by the trapezoid rule over the kernel. Of one component
+    they say what those about its centre say."""
+    kernel = HarmonizableMixture([component(BY_NAME[name], seed) for seed in range(2)])
+    w = frequencies(3, kernel.components[0].dimension)
+    features = HarmonizableFourierFeatures(w)
+    X = inputs(kernel.components[0], 6)
+    check_family(features, kernel, X)
+    values = [Values.of(part) for part in kernel.components]
+    y, volume = grid(len(values[0].centre), HALF_WIDTH, STEP)
+    y += np.mean([value.centre for value in values], axis=0)
+    angle = 2 * np.pi * w @ y.T
+    waves = volume * np.concatenate([np.cos(angle), -np.sin(angle)[np.any(w != 0, axis=1)]])
+    rows = np.array_split(np.arange(len(y)), len(y) // 500 + 1)
+    itself, process = (
+        sum(part(value) for value in values)
+        for part in (
+            lambda v: sum(waves @ real_kernel(v, y, y[some]) @ waves[:, some].T for some in rows),
+            lambda v: waves @ real_kernel(v, y, X),
+        )
+    )
+    deviations = np.sqrt(np.diag(itself))
+    assert_close(Kuf(features, kernel, X), process / deviations[:, None], rtol=1e-9)
+    assert_close(Kuu(features, kernel), itself / np.outer(deviations, deviations), rtol=1e-9)
+    prior = FiniteRank(kernel, features)
+    assert_close(prior(X), explained(kernel, features, X), rtol=1e-5)  # jitter
+    alone = kernel.components[0]
+    of_one = explained(HarmonizableMixture([alone]), features, X)
+    assert_close(of_one, explained(alone, features, X), rtol=1e-9)
+
+
+def test_frequencies_of_a_whole_mixture() -> None:
+    """As many say more than one set for each component, and no more are taken than there are."""
+    parts = [
+        HarmonizableComponent([[0.4 + k], [1.0]], centre=2.0 * k, envelope=0.3, lag=0.2)
+        for k in range(3)
+    ]
+    kernel, X = HarmonizableMixture(parts), np.linspace(-1.5, 5.5, 60)[:, None]
+    whole = HarmonizableFourierFeatures.for_kernel(kernel, 20, per_component=False)
+    blocks = HarmonizableFourierFeatures.for_kernel(kernel, 7)
+    assert whole.num_inducing == blocks.num_inducing
+    left, of_blocks = (unexplained(kernel, features, X) for features in (whole, blocks))
+    assert left < of_blocks / 3
+    with pytest.raises(ValueError, match="num_frequencies must be at most .*, found 300: the"):
+        HarmonizableFourierFeatures.for_kernel(kernel, 300, per_component=False)
 
 
 def test_many_frequencies_explain_the_kernel() -> None:

@@ -114,18 +114,9 @@ def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]
 
 
 @once_per_shape
-def fourier_correlations(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
-    """The correlations ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
-    then the imaginary ones: their covariances over standard deviations."""
-    matrix = fourier_matrix(component, w)
-    inverse = tf.math.rsqrt(_fourier_variances(matrix))
-    return inverse[:, None] * matrix * inverse
-
-
-@once_per_shape
 def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
     """The covariances ``[2m, N]`` of f with the real and the imaginary parts of its Fourier
-    transform about the centre, over the standard deviations of these.
+    transform about the centre.
 
     With ``a = b + S/2`` and ``T = a^-1 b`` the paper's eqs. 63 and 64, put right, are a sum over
     the frequencies i of ``N(w - frequency_i | 0, a) exp(-2 pi i (w - frequency_i)^T T y)`` times
@@ -144,14 +135,13 @@ def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) 
     even = tf.linalg.matmul(plus + minus, window * real)
     odd = tf.linalg.matmul(plus - minus, window * imaginary)
     cosine, sine = turns(w, shrunk)
-    both = tf.concat([cosine * even + sine * odd, cosine * odd - sine * even], axis=0)
-    # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the one
-    # that the correlations have.
-    return both * tf.math.rsqrt(_fourier_variances(fourier_matrix(component, w)))[:, None]
+    return tf.concat([cosine * even + sine * odd, cosine * odd - sine * even], axis=0)
 
 
+@once_per_shape
 def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
-    """The covariances ``[2m, 2m]`` that :func:`fourier_correlations` scales.
+    """The covariances ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
+    then the imaginary ones.
 
     For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
@@ -169,11 +159,19 @@ def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
     return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
 
 
-def _fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
+def turned(rows: tf.Tensor, w: tf.Tensor, centre: tf.Tensor) -> tf.Tensor:
+    """What is known of a transform about a centre ``[D]``, for that about zero: real parts and
+    imaginary ones, ``[2m, n]``, times ``exp(-2 pi i w^T centre)``."""
+    cosine, sine = turns(w, centre[None])
+    real, imaginary = tf.split(rows, 2)
+    return tf.concat([cosine * real + sine * imaginary, cosine * imaginary - sine * real], axis=0)
+
+
+def fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
     """The diagonal, not below what rounding leaves of it: an imaginary part near w = 0 is the
     difference of two numbers as large as the real part."""
     diagonal = tf.linalg.diag_part(matrix)
-    total, _ = tf.split(diagonal, 2)
+    total = tf.add_n(tf.split(diagonal, 2))
     precision = np.finfo(diagonal.dtype.as_numpy_dtype)
     floor = precision.eps * tf.tile(total, [2])
     return tf.maximum(diagonal, floor + precision.tiny)

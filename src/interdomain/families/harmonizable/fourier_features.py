@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import gpflow
 import numpy as np
 import tensorflow as tf
@@ -14,7 +16,7 @@ from ...core.decomposed import DecomposedKernel
 from ...core.family import InterDomainInducingVariables, with_jitter
 from ...core.sums import SumInducingVariables
 from ...linalg import Full, StructuredOperator
-from .algebra import fourier_correlations, fourier_covariance, fourier_matrix
+from .algebra import fourier_covariance, fourier_matrix, fourier_variances, turned
 from .component import HarmonizableComponent
 from .mixture import HarmonizableMixture
 
@@ -28,8 +30,10 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
     ``u = int f(x + centre) exp(-2 pi i w^T x) dx``, for a
     :class:`interdomain.kernels.HarmonizableComponent`, whose sample functions have such a
-    transform (Shen, Heinonen and Kaski 2019, eqs. 29 to 36). For a mixture, one set for each
-    component: :meth:`for_kernel` makes them.
+    transform (Shen, Heinonen and Kaski 2019, eqs. 29 to 36). For a
+    :class:`interdomain.kernels.HarmonizableMixture`, one set for each component, or one for all,
+    ``u = int f(x) exp(-2 pi i w^T x) dx`` (their section 4.3): the covariances are sums of those of
+    the components, turned by the phases of their centres. :meth:`for_kernel` makes both.
 
     The paper's complex features at w and -w are the two real ones at w, whose order here is all
     real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
@@ -45,6 +49,8 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     >>> blocks = Features.for_kernel(kernel, num_frequencies=3)
     >>> type(blocks).__name__, len(blocks.inducing_variables)
     ('SumInducingVariables', 2)
+    >>> Features.for_kernel(kernel, num_frequencies=6, per_component=False).num_inducing
+    12
 
     :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
     :ivar with_imaginary_part: Which frequencies have an imaginary part: all except zero. Training
@@ -54,7 +60,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         each other, whose variables are the same but for a sign.
     """
 
-    kernels = (HarmonizableComponent,)
+    kernels = (HarmonizableComponent, HarmonizableMixture)
 
     def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
@@ -76,7 +82,11 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
     @classmethod
     def for_kernel(
-        cls, kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
+        cls,
+        kernel: HarmonizableComponent | HarmonizableMixture,
+        num_frequencies: int,
+        *,
+        per_component: bool = True,
     ) -> HarmonizableFourierFeatures | SumInducingVariables:
         """Make features at the frequencies that say most about the process.
 
@@ -85,13 +95,14 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         integral of the variance that is left, over all frequencies, is what is not known of f on
         average over its window.)
 
-        :param kernel: A component, or a mixture; a mixture gets one set for each component.
-        :param num_frequencies: The number of frequencies for each component, each with one or two
-            variables.
-        :return: For a mixture, :class:`SumInducingVariables`.
-        :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
+        :param kernel: A component, or a mixture.
+        :param num_frequencies: The number of frequencies of a set, each with one or two variables.
+        :param per_component: Whether a mixture gets one set for each component, or one for all.
+        :return: :class:`SumInducingVariables` of the sets for components.
+        :raises ValueError: If num_frequencies is not positive or above the rank of the transform,
+            or the kernel is neither.
         """
-        if isinstance(kernel, DecomposedKernel):
+        if per_component and isinstance(kernel, DecomposedKernel):
             return SumInducingVariables(
                 [cls(_select_frequencies(part, num_frequencies)) for part in kernel.kernels]
             )
@@ -102,18 +113,29 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         """The number M of real variables."""
         return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
 
-    def Kuf(self, kernel: HarmonizableComponent, X: TensorType) -> tf.Tensor:
+    def Kuf(self, kernel: HarmonizableComponent | HarmonizableMixture, X: TensorType) -> tf.Tensor:
         """The real parts, then the imaginary ones, each over its standard deviation (eq. 35)."""
         w = self.validate_kernel(kernel)
         X = tf.convert_to_tensor(X)
-        centred = kernel.centred(as_rows(X))
-        columns = self._kept_rows(fourier_covariance(kernel.tensors(), w, centred))
+        rows = as_rows(X)
+
+        def covariance(part: HarmonizableComponent) -> tf.Tensor:
+            return fourier_covariance(part.tensors(), w, part.centred(rows))
+
+        columns = _about_one_centre(kernel, w, covariance)
+        # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the
+        # one that the correlations have.
+        variances = fourier_variances(_covariances(kernel, w))
+        columns = self._kept_rows(columns * tf.math.rsqrt(variances)[:, None])
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
-    def Kuu(self, kernel: HarmonizableComponent, *, jitter: float = 0.0) -> StructuredOperator:
+    def Kuu(
+        self, kernel: HarmonizableComponent | HarmonizableMixture, *, jitter: float = 0.0
+    ) -> StructuredOperator:
         """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
-        w = self.validate_kernel(kernel)
-        rows = self._kept_rows(fourier_correlations(kernel.tensors(), w))
+        matrix = _covariances(kernel, self.validate_kernel(kernel))
+        inverse = tf.math.rsqrt(fourier_variances(matrix))
+        rows = self._kept_rows(inverse[:, None] * matrix * inverse)
         matrix = self._kept_rows(tf.linalg.matrix_transpose(rows))
         return Full(with_jitter(matrix, jitter))
 
@@ -124,16 +146,16 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
             return rows
         return tf.gather(rows, [*range(count), *(count + k for k in kept)])
 
-    def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
+    def validate_kernel(self, kernel: HarmonizableComponent | HarmonizableMixture) -> tf.Tensor:
         """The frequencies as a tensor, after a check that they fit the kernel.
 
         :raises ValueError: If they do not have the kernel's number of columns.
         """
-        columns = self.frequencies.shape[1]
-        if columns != kernel.dimension:
+        columns, dimension = self.frequencies.shape[1], _components(kernel)[0].dimension
+        if columns != dimension:
             raise ValueError(
-                f"frequencies must have {kernel.dimension} columns, as the kernel's have, found "
-                f"{columns}; pass a matrix [m, {kernel.dimension}]."
+                f"frequencies must have {dimension} columns, as the kernel's have, found "
+                f"{columns}; pass a matrix [m, {dimension}]."
             )
         frequencies = tf.convert_to_tensor(self.frequencies)
         is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
@@ -141,27 +163,63 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         return tf.where(is_trained, frequencies, tf.stop_gradient(frequencies))
 
 
-def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
+def _components(
+    kernel: HarmonizableComponent | HarmonizableMixture,
+) -> Sequence[HarmonizableComponent]:
+    return kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
+
+
+def _about_one_centre(
+    kernel: HarmonizableComponent | HarmonizableMixture,
+    w: tf.Tensor,
+    rows_of: Callable[[HarmonizableComponent], tf.Tensor],
+) -> tf.Tensor:
+    """The sum over the components of what is about the centre of each, ``[2m, n]``: about zero; of
+    a component alone about its own centre."""
+    if isinstance(kernel, HarmonizableComponent):
+        return rows_of(kernel)
+    return tf.add_n([turned(rows_of(part), w, part.centre) for part in kernel.kernels])
+
+
+def _covariances(kernel: HarmonizableComponent | HarmonizableMixture, w: tf.Tensor) -> tf.Tensor:
+    """Of real and imaginary parts, ``[2m, 2m]``."""
+
+    def of_component(part: HarmonizableComponent) -> tf.Tensor:
+        matrix = fourier_matrix(part.tensors(), w)
+        if part is kernel:
+            return matrix
+        return tf.linalg.matrix_transpose(turned(matrix, w, part.centre))
+
+    return _about_one_centre(kernel, w, of_component)
+
+
+def _select_frequencies(
+    kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
+) -> Array:
     """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
     instance(
         "kernel",
         kernel,
-        HarmonizableComponent,
+        (HarmonizableComponent, HarmonizableMixture),
         "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
         "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
     )
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
-    residual = fourier_matrix(
-        kernel.tensors(), tf.constant(candidates, gpflow.default_float())
-    ).numpy()
+    w = tf.constant(candidates, gpflow.default_float())
+    residual = _covariances(kernel, w).numpy()
     residual /= np.max(np.diag(residual))
     chosen: list[int] = []
     for _ in range(num_frequencies):
         variances = np.diag(residual)
         left = variances[:count] + variances[count:]
         left[chosen] = -np.inf
+        if np.max(left) <= _RELATIVE_NUGGET:
+            raise ValueError(
+                f"num_frequencies must be at most {len(chosen)}, found {num_frequencies}: the "
+                "transforms at other frequencies are known from these; pass fewer."
+            )
         chosen.append(int(np.argmax(left)))
         for row in (chosen[-1], count + chosen[-1]):
             if residual[row, row] > _RELATIVE_NUGGET:
@@ -170,19 +228,20 @@ def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> 
     return np.asarray(candidates[chosen])
 
 
-def _candidates(kernel: HarmonizableComponent) -> Array:
+def _candidates(kernel: HarmonizableComponent | HarmonizableMixture) -> Array:
     """A box about each frequency of the kernel, as wide as its density, in the half space that
     holds one of w and -w; and zero."""
-    component = kernel.tensors()
-    deviations = np.sqrt(np.diag(component.excess + component.envelope / 4))
-    centres = component.frequencies.numpy()
-    per_centre = max(1, _CANDIDATES // len(centres))
-    if kernel.dimension == 1:
+    boxes, parts = [], _components(kernel)
+    dimension = parts[0].dimension
+    per_centre = max(1, _CANDIDATES // sum(part.num_frequencies for part in parts))
+    if dimension == 1:
         unit = np.linspace(-1, 1, per_centre + 1)[:, None]
     else:
-        unit = 2 * qmc.Halton(kernel.dimension, scramble=False).random(per_centre) - 1
-    boxes = [centre + _WIDTH * deviations * unit for centre in centres]
-    points = np.concatenate([np.zeros([1, kernel.dimension]), *boxes])
+        unit = 2 * qmc.Halton(dimension, scramble=False).random(per_centre) - 1
+    for component in (part.tensors() for part in parts):
+        deviations = np.sqrt(np.diag(component.excess + component.envelope / 4))
+        boxes += [w + _WIDTH * deviations * unit for w in component.frequencies.numpy()]
+    points = np.concatenate([np.zeros([1, dimension]), *boxes])
     leading = points[np.arange(len(points)), np.argmax(points != 0, axis=1)]
     points = np.where(leading[:, None] < 0, -points, points)
     scale = np.max(np.abs(points))
