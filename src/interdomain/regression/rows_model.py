@@ -262,9 +262,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         )
 
     def posterior_from_tables(self) -> WavePosterior | None:
-        """What predicts f at many rows as :meth:`predict_f` does, without gradients and covariances:
-        for waves of a box, whose mean and variance are sums of waves, in O(M^2) once and O(log M) a
-        row. None for other features."""
+        """What predicts f at many rows, without gradients and covariances: for waves of a box,
+        whose mean and variance are sums of waves, in O(M^2) once and O(log M) a row. None for other
+        features."""
         return WavePosterior(self._features, *self._exact_q()) if self._features.tables else None
 
     def to_svgp(self) -> gpflow.models.SVGP:
