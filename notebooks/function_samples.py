@@ -55,7 +55,7 @@ print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
 # %% [markdown]
 # ## A model with Fourier features
 #
-# A Matern-5/2 kernel, and 31 Fourier features of an interval about the one of interest, of which
+# A Matern-5/2 kernel, and 34 features of an interval about the one of interest, of which
 # the prior consists (`FiniteRank`). A sample of the posterior is a sum of these features with
 # weights that are drawn from q. The dashed lines are the mean and two standard deviations.
 

@@ -41,7 +41,12 @@ class Bordered(StructuredOperator):
         return tf.concat([tf.concat([self.base.to_dense(), self.border], axis=-1), below], axis=-2)
 
     def _matmul(self, x: tf.Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> tf.Tensor:
-        return tf.matmul(self._to_dense(), x, adjoint_b=adjoint_arg)
+        x = tf.linalg.matrix_transpose(x) if adjoint_arg else x
+        count = self.border.shape[-1]
+        first, last = x[..., :-count, :], x[..., -count:, :]
+        of_base = self.base.matmul(first) + tf.matmul(self.border, last)
+        below = tf.matmul(self.border, first, transpose_a=True) + tf.matmul(self.corner, last)
+        return tf.concat([of_base, below], axis=-2)
 
     def root(self) -> BorderedRoot:
         return BorderedRoot(self.base.root(), self.border, self.corner)

@@ -188,9 +188,7 @@ class StructuredSGPR(RowsModel):
         features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
         if self.charge == "trace" or "log_variances" in sums:
             return 1.0
-        factors = tf.cast(features.diagonal_factors(), tf.float64)
-        prior_variance = tf.reduce_sum(factors * sums["diagonal"])
-        left = prior_variance - collapsed.explained_variance(features.incomplete)
+        left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
         of_a_row = float(left / self._noise_variance() / sums["targets"][-1, -1])
         return 1 / (1 + max(of_a_row, 0.0))
 
@@ -231,12 +229,11 @@ class StructuredSGPR(RowsModel):
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
         :attr:`charge` for what the features leave."""
         features, (collapsed, sums, weights) = self._features, self._collapsed()
-        factors = tf.cast(features.diagonal_factors(), tf.float64)
         value = bound(
             collapsed,
             sums["targets"],
             weights,
-            tf.reduce_sum(factors * sums["diagonal"]),
+            self._prior_variance(sums),
             features.incomplete,
             self._noise_variance(),
             sums.get("log_variances"),
@@ -260,6 +257,11 @@ class StructuredSGPR(RowsModel):
         root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
         trained = bool(features.trainable())
         return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
+
+    def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The sum of ``K(x_n, x_n)``, of blocks that leave something out."""
+        factors = tf.cast(self._features.diagonal_factors(), tf.float64)
+        return tf.reduce_sum(factors * sums["diagonal"])
 
     def _noise_variance(self) -> tf.Tensor:
         return noise_variance_of(self.likelihood)

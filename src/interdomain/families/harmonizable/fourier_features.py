@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import gpflow
 import numpy as np
@@ -118,15 +118,14 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         w = self.validate_kernel(kernel)
         X = tf.convert_to_tensor(X)
         rows = as_rows(X)
-
-        def covariance(part: HarmonizableComponent) -> tf.Tensor:
-            return fourier_covariance(part.tensors(), w, part.centred(rows))
-
-        columns = _about_one_centre(kernel, w, covariance)
+        of_parts = [
+            _turned(kernel, part, w, fourier_covariance(part.tensors(), w, part.centred(rows)))
+            for part in _components(kernel)
+        ]
         # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the
         # one that the correlations have.
         variances = fourier_variances(_covariances(kernel, w))
-        columns = self._kept_rows(columns * tf.math.rsqrt(variances)[:, None])
+        columns = self._kept_rows(tf.add_n(of_parts) * tf.math.rsqrt(variances)[:, None])
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
     def Kuu(
@@ -169,28 +168,24 @@ def _components(
     return kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
 
 
-def _about_one_centre(
+def _turned(
     kernel: HarmonizableComponent | HarmonizableMixture,
+    part: HarmonizableComponent,
     w: tf.Tensor,
-    rows_of: Callable[[HarmonizableComponent], tf.Tensor],
+    rows: tf.Tensor,
 ) -> tf.Tensor:
-    """The sum over the components of what is about the centre of each, ``[2m, n]``: about zero; of
-    a component alone about its own centre."""
-    if isinstance(kernel, HarmonizableComponent):
-        return rows_of(kernel)
-    return tf.add_n([turned(rows_of(part), w, part.centre) for part in kernel.kernels])
+    """What is about the centre of a component of a mixture, ``[2m, n]``, about zero; that of a
+    component alone stays about its centre."""
+    return rows if part is kernel else turned(rows, w, part.centre)
 
 
 def _covariances(kernel: HarmonizableComponent | HarmonizableMixture, w: tf.Tensor) -> tf.Tensor:
     """Of real and imaginary parts, ``[2m, 2m]``."""
-
-    def of_component(part: HarmonizableComponent) -> tf.Tensor:
-        matrix = fourier_matrix(part.tensors(), w)
-        if part is kernel:
-            return matrix
-        return tf.linalg.matrix_transpose(turned(matrix, w, part.centre))
-
-    return _about_one_centre(kernel, w, of_component)
+    matrices = []
+    for part in _components(kernel):
+        rows = _turned(kernel, part, w, fourier_matrix(part.tensors(), w))
+        matrices.append(_turned(kernel, part, w, tf.linalg.matrix_transpose(rows)))
+    return tf.add_n(matrices)
 
 
 def _select_frequencies(

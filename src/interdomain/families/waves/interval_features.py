@@ -215,8 +215,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         if not degree:
             return base
         # L of a polynomial: its derivatives, of t, times these.
-        turns = [math.comb(order + 1, n) * self._turn(rate) ** n for n in range(order + 2)]
-        filters = tf.stack(turns)
+        powers = [self._turn(rate) ** n for n in range(order + 2)]
+        filters = tf.stack([math.comb(order + 1, n) * power for n, power in enumerate(powers)])
         products = tf.constant(polynomials.products(degree, order + 2), dtype)
         corner = tf.einsum("i,j,ijkl->kl", filters, filters, products) * constant / 2
         corner += tf.matmul(of_polynomials, of_polynomials, transpose_b=True)
@@ -248,16 +248,18 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         w = tf.constant(self.angular_frequencies, rate.dtype) / rate
         zero = tf.zeros_like(w)
         columns = [(1.0, tf.ones_like(w), zero), (0.0, zero, w), (0.0, -(w**2), zero)]
-        places = np.array([end])
-        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, places)[:, :, 0]
+        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, np.array([end]))
         return tf.stack(
             [
                 tf.concat(
-                    [tf.constant([constant], rate.dtype), cosines, sines, row * turns], axis=0
+                    [
+                        tf.constant([constant], rate.dtype),
+                        *(cosines, sines),
+                        of_t[n, :, 0] * self._turn(rate) ** n,
+                    ],
+                    axis=0,
                 )
-                for (constant, cosines, sines), row, turns in zip(
-                    columns, of_t, [self._turn(rate) ** n for n in range(order + 1)], strict=False
-                )
+                for n, (constant, cosines, sines) in enumerate(columns[: order + 1])
             ],
             axis=1,
         )
