@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -131,7 +132,7 @@ def _channel_additive(num_columns: int) -> idm.kernels.ChannelAdditive:
     return idm.kernels.ChannelAdditive(_plain(), (1, num_columns // channels, channels))
 
 
-def _harmonizable(num_columns: int) -> idm.kernels.HarmonizableComponent:
+def _harmonizable(num_columns: int, **options: Any) -> idm.kernels.HarmonizableComponent:
     """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
     frequencies = np.stack([column_variances(num_columns), -0.5 * column_variances(num_columns)])
     return trained_in_all(
@@ -142,6 +143,7 @@ def _harmonizable(num_columns: int) -> idm.kernels.HarmonizableComponent:
             scales=1.1,
             envelope=0.005 * column_variances(num_columns),
             lag=0.02,
+            **options,
         )
     )
 
@@ -209,7 +211,7 @@ CASES = [
     KernelCase(idm.kernels.HarmonizableComponent, _harmonizable),
     KernelCase(
         idm.kernels.HarmonizableMixture,
-        lambda D: idm.kernels.HarmonizableMixture([_harmonizable(D)]),
+        lambda D: idm.kernels.HarmonizableMixture([_harmonizable(D, local="matern52")]),
     ),
     KernelCase(idm.kernels.LocallyStationaryGaussian, _locally_stationary),
     KernelCase(idm.kernels.SpectralComponent, _spectral),

@@ -20,6 +20,7 @@ class Form:
     lag: str
     complex_amplitudes: bool = True
     rank: int | None = None
+    local: str = "gaussian"
 
     def __str__(self) -> str:
         return self.name
@@ -35,6 +36,17 @@ FORMS = (
     Form("2d-full", 2, 3, "full", "full"),
     Form("2d-full-lag", 2, 2, "scalar", "full", complex_amplitudes=False),
 )
+
+
+BEYOND = (
+    Form("1d-matern12", 1, 2, "scalar", "scalar", local="matern12"),
+    Form("1d-matern32", 1, 2, "scalar", "diagonal", complex_amplitudes=False, local="matern32"),
+    Form("2d-matern52", 2, 2, "diagonal", "scalar", local="matern52"),
+    Form("2d-gsk", 2, 2, "none", "full", rank=1),
+    Form("1d-gsk-matern32", 1, 2, "none", "scalar", local="matern32"),
+)
+"""Locally stationary kernels that are not Gaussian, and generalized spectral kernels, which have no
+window: without Fourier features."""
 
 
 def definite(form: str, dimension: int, rng: np.random.Generator, size: float) -> np.ndarray:
@@ -63,8 +75,9 @@ def component(form: Form, seed: int = 0, **keywords: object) -> HarmonizableComp
         amplitudes=W @ W.conj().T,
         centre=rng.normal(size=D),
         scales=rng.uniform(0.8, 1.3, size=D),
-        envelope=definite(form.envelope, D, rng, 0.2),
+        envelope=None if form.envelope == "none" else definite(form.envelope, D, rng, 0.2),
         lag=definite(form.lag, D, rng, 0.15),
+        local=form.local,
         **keywords,
     )
 
@@ -79,6 +92,7 @@ class Values:
     scales: np.ndarray
     envelope: np.ndarray
     lag: np.ndarray
+    local: str = "gaussian"
 
     @classmethod
     def of(cls, kernel: HarmonizableComponent) -> Values:
@@ -88,15 +102,27 @@ class Values:
             kernel.amplitudes.numpy(),
             kernel.centre.numpy(),
             kernel.scales.numpy(),
-            as_matrix(kernel.envelope.numpy(), D),
+            as_matrix(np.zeros([]) if kernel.envelope is None else kernel.envelope.numpy(), D),
             as_matrix(kernel.lag.numpy(), D),
+            kernel.local,
         )
 
 
 def window(values: Values, Y: np.ndarray, Y2: np.ndarray) -> np.ndarray:
-    """k_LSG, for Y and Y2 ``[..., D]``."""
+    """k_LSG, for Y and Y2 ``[..., D]``, or the locally stationary kernel in its place."""
     mean, lag = values.scales * (Y + Y2) / 2, values.scales * (Y - Y2)
     D = len(values.centre)
+    if values.local != "gaussian":
+        excess = np.diag(values.lag - values.envelope / 4)
+        r = np.abs(lag) * 2 * np.pi * np.sqrt(excess)  # distances over lengthscales
+        functions = {
+            "matern12": lambda r: np.exp(-r),
+            "matern32": lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
+            "matern52": lambda r: (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r),
+        }
+        squares = np.square(values.scales * Y) + np.square(values.scales * Y2)
+        exponent = np.sum(np.diag(values.envelope) * squares, axis=-1)
+        return np.exp(-(np.pi**2) * exponent) * np.prod(functions[values.local](r), axis=-1)
     exponent = sum(
         values.envelope[d, e] * mean[..., d] * mean[..., e]
         + values.lag[d, e] * lag[..., d] * lag[..., e]
@@ -128,6 +154,17 @@ def grid(dimension: int, half_width: float, step: float) -> tuple[np.ndarray, fl
     axis = np.arange(-np.ceil(half_width / step), np.ceil(half_width / step) + 1) * step
     points = np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1)
     return points.reshape(-1, dimension), step**dimension
+
+
+def one_sided(dimension: int, length: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of Gauss and Legendre on each of the 2^D orthants of a cube: for
+    integrands that have a kink where an entry is zero."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    axis = np.concatenate([length * (nodes - 1) / 2, length * (nodes + 1) / 2])
+    weight = np.tile(length * weights / 2, 2)
+    points = np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1)
+    weights = np.prod(np.stack(np.meshgrid(*[weight] * dimension, indexing="ij")), axis=0)
+    return points.reshape(-1, dimension), weights.reshape(-1)
 
 
 HALF_WIDTH, STEP = 4.0, 0.165

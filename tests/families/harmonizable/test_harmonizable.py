@@ -9,6 +9,7 @@ import gpflow
 import numpy as np
 import pytest
 
+from interdomain.inducing_variables import HarmonizableFourierFeatures
 from interdomain.kernels import (
     HarmonizableComponent,
     HarmonizableMixture,
@@ -19,18 +20,22 @@ from tests.conformance.helpers import assert_close, assert_refused
 from tests.conformance.kernel_cases import inputs
 
 from .harmonizable_cases import (
+    BEYOND,
     FORMS,
+    HALF_WIDTH,
+    STEP,
     Form,
     Values,
     as_matrix,
     component,
     grid,
+    one_sided,
     real_kernel,
     real_kernel_of_pairs,
     transform_with_itself,
 )
 
-EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+EACH_FORM = pytest.mark.parametrize("form", (*FORMS, *BEYOND), ids=str)
 
 
 @EACH_FORM
@@ -114,10 +119,13 @@ def smallest_relative_eigenvalue(matrix: np.ndarray) -> float:
     return values[0] / values[-1]
 
 
-@pytest.mark.parametrize("name", ["1d", "1d-rank-one", "2d-mixed", "2d-full"])
+VALID = ("1d", "1d-rank-one", "2d-mixed", "2d-full", "2d-matern52", "2d-gsk", "1d-gsk-matern32")
+
+
+@pytest.mark.parametrize("name", VALID)
 def test_valid_for_every_value_of_the_variables(name: str) -> None:
     """Of random unconstrained variables, at inputs of every spread."""
-    kernel = component(next(form for form in FORMS if form.name == name))
+    kernel = component(next(form for form in (*FORMS, *BEYOND) if form.name == name))
     draws = [*enumerate(np.geomspace(0.01, 3.0, 12)), (5279, 1.3125)]
     for seed, size in draws:  # of the last in "2d-mixed" all variances are below 1e-303, most are 0
         rng = np.random.default_rng(seed)
@@ -130,7 +138,8 @@ def test_valid_for_every_value_of_the_variables(name: str) -> None:
         underflow = len(K) * np.finfo(K.dtype).tiny
         assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.max(np.diag(K)) - underflow
         margin = as_matrix(4 * kernel.lag.numpy(), kernel.dimension)
-        margin -= as_matrix(kernel.envelope.numpy(), kernel.dimension)
+        if kernel.envelope is not None:
+            margin -= as_matrix(kernel.envelope.numpy(), kernel.dimension)
         assert smallest_relative_eigenvalue(margin) >= -1e-13
         assert smallest_relative_eigenvalue(kernel.amplitudes.numpy()) >= -1e-13
 
@@ -163,6 +172,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: HarmonizableMixture([COMPONENT, gpflow.kernels.Matern32()]),
         r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+",
+    ),
+    (lambda: HarmonizableComponent(TWO, local="matern"), "local must be .*matern12"),
+    (
+        lambda: HarmonizableComponent(TWO, local="matern12", lag=0.2 * np.eye(2)),
+        r"envelope and lag must be numbers or \[2\] with local='matern12'.*; pass its diagonal",
     ),
     (lambda: COMPONENT(np.zeros([4, 3])), "X must have 2 columns, as frequencies have, found 3"),
 ]
@@ -210,3 +224,83 @@ def test_wigner_distribution(form: Form) -> None:
     )
     assert_close(expected.imag, np.zeros_like(expected.imag), atol=1e-9)
     assert_close(kernel.wigner(x, w), expected.real, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", BEYOND, ids=str)
+def test_spectra_beyond_the_gaussian(form: Form) -> None:
+    """Both, against integrals that respect the kink; of the density those over ``(m, t)``, the mean
+    and the difference of the inputs, for which ``w x - v x' = (w - v) m + (w + v) t / 2``."""
+    kernel = component(form)
+    values, D = Values.of(kernel), form.dimension
+    x = values.centre + frequencies(3, D)
+    w, v = frequencies(4, D, seed=1), frequencies(4, D, seed=2)
+    lags, weights = one_sided(D, 14.0, 100)
+    waves = weights[:, None] * np.exp(-2j * np.pi * lags @ w.T)
+    expected = np.stack(
+        [real_kernel_of_pairs(values, row + lags / 2, row - lags / 2) @ waves for row in x]
+    )
+    assert_close(kernel.wigner(x, w), expected.real, rtol=1e-10)
+    if form.envelope == "none" or D > 1:
+        return
+    means, volume = grid(1, HALF_WIDTH, STEP)
+    means = means + values.centre
+    ends = [(means[:, None] + sign * lags / 2).reshape(-1, 1) for sign in (1, -1)]
+    pairs = real_kernel_of_pairs(values, *ends).reshape(len(means), len(lags))
+    apart, between = w[:, None] - v, (w[:, None] + v) / 2
+    of_means = volume * np.exp(-2j * np.pi * apart * means[:, 0])
+    of_lags = weights * np.exp(-2j * np.pi * between * lags[:, 0])
+    density = np.einsum("abm,mt,abt->ab", of_means, pairs, of_lags)
+    assert_close(kernel.generalized_spectral_density(w, v), density, rtol=1e-10)
+
+
+def test_spectra_of_columns_are_products() -> None:
+    """Of one real frequency at zero, under Matern functions."""
+    w, v, x = (frequencies(3, 2, seed=seed) for seed in range(3))
+    options: Any = {"local": "matern32", "lag": 0.2}
+    whole = HarmonizableComponent(np.zeros([1, 2]), envelope=[0.2, 0.4], **options)
+    parts = [HarmonizableComponent([[0.0]], envelope=size, **options) for size in (0.2, 0.4)]
+    columns = [(part, slice(d, d + 1)) for d, part in enumerate(parts)]
+    densities = [p.generalized_spectral_density(w[:, d], v[:, d]).numpy() for p, d in columns]
+    assert_close(whole.generalized_spectral_density(w, v), np.prod(densities, axis=0), rtol=1e-13)
+    wigners = [p.wigner(x[:, d], w[:, d]).numpy() for p, d in columns]
+    assert_close(whole.wigner(x, w), np.prod(wigners, axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("local", ["matern12", "matern32", "matern52"])
+def test_narrow_and_endless_windows(local: Any) -> None:
+    """The profiles of Matern functions tend to their spectral densities, over a range of windows
+    that passes from one of their two formulas to the other."""
+    w = np.linspace(-3, 3, 7)[:, None]
+    order = int(local[-2])
+    rate = np.sqrt(order) * 2 * np.pi * np.sqrt(0.05)
+    scale = {1: 2.0, 3: 4.0, 5: 16 / 3}[order]
+    expected = scale * rate**order / (rate**2 + (2 * np.pi * w[:, 0]) ** 2) ** ((order + 1) / 2)
+    stationary = HarmonizableComponent([[0.0]], envelope=None, lag=0.05, local=local)
+    at_zero = np.zeros([1, 1])
+    assert_close(stationary.wigner(at_zero, w)[0], expected, rtol=1e-13)
+    errors = []
+    for envelope in (1e-2, 1e-3, 1e-4, 1e-5):
+        windowed = HarmonizableComponent(
+            [[0.0]], envelope=envelope, lag=0.05 + envelope / 4, local=local
+        )
+        errors.append(np.max(np.abs(windowed.wigner(at_zero, w)[0] - expected)))
+    assert np.all(np.array(errors[1:]) < 0.2 * np.array(errors[:-1])), errors
+
+
+def test_generalized_spectral_kernel() -> None:
+    """Samo 2017: sums of cosines and of sines of a pair of frequencies."""
+    pair, X = np.array([[0.3], [0.8]]), inputs(6, 1)
+    kernel = HarmonizableComponent(
+        pair, amplitudes=1.7 * np.ones([2, 2]), envelope=None, lag=0.02, local="matern32"
+    )
+    matern = gpflow.kernels.Matern32(lengthscales=1 / (2 * np.pi * np.sqrt(0.02)))
+    waves = [np.sum(f(2 * np.pi * X @ pair.T), axis=1) for f in (np.cos, np.sin)]
+    expected = 1.7 * matern(X).numpy() * sum(np.outer(wave, wave) for wave in waves)
+    assert_close(kernel(X), expected, rtol=1e-13)
+    with pytest.raises(NotImplementedError, match=r"pass an envelope .* wigner\(x, w\)"):
+        kernel.generalized_spectral_density(pair, pair)
+    for wrong in (kernel, HarmonizableComponent(pair, local="matern32")):
+        with pytest.raises(NotImplementedError, match="Fourier features need .* inducing points"):
+            HarmonizableFourierFeatures.for_kernel(wrong, 2)
+        with pytest.raises(NotImplementedError, match="Fourier features need"):
+            gpflow.covariances.Kuu(HarmonizableFourierFeatures(pair), wrong)

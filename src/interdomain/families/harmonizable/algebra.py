@@ -7,6 +7,9 @@ With the precision ``S`` of the window (envelope) and that of the squared expone
 
 y and y' being inputs less the centre, t their difference, ``B = W W^H``, and
 ``phi_i(y) = exp(2 pi i frequency_i^T y)``. Everything is computed in real numbers.
+
+In place of the squared exponential of t there may be a product of Matern functions of its entries,
+of ``order`` p + 1/2: the squared exponential has None. S may then be zero, and is diagonal.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import tensorflow as tf
 from gpflow.utilities.ops import square_distance
 
 from .gaussian_factors import log_normaliser, normal_densities, once_per_shape, turns
+from .matern_factors import matern_densities
 
 
 class ComponentTensors(NamedTuple):
@@ -71,15 +75,27 @@ def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
 
 
 @once_per_shape
-def densities(component: ComponentTensors, w: tf.Tensor, v: tf.Tensor) -> Densities:
+def densities(
+    component: ComponentTensors, w: tf.Tensor, v: tf.Tensor, order: int | None = None
+) -> Densities:
     """The generalized spectral density at (w, v) and (w, -v), for all pairs of rows.
 
     ``sum_ij B_ij N((p + q) / 2 | 0, b + S/4) N(p - q | 0, S)`` for ``p = w - frequency_i`` and
     ``q = v - frequency_j`` (eq. 16) is that of the complex kernel; that of its real part is the
     mean of it at (w, v) and of its conjugate at (-w, -v). So all four signs are taken at once. Both
-    normal densities are one, of a distance between vectors of 2D entries.
+    normal densities are one, of a distance between vectors of 2D entries. For Matern functions the
+    first is :func:`matern_densities`.
     """
     size, dimension = component.frequencies.shape
+
+    def signed(frequencies: tf.Tensor) -> tf.Tensor:
+        both_signs = tf.concat([frequencies, -frequencies], axis=0)[:, None]
+        return tf.reshape(both_signs - component.frequencies, [-1, dimension])
+
+    if order is not None:
+        p, q = signed(w), signed(v)
+        both = matern_densities((p[:, None] + q) / 2, component.excess, component.envelope, order)
+        return _of_amplitudes(component, both * normal_densities(p, q, component.envelope))
     roots = tf.linalg.cholesky(
         tf.stack([component.excess + component.envelope / 4, component.envelope])
     )
@@ -89,14 +105,18 @@ def densities(component: ComponentTensors, w: tf.Tensor, v: tf.Tensor) -> Densit
     inverse = tf.transpose(inverse, [2, 0, 1])
 
     def whitened(frequencies: tf.Tensor, sign: float) -> tf.Tensor:
-        signed = tf.concat([frequencies, -frequencies], axis=0)[:, None] - component.frequencies
-        signed = tf.reshape(signed, [-1, dimension])
-        scaled = tf.tensordot(signed, inverse, axes=1)
+        scaled = tf.tensordot(signed(frequencies), inverse, axes=1)
         return tf.concat([sign / 2 * scaled[:, 0], scaled[:, 1]], axis=1)
 
     logarithm = tf.reduce_sum(log_normaliser(roots))
     both = tf.exp(logarithm - square_distance(whitened(w, 1.0), whitened(v, -1.0)) / 2)
-    both = tf.reshape(both, [2 * tf.shape(w)[0], size, 2 * tf.shape(v)[0], size])
+    return _of_amplitudes(component, both)
+
+
+def _of_amplitudes(component: ComponentTensors, both: tf.Tensor) -> Densities:
+    """Sums over pairs of frequencies, from ``[2n Q, 2k Q]`` for both signs of both inputs."""
+    size = component.frequencies.shape[0]
+    both = tf.reshape(both, [tf.shape(both)[0] // size, size, tf.shape(both)[1] // size, size])
     real, imaginary = component.amplitudes
     same, opposite = _means_of_signs(tf.einsum("nikj,ij->nk", both, real), 1.0)
     if imaginary is None:
@@ -195,15 +215,20 @@ def _modulations(
     )
 
 
-def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
+def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor, order: int | None) -> tf.Tensor:
     """The Wigner distribution ``[n, k]`` (eqs. 19 and 20, with B_ij inside the real part)."""
     scaled = tf.matmul(Y, component.envelope)
     window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
     frequencies = component.frequencies
     means = (frequencies[:, None, :] + frequencies[None, :, :]) / 2
     means = tf.reshape(means, [-1, frequencies.shape[1]])
-    lag = component.excess + component.envelope / 4
-    density = normal_densities(tf.concat([w, -w], axis=0), means, lag)
+    both = tf.concat([w, -w], axis=0)
+    if order is None:
+        density = normal_densities(both, means, component.excess + component.envelope / 4)
+    else:
+        density = matern_densities(
+            both[:, None] - means, component.excess, component.envelope, order
+        )
     density = tf.add_n(tf.split(density, 2, axis=0)) / 2
     real, imaginary = component.amplitudes
     cosine, sine = turns(Y, frequencies)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import gpflow
 import numpy as np
@@ -11,7 +12,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import Array, filled_matrix, finite_array, numeric
+from ..._arguments import Array, choice, filled_matrix, finite_array, numeric
 from ..._tracing import unconverted
 from .algebra import ComponentTensors, densities, wigner, windowed_waves
 from .gaussian_factors import (
@@ -21,6 +22,7 @@ from .gaussian_factors import (
     scaled_matrix,
     smallest_eigenvalue,
 )
+from .matern_factors import matern_of_lag
 
 
 class HarmonizableComponent(MixtureComponent):
@@ -41,7 +43,26 @@ class HarmonizableComponent(MixtureComponent):
     positive semi-definite. Both hold for every value of the unconstrained parameters: what is
     stored is ``envelope``, ``excess = lag - envelope / 4``, and W with ``B = W W^H``. (Written
     with these, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at either input, times a squared
-    exponential whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
+    exponential of t whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
+
+    **Other kernels of its Table 1, and of its Theorem 3,** which takes any locally stationary
+    kernel in place of k_LSG:
+
+    - ``local="matern32"`` (or 12, 52): the squared exponential of t becomes a product over columns
+      of Matern functions with its lengthscales, ``excess^(-1/2) / (2 pi)``, so that functions are
+      rough wherever the window is. It is valid for the same parameters. The spectra are Voigt
+      profiles, in closed form for windows and lags that are numbers or diagonals.
+    - ``envelope=None``: no window. With two frequencies and ``amplitudes=variance * np.ones((2,
+      2))`` it is a generalized spectral kernel (GSK: Samo 2017), with a Matern ``local`` too; with
+      one, a spectral mixture's component (SM; squared exponential at zero, SE). With a window these
+      amplitudes make the Gaussian mixture in the pair of frequencies of Samo and Roberts (2015).
+    - The sparse spectrum kernel (SS) is a sum of ``gpflow.kernels.Cosine``.
+
+    What has no closed form: the generalized spectral *density* without a window (all mass is on the
+    lines ``w - v = frequency_i - frequency_j``; the Wigner distribution has a density, but for SS);
+    both spectra of a Matern ``local`` that depends on t through one distance in several columns;
+    Fourier features of other components than Gaussian windows times squared exponentials; and the
+    generalized spectral mixture (GSM: Remes et al. 2017), whose frequencies depend on x.
 
     :param frequencies: ``[Q, D]``, in cycles per unit of x.
     :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
@@ -51,13 +72,15 @@ class HarmonizableComponent(MixtureComponent):
     :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
         ``lag`` can have any scale.
     :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``. Training keeps
-        this form.
+        this form. Or None, for no window.
     :param lag: Sigma_2, in one of the same forms.
+    :param local: The function of t: "gaussian", "matern12", "matern32" or "matern52".
     :ivar num_frequencies: The number Q of frequencies.
     :ivar dimension: The number D of columns the kernel works on.
     :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
     :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
-        definite, or lag is not above envelope / 4.
+        definite, lag is not above envelope / 4, or it or the envelope is a matrix though ``local``
+        is not Gaussian.
     """
 
     def __init__(
@@ -67,8 +90,9 @@ class HarmonizableComponent(MixtureComponent):
         amplitudes: TensorType | None = None,
         centre: TensorType = 0.0,
         scales: TensorType = 1.0,
-        envelope: TensorType = 0.1,
+        envelope: TensorType | None = 0.1,
         lag: TensorType = 0.1,
+        local: Literal["gaussian", "matern12", "matern32", "matern52"] = "gaussian",
         active_dims: slice | list[int] | None = None,
         name: str | None = None,
     ) -> None:
@@ -93,10 +117,18 @@ class HarmonizableComponent(MixtureComponent):
         self.amplitudes_imaginary = None
         if np.iscomplexobj(root):
             self.amplitudes_imaginary = gpflow.Parameter(root.imag, name="amplitudes_imaginary")
-        window = as_definite("envelope", envelope, dimension)
-        self.envelope = definite_parameter(window, "envelope")
+        self.local = choice("local", local, _LOCAL)
+        window, self.envelope = np.zeros([]), None
+        if envelope is not None:
+            window = as_definite("envelope", envelope, dimension)
+            self.envelope = definite_parameter(window, "envelope")
         parts = [window, as_definite("lag", lag, dimension)]
         if max(part.ndim for part in parts) == 2:
+            if local != "gaussian":
+                raise ValueError(
+                    f"envelope and lag must be numbers or [{dimension}] with local={local!r}, a "
+                    "product over columns, found a matrix; pass its diagonal."
+                )
             parts = [part if part.ndim == 2 else part * np.eye(dimension) for part in parts]
         excess = np.asarray(parts[1] - parts[0] / 4)
         if not (smallest := smallest_eigenvalue(excess)) > 0:
@@ -110,6 +142,8 @@ class HarmonizableComponent(MixtureComponent):
     @property
     def lag(self) -> tf.Tensor:
         """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
+        if self.envelope is None:
+            return tf.convert_to_tensor(self.excess)
         envelope = tf.convert_to_tensor(self.envelope)
         if self.excess.shape.rank == 2 and envelope.shape.rank < 2:
             envelope = envelope * tf.eye(self.dimension, dtype=envelope.dtype)
@@ -124,6 +158,25 @@ class HarmonizableComponent(MixtureComponent):
     def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
         component, centred = self.tensors(), [self.centred(X) for X in inputs]
         return component.excess, [(Y, windowed_waves(component, Y)) for Y in centred]
+
+    def _of_lag(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
+        if self._order is None:
+            return super()._of_lag(X, X2, precision)
+        return matern_of_lag(X, X2, precision, self._order)
+
+    @property
+    def _order(self) -> int | None:
+        """p, of Matern functions of order p + 1/2."""
+        return None if self.local == "gaussian" else _LOCAL.index(self.local) - 1
+
+    def validate_transform(self) -> None:
+        """:raises NotImplementedError: If there is no closed form of f's Fourier transform."""
+        if self.envelope is None or self._order is not None:
+            raise NotImplementedError(
+                "Fourier features need a kernel with an envelope and local='gaussian', found "
+                f"envelope={None if self.envelope is None else 'a window'} and "
+                f"local={self.local!r}; pass such components, or use inducing points."
+            )
 
     @inherit_check_shapes
     @unconverted
@@ -146,9 +199,15 @@ class HarmonizableComponent(MixtureComponent):
         :param w: Frequencies, in cycles per unit of x.
         :param v: As w.
         :return: Complex.
+        :raises NotImplementedError: Without a window: the distribution has no density.
         """
+        if self.envelope is None:
+            raise NotImplementedError(
+                "Without an envelope there is no generalized spectral density, as all mass is on "
+                "lines; pass an envelope to the kernel, or look at its wigner(x, w)."
+            )
         w, v = _tensor(w), _tensor(v)
-        values = densities(self.tensors(), w, v)
+        values = densities(self.tensors(), w, v, self._order)
         centre = self.centre[:, None]
         turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
         imaginary = values.same_imaginary
@@ -169,23 +228,29 @@ class HarmonizableComponent(MixtureComponent):
         :param x: Places, on the kernel's active columns.
         :param w: Frequencies, in cycles per unit of x.
         """
-        return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w))
+        return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w), self._order)
 
     def tensors(self) -> ComponentTensors:
         """The values of the parameters, with the scales in envelope and excess."""
         scales = tf.convert_to_tensor(self.scales)
         imaginary = self.amplitudes_imaginary
+        none = tf.zeros([self.dimension, self.dimension], scales.dtype)
         return ComponentTensors(
             tf.convert_to_tensor(self.frequencies),
             tf.convert_to_tensor(self.amplitudes_real),
             None if imaginary is None else tf.convert_to_tensor(imaginary),
-            scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
+            none
+            if self.envelope is None
+            else scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
             scaled_matrix(tf.convert_to_tensor(self.excess), scales),
         )
 
     def centred(self, X: TensorType) -> tf.Tensor:
         """The active columns of X, minus the centre."""
         return self._columns(X) - self.centre
+
+
+_LOCAL = ("gaussian", "matern12", "matern32", "matern52")
 
 
 def _tensor(value: TensorType) -> tf.Tensor:

@@ -149,7 +149,10 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         """The frequencies as a tensor, after a check that they fit the kernel.
 
         :raises ValueError: If they do not have the kernel's number of columns.
+        :raises NotImplementedError: If a component has no Fourier transform in closed form.
         """
+        for part in _components(kernel):
+            part.validate_transform()
         columns, dimension = self.frequencies.shape[1], _components(kernel)[0].dimension
         if columns != dimension:
             raise ValueError(
@@ -199,6 +202,8 @@ def _select_frequencies(
         "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
         "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
     )
+    for part in _components(kernel):
+        part.validate_transform()
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)

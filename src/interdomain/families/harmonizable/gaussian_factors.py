@@ -118,15 +118,16 @@ def log_normaliser(root: tf.Tensor) -> tf.Tensor:
 
 
 class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
-    """Sums of products of waves, times a squared exponential of the differences of inputs."""
+    """Sums of products of waves, times a function of the differences of inputs: by default a
+    squared exponential."""
 
     dimension: int
     """The number D of columns the kernel works on."""
 
     @abc.abstractmethod
     def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
-        """The precision of the squared exponential, over ``(2 pi)^2``, ``[D, D]``; and for each of
-        the inputs its columns, up to a shift, and the waves there, ``[..., N, K]``."""
+        """The precision of that function, over ``(2 pi)^2``, ``[D, D]``; and for each of the inputs
+        its columns, up to a shift, and the waves there, ``[..., N, K]``."""
 
     @inherit_check_shapes
     @unconverted
@@ -134,10 +135,14 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         if X2 is None:
             precision, [(Y, waves)] = self._waves(X)
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
-            return gaussian_of_lag(Y, None, precision) * product
+            return self._of_lag(Y, None, precision) * product
         precision, [(Y, waves), (Y2, waves2)] = self._waves(X, X2)
         # As GPflow orders them: the batches of the first before those of the second.
-        return gaussian_of_lag(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
+        return self._of_lag(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
+
+    def _of_lag(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
+        """The factor that depends on the differences of inputs."""
+        return gaussian_of_lag(X, X2, precision)
 
     def _columns(self, X: TensorType) -> tf.Tensor:
         """The active columns.
