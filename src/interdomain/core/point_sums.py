@@ -142,6 +142,8 @@ def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
         return terms
     if type(kernel) is gpflow.kernels.Sum:
         return sum_of_terms([(part, lambda X: X) for part in kernel.kernels], kernel)
+    if type(kernel) is gpflow.kernels.Product:
+        return _product_term(kernel)
     if type(kernel) not in _CLOSED_FORMS:
         return None
     scale, value_and_slope = _CLOSED_FORMS[type(kernel)]
@@ -153,6 +155,21 @@ def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
     variance, lengthscales = tf.convert_to_tensor(kernel.variance), kernel.lengthscales
     shared = tf.ones_like(variance) if kernel.ard else tf.convert_to_tensor(lengthscales)
     return [RadialTerm(variance, value_and_slope, inputs, scale / tf.square(shared))]
+
+
+def _product_term(kernel: gpflow.kernels.Product) -> list[RadialTerm] | None:
+    """Squared exponentials multiplied with each other (one of patches with one of their locations)
+    are one, on the scaled columns of all; None for other factors."""
+    if any(type(factor) is not gpflow.kernels.SquaredExponential for factor in kernel.kernels):
+        return None
+    parts = [(factor, lambda X: X) for factor in kernel.kernels]
+    terms = sum_of_terms(parts, kernel) or []
+    variance = tf.reduce_prod(tf.stack([term.variance for term in terms]))
+
+    def inputs(X: tf.Tensor) -> tf.Tensor:
+        return tf.concat([term.scaled(X) for term in terms], axis=-1)
+
+    return [RadialTerm(variance, exponential, inputs, -tf.ones_like(variance))]
 
 
 def sum_of_terms(

@@ -70,8 +70,8 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
     The sums are computed for a few inputs at a time, forward and backward, so that memory grows
     with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
-    of them included) gradients are in closed form; for others, the backward pass computes each part
-    a second time.
+    of them, and products of squared exponentials, included) gradients are in closed form; for
+    others, the backward pass computes each part a second time.
 
     To define your own kernel of this kind, implement :attr:`point_kernel`, :attr:`point_dim`,
     :attr:`point_weights` and :meth:`points`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ def evaluate(kernel: Kernel, a: TensorType, b: TensorType) -> Any:
     """k(a, b) over the last axis, from the difference of a and b."""
     if isinstance(kernel, gk.Sum):
         return sum(evaluate(part, a, b) for part in kernel.kernels)
+    if isinstance(kernel, gk.Product):
+        return math.prod(evaluate(part, a, b) for part in kernel.kernels)
     if isinstance(kernel, ChannelAdditive):
         height, width, channels = kernel.patch_shape
         total = 0.0
@@ -99,7 +102,19 @@ class Case:
         return int(np.prod(self.image_shape))
 
     def patches(self) -> np.ndarray:
-        return numbered_patches(self.image_shape, self.patch_shape, **self.options)
+        options = {name: value for name, value in self.options.items() if name != "locations"}
+        return numbered_patches(self.image_shape, self.patch_shape, **options)
+
+    def locations(self) -> np.ndarray:
+        """Row and column of each patch, less those of the first, ``[P, 2]``; or ``[P, 0]``."""
+        pixels = self.options.get("padding", "VALID"), self.options.get("stride", 1)
+        rows, columns = (
+            starts(size, patch, pixels[1], pixels[0])
+            for size, patch in zip(self.image_shape[:2], self.patch_shape, strict=True)
+        )
+        pairs = [[row - rows[0], column - columns[0]] for row in rows for column in columns]
+        channels = self.image_shape[2] if self.options.get("separate_channels") else 1
+        return np.array(pairs * channels)[:, : 2 if self.options.get("locations") else 0]
 
     def build(self) -> tuple[Convolutional, InducingPatches]:
         """The kernel, and inducing patches for it."""
@@ -108,7 +123,8 @@ class Case:
         kernel = Convolutional(
             self.base(), self.image_shape, self.patch_shape, weights=weights, **self.options
         )
-        return kernel, InducingPatches(rng.normal(size=(NUM_Z, columns.shape[1])))
+        size = columns.shape[1] + self.locations().shape[1]
+        return kernel, InducingPatches(rng.normal(size=(NUM_Z, size)))
 
     def images(self, *shape: int, seed: int = 0) -> np.ndarray:
         return np.random.default_rng(seed).normal(size=(*shape, self.input_dim))
@@ -155,6 +171,26 @@ CASES = [
         (2, 2),
         weighted=False,
     ),
+    Case(
+        "locations-matern32",
+        lambda: (
+            gk.SquaredExponential(1.3, 1.9, active_dims=range(4))
+            * gk.Matern32(1.0, 3.0, active_dims=[4, 5])
+        ),
+        (4, 3),
+        (2, 2),
+        {"locations": True},
+    ),
+    Case(
+        "locations-se-same-strided",
+        lambda: (
+            gk.SquaredExponential(1.3, 1.9, active_dims=range(4))
+            * gk.SquaredExponential(0.8, [3.0, 2.0], active_dims=[4, 5])
+        ),
+        (5, 4, 2),
+        (2, 2),
+        {"stride": 2, "padding": "SAME", "separate_channels": True, "locations": True},
+    ),
 ]
 BY_NAME = {case.name: case for case in CASES}
 
@@ -170,11 +206,13 @@ def by_broadcasting(
 ) -> list[tf.Tensor]:
     """K(X), K(X, X2), K_diag(X), Kuf(X) and Kuu from all pairs of patches at once; TensorFlow
     differentiates them."""
-    columns = case.patches()
+    columns, locations = case.patches(), case.locations()
     weights = point_weights(kernel, len(columns))
 
     def patches(x: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.concat([x, tf.zeros_like(x[:, :1])], axis=1), columns, axis=1)
+        pixels = tf.gather(tf.concat([x, tf.zeros_like(x[:, :1])], axis=1), columns, axis=1)
+        places = np.tile(locations.astype(float), [x.shape[0], 1, 1])
+        return tf.concat([pixels, places], axis=-1)
 
     def kernel_values(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         """``[..., n, n2]`` of ``[..., n, E]`` and ``[..., n2, E]``."""

@@ -37,8 +37,18 @@ class Convolutional(SetKernel):
     >>> kernel(np.zeros([5, 64])).shape
     TensorShape([5, 5])
 
-    :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``);
-        any of GPflow's with one output, with its ``active_dims``, or :class:`ChannelAdditive`.
+    With ``locations`` g also sees where a patch is, and the kernel can be insensitive to small
+    shifts where without it is invariant to all (Dutordoir et al., *Bayesian Image Classification
+    with Deep Convolutional Gaussian Processes*, 2020, eq. 11): let ``base_kernel`` be a product of
+    one of patches and one of their locations::
+
+        patches = gpflow.kernels.SquaredExponential(active_dims=range(9))
+        locations = gpflow.kernels.SquaredExponential(lengthscales=3.0, active_dims=[9, 10])
+        Convolutional(patches * locations, image_shape=(8, 8), patch_shape=(3, 3), locations=True)
+
+    :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``)
+        and two more with ``locations``; any of GPflow's with one output, with its ``active_dims``,
+        or :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
     :param weights: Whether each patch has a trainable weight, initially one; or the initial values
@@ -49,9 +59,11 @@ class Convolutional(SetKernel):
     :param separate_channels: Whether g takes the patches of each channel separately, as points of
         their own: the "weighted" variant of the paper's colour images. Otherwise a patch has all
         channels (the "colour-patch" variant).
+    :param locations: Whether the last two columns of a patch are the row and the column of its
+        first pixel, counted from that of the first patch, in pixels.
     :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of an image.
-    :ivar patch_size: The number of entries of a patch.
+    :ivar patch_size: The number of columns of a patch.
     :ivar weights: ``[P]``, or None.
     :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or
         ``base_kernel`` is not a kernel of one output.
@@ -67,12 +79,15 @@ class Convolutional(SetKernel):
         stride: int | Sequence[int] = 1,
         padding: Literal["VALID", "SAME"] = "VALID",
         separate_channels: bool = False,
+        locations: bool = False,
         active_dims: Sequence[int] | slice | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         self.base_kernel = single_output("base_kernel", base_kernel)
-        self.grid = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels)
+        self.grid = PatchGrid(
+            image_shape, patch_shape, stride, padding, separate_channels, locations
+        )
         self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
         self.weights = initial_weights(weights, (self.num_patches,))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import tensorflow as tf
 
 from ..._arguments import as_image_shape, as_integers, choice
@@ -22,6 +23,7 @@ class PatchGrid:
         ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
     :param separate_channels: Whether each channel has patches of its own, ``[h, w]``; otherwise
         patches are ``[h, w, C]``.
+    :param with_locations: Whether the row and the column of a patch follow its pixels.
     :ivar num_channels: The number C.
     :ivar grid_shape: How many patches there are downwards and to the right.
     :ivar num_patches: The number P of patches of an image.
@@ -38,13 +40,14 @@ class PatchGrid:
         stride: int | Sequence[int] = 1,
         padding: Literal["VALID", "SAME"] = "VALID",
         separate_channels: bool = False,
+        with_locations: bool = False,
     ) -> None:
         shape = as_image_shape(image_shape)
         self.image_shape = shape if len(shape) == 3 else (*shape, 1)
         self.patch_shape = _pair("patch_shape", patch_shape, "pass (h, w), in pixels")
         self.stride = _pair("stride", stride, "pass one number of pixels, or (rows, columns)")
         self.padding = choice("padding", padding, ("VALID", "SAME"))
-        self.separate_channels = bool(separate_channels)
+        self.separate_channels, self.with_locations = bool(separate_channels), bool(with_locations)
         for axis in (0, 1):
             if self.patch_shape[axis] > self.image_shape[axis]:
                 raise ValueError(
@@ -60,14 +63,14 @@ class PatchGrid:
         self.grid_shape = rows, columns
         of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
         self.num_patches = rows * columns * of_each
-        self.patch_size = math.prod(self.patch_shape) * together
+        self.patch_size = math.prod(self.patch_shape) * together + 2 * self.with_locations
         self.input_dim = math.prod(self.image_shape)
 
     def extract(self, X: tf.Tensor) -> tf.Tensor:
         """The patches of images ``[N, H W C]``: ``[N, P, E]``.
 
         Patches follow one another row by row, and channel by channel if those are separate; the
-        entries of each are row-major with the channel last.
+        entries of each are row-major with the channel last, then come its row and its column.
         """
         height, width, channels = self.image_shape
         images = tf.reshape(X, [-1, height, width, channels])
@@ -95,7 +98,16 @@ class PatchGrid:
             patches = tf.transpose(tf.stack(pixels, axis=-1), [0, 3, 1, 2, 4])
         else:
             patches = tf.stack(pixels, axis=3)
-        return tf.reshape(patches, [-1, self.num_patches, self.patch_size])
+        size = self.patch_size - 2 * self.with_locations
+        patches = tf.reshape(patches, [-1, self.num_patches, size])
+        if not self.with_locations:
+            return patches
+        corners = np.stack(
+            np.meshgrid(down * np.arange(rows), right * np.arange(columns), indexing="ij"), axis=-1
+        )
+        repeated = np.tile(corners.reshape(-1, 2), [self.num_patches // (rows * columns), 1])
+        locations = tf.cast(tf.broadcast_to(repeated, [tf.shape(X)[0], *repeated.shape]), X.dtype)
+        return tf.concat([patches, locations], axis=-1)
 
 
 def _pair(name: str, values: Any, remedy: str) -> tuple[int, int]:
