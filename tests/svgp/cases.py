@@ -170,6 +170,11 @@ def make_q(
     return list(means), list(roots)
 
 
+def first_root(q_sqrt: np.ndarray) -> np.ndarray:
+    """For one covariance that all latent GPs share."""
+    return q_sqrt[:, :1] if q_sqrt.ndim == 2 else q_sqrt[:1]
+
+
 def linear(latent: int) -> gpflow.mean_functions.Linear:
     """Of its own for each latent GP: a common scale and shift do not matter to an argmax."""
     slopes = 0.1 * np.arange(1, 3 * latent + 1).reshape(3, latent)
@@ -186,10 +191,13 @@ def make_additive(
     random_q: bool = True,
     num_data: int | None = 3 * NUM_DATA,
     devices: Sequence[str] | None = None,
+    q_shared: bool = False,
 ) -> AdditiveSVGP:
     kernel, inducing_variable = case.build()
     latent = num_latent_gps
     q_mu, q_sqrt = make_q(case.sizes, latent, q_diag) if random_q else (None, None)
+    if q_sqrt and q_shared:
+        q_sqrt = [first_root(root) for root in q_sqrt]
     return AdditiveSVGP(
         kernel,
         likelihood or gpflow.likelihoods.Gaussian(0.2),
@@ -197,6 +205,7 @@ def make_additive(
         mean_function=linear(latent),
         num_latent_gps=latent,
         q_diag=q_diag,
+        q_shared=q_shared,
         q_mu=q_mu,
         q_sqrt=q_sqrt,
         whiten=whiten,

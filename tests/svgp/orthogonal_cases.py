@@ -23,7 +23,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import SphericalMatern52
 from interdomain.models import OrthogonalSVGP
 
-from .cases import NUM_DATA, BlockSVGP, linear, make_q, matern, points
+from .cases import NUM_DATA, BlockSVGP, first_root, linear, make_q, matern, points
 
 Triple = tuple[Kernel, InducingVariables, InducingVariables]
 
@@ -119,6 +119,7 @@ def make_orthogonal(
     likelihood: gpflow.likelihoods.Likelihood | None = None,
     random_q: bool = True,
     num_data: int | None = 3 * NUM_DATA,
+    q_shared: bool = False,
 ) -> OrthogonalSVGP:
     kernel, base, orthogonal = build()
     q: dict[str, Any] = {}
@@ -129,6 +130,8 @@ def make_orthogonal(
         )
         if variant == "odvgp":
             del q["q_sqrt_orthogonal"]
+        if q_shared:
+            q |= {name: first_root(root) for name, root in q.items() if "q_sqrt" in name}
     return OrthogonalSVGP(
         kernel,
         likelihood or gpflow.likelihoods.Gaussian(0.2),
@@ -138,6 +141,7 @@ def make_orthogonal(
         mean_function=linear(num_latent_gps),
         num_latent_gps=num_latent_gps,
         q_diag=q_diag,
+        q_shared=q_shared,
         whiten=whiten,
         num_data=num_data,
         **q,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import gpflow
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
+import interdomain as idm
+from interdomain.models import HVGP, AdditiveSVGP, JointQ, OrthogonalSVGP
 from interdomain.transforms import Rotation
-from tests.conformance.helpers import assert_close, step_graph
+from tests.conformance.helpers import assert_close, step_graph, value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 from tests.svgp import cases, orthogonal_cases
 
@@ -99,3 +101,72 @@ def test_cached_predictions_factorise_nothing() -> None:
     function = tf.function(lambda X: posterior.predict_f(X), autograph=False)
     graph = function.get_concrete_function(tf.constant(points(4)))
     assert count_ops(graph, ("Cholesky", "TriangularSolve")) == 0
+
+
+# One covariance for all latent GPs.
+
+SHARED: list[tuple[Make, str, dict[str, object]]] = [
+    (additive, "mixed", {"whiten": False}),
+    (additive, "complete", {"q_diag": True}),
+    (orthogonal, "points-points", {"whiten": False, "q_diag": True}),
+    (orthogonal, "activations-harmonics", {"variant": "solve"}),
+]
+
+
+def pairs(model: gpflow.models.SVGP) -> list[gpflow.Parameter]:
+    return [p for pair in model.variational_parameters for p in pair]
+
+
+@pytest.mark.parametrize(("make", "name", "options"), SHARED)
+def test_a_shared_covariance(make: Make, name: str, options: dict[str, object]) -> None:
+    """As the same one for each: bound, gradients (that of the covariance being the sum), means,
+    variances and covariances, cached and not."""
+    shared = make(name, num_latent_gps=3, q_shared=True, **options)
+    each = make(name, num_latent_gps=3, **options)
+    for mine, other in zip(pairs(shared), pairs(each), strict=True):
+        wide = tf.convert_to_tensor(mine)
+        axis = 1 if len(mine.shape) == 2 else 0
+        other.assign(tf.repeat(wide, 3, axis) if mine.shape != other.shape else wide)
+    each.kernel, data = shared.kernel, make_data(3)
+    variables = [[p.unconstrained_variable for p in pairs(model)] for model in (shared, each)]
+    value, gradients = value_and_gradients(lambda: shared.elbo(data), variables[0])
+    expected, of_each = value_and_gradients(lambda: each.elbo(data), variables[1])
+    assert_close(value, expected, rtol=1e-12)
+    for mine, other in zip(gradients, of_each, strict=True):
+        if mine.shape != other.shape:
+            other = np.sum(other, axis=int(mine.shape[0] == other.shape[0]), keepdims=True)
+        assert_close(mine, other, rtol=1e-9)
+    X = points(4, seed=3)
+    for full_cov in (False, True):
+        desired = each.predict_f(X, full_cov=full_cov)
+        assert_close(shared.predict_f(X, full_cov=full_cov), desired, rtol=1e-10)
+        assert_close(shared.posterior().predict_f(X, full_cov=full_cov), desired, rtol=1e-10)
+
+
+@pytest.mark.parametrize("q_diag", [False, True])
+def test_natural_gradients_of_a_shared_covariance(q_diag: bool) -> None:
+    """Under one noise variance the covariances of all latent GPs are the same after every step."""
+    case = {"num_latent_gps": 3, "random_q": False, "q_diag": q_diag}
+    shared, each = (additive("stock", **case, q_shared=flag) for flag in (True, False))
+    each.kernel, data = shared.kernel, make_data(3)
+    for model in (shared, each):
+        model.likelihood = gpflow.likelihoods.Gaussian(0.1)
+        for module in (model.kernel, model.likelihood, model.inducing_variable):
+            gpflow.set_trainable(module, False)
+        step = gpflow.optimizers.NaturalGradient(0.3)
+        model.num_data = len(data[0])
+        idm.fit(model, data, steps=20, optimizer=step, batch_size=len(data[0]), progress=False)
+    assert shared.q_sqrt[0].shape[1 if q_diag else 0] == 1
+    assert_close(shared.elbo(data), each.elbo(data), rtol=1e-9)
+    assert_close(shared.q_mu[0], each.q_mu[0], rtol=1e-6)
+
+
+def test_what_cannot_share_a_covariance() -> None:
+    kernels = [gpflow.kernels.Matern32(), gpflow.kernels.Matern52()]
+    kernel = gpflow.kernels.SeparateIndependent(kernels)
+    Z = gpflow.inducing_variables.InducingPoints(points(4))
+    inducing_variable = gpflow.inducing_variables.SharedIndependentInducingVariables(Z)
+    with pytest.raises(ValueError, match="q_shared must be False for latent GPs with priors of"):
+        JointQ(kernel, inducing_variable, q_shared=True)
+    with pytest.raises(ValueError, match=r"q_sqrt must have shape \(1, 4, 4\), found \(3, 4, 4\)"):
+        JointQ(kernels[0], Z, num_latent_gps=3, q_shared=True, q_sqrt=np.stack([np.eye(4)] * 3))

@@ -32,7 +32,8 @@ class Whitened(NamedTuple):
 
     :ivar mean: That of v, ``[T, M, P]``.
     :ivar root: A root of the covariance S of v, or of u (see ``prior``): ``[T, M, P]`` if S is
-        diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0.
+        diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0. P is 1 here if all
+        latent GPs share S.
     :ivar prior: L, if ``root`` is still that of u; None otherwise. A diagonal S would become dense
         under an L that is not diagonal: the features take L instead.
     """
@@ -75,8 +76,12 @@ def kl_divergence(q: Whitened) -> tf.Tensor:
         log_prior = 2 * num_latent * tf.reduce_sum(q.prior.log_determinant())
     else:
         trace, log_prior = tf.reduce_sum(S), tf.zeros([], S.dtype)
-    diagonal = S if S.shape.rank == 3 else tf.square(tf.linalg.diag_part(q.root))
-    log_determinant = tf.reduce_sum(tf.math.log(diagonal)) - log_prior
+    is_diagonal = S.shape.rank == 3
+    diagonal = S if is_diagonal else tf.square(tf.linalg.diag_part(q.root))
+    # S may be shared by all latent GPs.
+    sharing = tf.cast(tf.shape(q.mean)[-1] // tf.shape(S)[-1 if is_diagonal else 1], S.dtype)
+    trace *= sharing
+    log_determinant = sharing * (tf.reduce_sum(tf.math.log(diagonal)) - log_prior)
     size = tf.cast(tf.size(q.mean), S.dtype)
     return (tf.reduce_sum(tf.square(q.mean)) + trace - size - log_determinant) / 2
 
@@ -84,7 +89,8 @@ def kl_divergence(q: Whitened) -> tf.Tensor:
 class Terms(NamedTuple):
     """What parts contribute to f at N points: to its mean ``[N, P]``, and to its variance.
 
-    :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]``; of
+    :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]`` (or
+        ``[N, 1]`` for a covariance that all share); of
         variables that explain all of it, ``diag(A^T Cov[v] A)``, to be added to nothing.
     :ivar explained: ``diag(A^T A)``, what of the prior variance the variables explain, ``[N]``; its
         gradient is in ``change``, and is stopped here. Zero if they explain all of it.

@@ -36,7 +36,7 @@ class QPerBlock(Q):
 
     :param kernel: The kernel of the model, as :class:`AdditiveSVGP` takes it.
     :param inducing_variable: The blocks, as AdditiveSVGP takes them.
-    :param num_latent_gps: As for :class:`JointQ`, as are ``whiten`` and ``q_diag``.
+    :param num_latent_gps: As for :class:`JointQ`, as are ``whiten``, ``q_diag`` and ``q_shared``.
     :param q_mu: For each block initial values ``[m_t, L]``, for the largest m_t of all latent GPs;
         zeros by default.
     :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
@@ -58,11 +58,12 @@ class QPerBlock(Q):
         num_latent_gps: int | None = None,
         whiten: bool = True,
         q_diag: bool = False,
+        q_shared: bool = False,
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
-        super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
+        super().__init__(kernel, inducing_variable, num_latent_gps, whiten, q_shared)
         placed = resolve_devices(devices)
         groups = latent_gps(kernel, inducing_variable)
         if placed is not None:
@@ -134,7 +135,7 @@ class AdditiveSVGP(SVGP):
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
     :param q: The other arguments of :class:`QPerBlock`, by name: ``num_latent_gps``, ``whiten``,
-        ``q_diag``, ``q_mu``, ``q_sqrt`` and ``devices``.
+        ``q_diag``, ``q_shared``, ``q_mu``, ``q_sqrt`` and ``devices``.
     :raises ValueError: As QPerBlock and :class:`SVGP`.
     """
 

@@ -41,7 +41,8 @@ class OrthogonalQ(JointQ):
     :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
         identity by default.
     :param q_diag: Whether the covariances of both q's are diagonal.
-    :param options: ``num_latent_gps``, ``whiten``, and ``q_mu`` and ``q_sqrt`` of u, as for JointQ.
+    :param options: ``num_latent_gps``, ``whiten``, ``q_shared``, and ``q_mu`` and ``q_sqrt`` of u,
+        as for JointQ.
     :raises ValueError: As JointQ; and if ``variant`` is unknown or does not go with the initial
         values; at first use, if there is no covariance between the two sets.
     """

@@ -45,6 +45,7 @@ class Q(gpflow.Module, abc.ABC):
     :ivar inducing_variable: The inducing variables u.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar whiten: Whether q is over the whitened variables.
+    :ivar q_shared: Whether all latent GPs have the same covariance of q.
     """
 
     q_mu: Any
@@ -56,6 +57,7 @@ class Q(gpflow.Module, abc.ABC):
         inducing_variable: InducingVariables,
         num_latent_gps: int | None,
         whiten: bool,
+        q_shared: bool = False,
     ) -> None:
         super().__init__()
         instance("kernel", kernel, Kernel, "a GPflow kernel")
@@ -63,6 +65,12 @@ class Q(gpflow.Module, abc.ABC):
         self.inducing_variable = inducing_variable
         if num_latent_gps is not None:
             num_latent_gps = integer("num_latent_gps", num_latent_gps, at_least=1)
+        self.q_shared = q_shared
+        if q_shared and len(latent_gps(kernel, inducing_variable)) > 1:
+            raise ValueError(
+                "q_shared must be False for latent GPs with priors of their own, found True; leave "
+                "it out, or pass a kernel and inducing variables that they share."
+            )
         if isinstance(kernel, gpflow.kernels.MultioutputKernel):
             latent_gps(kernel)  # only kinds that are known
             expected = int(kernel.num_latent_gps)
@@ -161,12 +169,12 @@ class Q(gpflow.Module, abc.ABC):
         :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
         :param owner: Whose q it is, for messages.
         """
-        latents = self.num_latent_gps
+        latents = 1 if self.q_shared else self.num_latent_gps
         entries = float(size) * latents * (1 if q_diag else size)
         what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
         check_size("num_latent_gps", what, entries)
-        mean = np.zeros((size, latents))
-        root = mean + 1 if q_diag else np.stack([np.eye(size)] * latents)
+        mean = np.zeros((size, self.num_latent_gps))
+        root = np.ones((size, latents)) if q_diag else np.stack([np.eye(size)] * latents)
 
         def checked(name: str, value: TensorType | None, default: Array) -> Array:
             values = default if value is None else finite_array(name, value, (2, 3), "an array")
@@ -202,12 +210,19 @@ class JointQ(Q):
         out for a kernel of several outputs, which determines the number.
     :param whiten: Whether q is over the whitened variables.
     :param q_diag: Whether the covariance of q is diagonal.
+    :param q_shared: Whether all latent GPs have the same covariance of q: ``q_sqrt`` has one entry
+        in place of L. A step then takes one product of that size in place of L, the larger part of
+        a convolutional layer's cost. This is a matrix-normal q whose columns are independent;
+        covariances of columns would not change anything but the KL divergence, which is least
+        without them, because only the marginals of each output are used. For a Gaussian likelihood
+        with one noise variance the optimal q has this form. ``idm.fit`` takes natural gradients of
+        it, GPflow's own optimizer does not.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
-        default.
+        default. L is 1 with ``q_shared``.
     :raises ValueError: If ``num_latent_gps`` is not the number of latent GPs of a kernel of several
-        outputs, the latent GPs of such a kernel are not known, or q_mu or q_sqrt do not fit or are
-        too large.
+        outputs, the latent GPs of such a kernel are not known, or have different priors with
+        ``q_shared``, or q_mu or q_sqrt do not fit or are too large.
     """
 
     def __init__(
@@ -218,10 +233,11 @@ class JointQ(Q):
         num_latent_gps: int | None = None,
         whiten: bool = True,
         q_diag: bool = False,
+        q_shared: bool = False,
         q_mu: TensorType | None = None,
         q_sqrt: TensorType | None = None,
     ) -> None:
-        super().__init__(kernel, inducing_variable, num_latent_gps, whiten)
+        super().__init__(kernel, inducing_variable, num_latent_gps, whiten, q_shared)
         size = int(num_inducing(inducing_variable))
         self.q_mu, self.q_sqrt = self._new_pair(
             "", "inducing_variable", size, q_mu, q_sqrt, q_diag=q_diag

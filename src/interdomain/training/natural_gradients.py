@@ -20,7 +20,8 @@ Size: TypeAlias = float | Callable[[int], Any] | None
 
 
 class NaturalGradients:
-    """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q).
+    """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q; all
+    may share one covariance, ``[1, M, M]`` or ``[M, 1]``).
 
     :param size: of all steps.
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
@@ -32,6 +33,10 @@ class NaturalGradients:
         self._pairs, self._size = tuple(pairs), size
         self.variables = [p.unconstrained_variable for pair in self._pairs for p in pair]
         self._diagonal = [len(q_sqrt.shape) == 2 for _, q_sqrt in self._pairs]
+        self._shared = [
+            q_sqrt.shape[1 if diagonal else 0] != q_mu.shape[1]
+            for (q_mu, q_sqrt), diagonal in zip(self._pairs, self._diagonal, strict=True)
+        ]
         self.coupled = [flag for diagonal in self._diagonal for flag in (diagonal, False)]
         self.sizes(0)
 
@@ -75,12 +80,20 @@ class NaturalGradients:
             mean, mean_gradient = _constrained(q_mu, gradients[2 * i])
             root, root_gradient = _constrained(q_sqrt, gradients[2 * i + 1])
             size = tf.cast(sizes[i], root.dtype)
+            if self._shared[i]:
+                # Each latent GP has its part of the gradient: all arrive at the same covariance.
+                copies, axis = mean.shape[1], 1 if self._diagonal[i] else 0
+                root, root_gradient = (
+                    tf.repeat(value, copies, axis) for value in (root, root_gradient / copies)
+                )
             if self._diagonal[i]:
                 mean, root = diagonal_step(mean, root, mean_gradient, root_gradient, size)
             else:
                 transposed = tf.transpose(mean), root, tf.transpose(mean_gradient), root_gradient
                 mean, root = full_step(*transposed, size)
                 mean = tf.transpose(mean)
+            if self._shared[i]:
+                root = root[:, :1] if self._diagonal[i] else root[:1]
             values += [_unconstrained(q_mu, mean), _unconstrained(q_sqrt, root)]
         return values
 
