@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import gpflow
 import numpy as np
@@ -192,6 +192,7 @@ def make_additive(
     num_data: int | None = 3 * NUM_DATA,
     devices: Sequence[str] | None = None,
     q_shared: bool = False,
+    charge: Literal["trace", "log"] = "trace",
 ) -> AdditiveSVGP:
     kernel, inducing_variable = case.build()
     latent = num_latent_gps
@@ -211,6 +212,7 @@ def make_additive(
         whiten=whiten,
         num_data=num_data,
         devices=devices,
+        charge=charge,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import gpflow
 import tensorflow as tf
@@ -120,6 +120,7 @@ def make_orthogonal(
     random_q: bool = True,
     num_data: int | None = 3 * NUM_DATA,
     q_shared: bool = False,
+    charge: Literal["trace", "log"] = "trace",
 ) -> OrthogonalSVGP:
     kernel, base, orthogonal = build()
     q: dict[str, Any] = {}
@@ -144,6 +145,7 @@ def make_orthogonal(
         q_shared=q_shared,
         whiten=whiten,
         num_data=num_data,
+        charge=charge,
         **q,
     )
 

@@ -8,6 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
 
 import interdomain as idm
 from interdomain.models import HVGP, AdditiveSVGP, JointQ, OrthogonalSVGP
@@ -170,3 +171,66 @@ def test_what_cannot_share_a_covariance() -> None:
         JointQ(kernel, inducing_variable, q_shared=True)
     with pytest.raises(ValueError, match=r"q_sqrt must have shape \(1, 4, 4\), found \(3, 4, 4\)"):
         JointQ(kernels[0], Z, num_latent_gps=3, q_shared=True, q_sqrt=np.stack([np.eye(4)] * 3))
+
+
+# What the inducing variables leave of the prior, charged row by row.
+
+
+def residual_variances(model: gpflow.models.SVGP, X: tf.Tensor) -> tf.Tensor:
+    """``k(x, x) - k_u(x)^T Kuu^{-1} k_u(x)`` by a general solver."""
+    u, kernel = model.inducing_variable, model.kernel
+    if isinstance(model, OrthogonalSVGP):
+        u = orthogonal_cases.Blocks(u, model.orthogonal_inducing_variable)
+    columns, jitter = Kuf(u, kernel, X), gpflow.config.default_jitter()
+    solved = tf.linalg.solve(Kuu(u, kernel, jitter=jitter), columns)
+    return kernel(X, full_cov=False) - tf.reduce_sum(columns * solved, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(additive, "stock"), (additive, "diagonal"), (orthogonal, "points-points")]
+)
+def test_the_tighter_bound(make: Make, name: str) -> None:
+    """Under Gaussian noise it is the stock one with log(1 + r / s) / 2 in place of r / (2 s), for
+    the residuals r of the exact kernel; gradients, too."""
+    model, tighter = (make(name, num_latent_gps=2, charge=charge) for charge in ("trace", "log"))
+    X, Y = make_data(2)
+
+    def expected() -> tf.Tensor:
+        noise = tighter.likelihood.variance
+        left = tf.nn.relu(residual_variances(tighter, X))
+        rows = left / (2 * noise) - tf.math.log(1 + left / noise) / 2
+        scale = tighter.num_data / len(X)
+        tighter.charge = "trace"
+        bound = tighter.elbo((X, Y)) + 2 * scale * tf.reduce_sum(rows)
+        tighter.charge = "log"
+        return bound
+
+    assert float(model.elbo((X, Y))) < float(tighter.elbo((X, Y)))
+    variables = [*tighter.kernel.trainable_variables, *tighter.likelihood.trainable_variables]
+    variables += [*tighter.inducing_variable.trainable_variables, *tighter.q.trainable_variables]
+    value, gradients = value_and_gradients(lambda: tighter.elbo((X, Y)), variables)
+    desired, of_expected = value_and_gradients(expected, variables)
+    assert_close(value, desired, rtol=1e-10)
+    for mine, other in zip(gradients, of_expected, strict=True):
+        assert_close(mine, other, rtol=1e-7, atol=1e-9)
+
+
+def test_the_tighter_bound_of_labels() -> None:
+    """It lies between the stock one and the evidence, which two rows have by quadrature."""
+    X, Y = np.array([[0.0], [0.7]]), np.array([[1.0], [0.0]])
+    kernel = gpflow.kernels.SquaredExponential(4.0)
+    bounds = []
+    for charge in ("trace", "log"):
+        q = JointQ(kernel, gpflow.inducing_variables.InducingPoints(np.array([[0.2]])))
+        likelihood = gpflow.likelihoods.Bernoulli()
+        model = idm.models.SVGP(kernel, likelihood, q, charge=charge)
+        for module in (model.kernel, model.inducing_variable):
+            gpflow.set_trainable(module, False)
+        bounds.append(idm.fit(model, (X, Y), steps=50, progress=False).elbo)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    pairs = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1)
+    f = pairs @ np.linalg.cholesky(kernel(X).numpy()).T
+    probabilities = gpflow.likelihoods.utils.inv_probit(f).numpy()
+    joint = probabilities[..., 0] * (1 - probabilities[..., 1])
+    evidence = np.log(np.sum(np.outer(weights, weights) * joint) / (2 * np.pi))
+    assert bounds[0] + 0.02 < bounds[1] < evidence

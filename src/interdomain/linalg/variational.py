@@ -90,10 +90,10 @@ class Terms(NamedTuple):
     """What parts contribute to f at N points: to its mean ``[N, P]``, and to its variance.
 
     :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]`` (or
-        ``[N, 1]`` for a covariance that all share); of
-        variables that explain all of it, ``diag(A^T Cov[v] A)``, to be added to nothing.
-    :ivar explained: ``diag(A^T A)``, what of the prior variance the variables explain, ``[N]``; its
-        gradient is in ``change``, and is stopped here. Zero if they explain all of it.
+        ``[N, 1]`` for a covariance that all share); of variables that explain all of it,
+        ``diag(A^T Cov[v] A)``, to be added to nothing.
+    :ivar explained: ``diag(A^T A)``, what of the prior variance the variables explain, ``[N]``;
+        from :func:`marginal_terms` without a gradient. Zero if they explain all of it.
     """
 
     mean: tf.Tensor
@@ -141,7 +141,7 @@ def feature_terms(A: tf.Tensor, q: Whitened, *, is_complete: bool = False) -> Te
     change = -explained[:, None]
     if q.root is not None:
         change += projected_variances(q.projected(A), q.root)
-    return Terms(mean_of_features(A, q.mean), change, tf.stop_gradient(explained))
+    return Terms(mean_of_features(A, q.mean), change, explained)
 
 
 def _diagonal_terms(

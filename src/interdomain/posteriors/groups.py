@@ -133,24 +133,33 @@ def block_groups(
 
 
 def marginals_and_kl(
-    groups: Sequence[Group], X: TensorType
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, and the KL divergence
-    of all q, with one factorisation of each Kuu."""
+    groups: Sequence[Group], X: TensorType, *, left: bool = False
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, what their inducing
+    variables leave of the prior's variances ``[N, L]``, and the KL divergence of all q, with one
+    factorisation of each Kuu.
+
+    :param left: Whether what is left is to have a gradient, too.
+    """
     X = tf.convert_to_tensor(X)
     X = as_rows(X, _num_columns([group.latents for group in groups], X))
-    means, variance = [], []
+    means, variance, leftover = [], [], []
     kls: list[tf.Tensor] = []
     for group in groups:
         parts = group.parts()
-        of_parts, kls_of_parts = zip(*(part.terms_and_kl(X) for part in parts), strict=True)
+        found = [part.terms_and_kl(X, left) for part in parts]
+        of_parts, kls_of_parts = zip(*found, strict=True)
         terms = reduce(Terms.plus, of_parts)
         means.append(terms.mean)
         prior = _prior_variances(group.latents, parts, X)
-        variance.append(tf.broadcast_to(variances(prior, terms), tf.shape(terms.mean)))
+        shape = tf.shape(terms.mean)
+        variance.append(tf.broadcast_to(variances(prior, terms), shape))
+        unexplained = tf.nn.relu(tf.reshape(prior, [-1]) - terms.explained)
+        leftover.append(tf.broadcast_to(unexplained[:, None], shape))
         kls += kls_of_parts
     latents = [group.latents for group in groups]
-    return in_order(latents, means, 1), in_order(latents, variance, 1), tf.add_n(kls)
+    of_latents = (in_order(latents, values, 1) for values in (means, variance, leftover))
+    return *of_latents, tf.add_n(kls)
 
 
 def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:

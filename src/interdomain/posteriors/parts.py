@@ -58,8 +58,11 @@ class Part(abc.ABC):
         """The KL divergence of all q; nothing is factorised if they are whitened."""
 
     @abc.abstractmethod
-    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        """:meth:`terms` and :meth:`kl`, with one factorisation for both."""
+    def terms_and_kl(self, X: tf.Tensor, explained: bool = False) -> tuple[Terms, tf.Tensor]:
+        """:meth:`terms` and :meth:`kl`, with one factorisation for both.
+
+        :param explained: Whether ``Terms.explained`` is to have a gradient.
+        """
 
 
 class FeaturePart(Part):
@@ -90,8 +93,8 @@ class FeaturePart(Part):
     def kl(self) -> tf.Tensor:
         return functools.reduce(operator.add, map(kl_divergence, self.q))
 
-    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        return self.terms(X), self.kl()
+    def terms_and_kl(self, X: tf.Tensor, explained: bool = False) -> tuple[Terms, tf.Tensor]:
+        return FeaturePart.terms(self, X) if explained else self.terms(X), self.kl()
 
 
 class FactorisedPart(FeaturePart):
@@ -141,9 +144,9 @@ class PinnedPart(Part):
     def kl(self) -> tf.Tensor:
         return pinned(lambda: (self._make().kl(),), self._device)[0]
 
-    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
+    def terms_and_kl(self, X: tf.Tensor, explained: bool = False) -> tuple[Terms, tf.Tensor]:
         def of_part(X: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            terms, kl = self._make().terms_and_kl(X)
+            terms, kl = self._make().terms_and_kl(X, explained)
             return *terms, kl
 
         *terms, kl = pinned(of_part, self._device, X)

@@ -134,6 +134,7 @@ class AdditiveSVGP(SVGP):
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :param charge: "trace" or "log", as for :class:`SVGP`.
     :param q: The other arguments of :class:`QPerBlock`, by name: ``num_latent_gps``, ``whiten``,
         ``q_diag``, ``q_shared``, ``q_mu``, ``q_sqrt`` and ``devices``.
     :raises ValueError: As QPerBlock and :class:`SVGP`.
@@ -147,10 +148,12 @@ class AdditiveSVGP(SVGP):
         *,
         mean_function: MeanFunction | None = None,
         num_data: int | TensorType | None = None,
+        charge: Literal["trace", "log"] = "trace",
         **q: Any,
     ) -> None:
         blocks = QPerBlock(kernel, inducing_variable, **q)
-        super().__init__(kernel, likelihood, blocks, mean_function=mean_function, num_data=num_data)
+        options: Any = {"mean_function": mean_function, "num_data": num_data, "charge": charge}
+        super().__init__(kernel, likelihood, blocks, **options)
 
     devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
 

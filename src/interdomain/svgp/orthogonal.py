@@ -118,6 +118,7 @@ class OrthogonalSVGP(SVGP):
     :param orthogonal_inducing_variable: The second set v.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :param charge: "trace" or "log", as for :class:`SVGP`.
     :param q: The other arguments of OrthogonalQ, by name.
     :raises ValueError: As OrthogonalQ and :class:`SVGP`.
     """
@@ -131,10 +132,12 @@ class OrthogonalSVGP(SVGP):
         *,
         mean_function: MeanFunction | None = None,
         num_data: int | TensorType | None = None,
+        charge: Literal["trace", "log"] = "trace",
         **q: Any,
     ) -> None:
         both = OrthogonalQ(kernel, inducing_variable, orthogonal_inducing_variable, **q)
-        super().__init__(kernel, likelihood, both, mean_function=mean_function, num_data=num_data)
+        options: Any = {"mean_function": mean_function, "num_data": num_data, "charge": charge}
+        super().__init__(kernel, likelihood, both, **options)
 
     orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")
     q_mu_orthogonal = of_q("q_mu_orthogonal", "The mean of q(v').")

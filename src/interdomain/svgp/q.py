@@ -127,9 +127,18 @@ class Q(gpflow.Module, abc.ABC):
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of the outputs, ``[N, P]`` each, at X ``[N, D]``, and the KL divergence
         of all q's, with a single factorisation of each Kuu."""
-        mean, variance, kl = marginals_and_kl(self.groups(kernel), X)
+        mean, variance, _, kl = marginals_and_kl(self.groups(kernel), X)
         mean, variance = outputs_of(kernel, mean, variance, full_cov=False, full_output_cov=False)
         return mean + mean_function(X), variance, kl
+
+    @unconverted
+    def latents_and_kl(
+        self, kernel: Kernel, X: TensorType
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of the latent GPs, ``[N, L]`` each, at X ``[N, D]``, the variance that
+        the inducing variables leave of their prior's ``[N, L]``, and the KL divergence of all q's.
+        """
+        return marginals_and_kl(self.groups(kernel), X, left=True)
 
     def input_dim(self, kernel: Kernel) -> int | None:
         """The number of columns of X; None if kernel and inducing variables leave it open."""

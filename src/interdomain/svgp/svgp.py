@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import gpflow
 import tensorflow as tf
@@ -13,8 +13,9 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import instance, integer
+from .._arguments import choice, instance, integer
 from .._tracing import unconverted
+from ..posteriors.groups import outputs_of
 from .q import Q, of_q
 
 
@@ -38,6 +39,13 @@ class SVGP(gpflow.models.SVGP):
     :param q: A :class:`JointQ`, :class:`QPerBlock` or :class:`OrthogonalQ`.
     :param mean_function: Added to f.
     :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :param charge: What the bound charges for the variance r of each row that the inducing variables
+        leave of the prior's. "trace": as GPflow does, ``r / (2 sigma^2)`` under Gaussian noise.
+        "log": ``log(1 + r / sigma^2) / 2``, a tighter bound (Titsias 2025; Bui et al. 2025), in
+        which q(f | u) keeps a share of r; for other likelihoods the share is ``1 / (1 + beta r)``
+        with the curvature beta of the row's expectation. Training then does not raise the noise, or
+        the lengthscales, to make up for too few variables. Predictions are made in the same way. A
+        step takes about half as long again.
     :raises ValueError: If an argument is of another kind, or ``num_data`` is not a positive
         integer.
     """
@@ -50,6 +58,7 @@ class SVGP(gpflow.models.SVGP):
         *,
         mean_function: MeanFunction | None = None,
         num_data: int | TensorType | None = None,
+        charge: Literal["trace", "log"] = "trace",
     ) -> None:
         instance("q", q, Q, "a q of interdomain.models", "pass for example JointQ(kernel, Z)")
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
@@ -58,6 +67,7 @@ class SVGP(gpflow.models.SVGP):
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)
         self.q = q
         self.num_data = num_data
+        self.charge = choice("charge", charge, ("trace", "log"))
 
     inducing_variable = of_q("inducing_variable", "The inducing variables u of q.")
     q_mu = of_q("q_mu", "The mean of q; a list of those of several q's.")
@@ -86,9 +96,35 @@ class SVGP(gpflow.models.SVGP):
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound. Each Kuu is factorised once for all terms."""
         X, Y = data
-        mean, variance, kl = self.q.marginals_and_kl(self.kernel, X, self.mean_function)
-        expectations = self.likelihood.variational_expectations(X, mean, variance, Y)
+        if self.charge == "log":
+            expectations, kl = self._tighter_expectations(X, Y)
+        else:
+            mean, variance, kl = self.q.marginals_and_kl(self.kernel, X, self.mean_function)
+            expectations = self.likelihood.variational_expectations(X, mean, variance, Y)
         scale = tf.cast(1.0, kl.dtype)
         if self.num_data is not None:
             scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
         return tf.reduce_sum(expectations) * scale - kl
+
+    def _tighter_expectations(self, X: TensorType, Y: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """The expected log density of each row, less what it costs to keep a share v of the
+        variance r that is left, ``(v - 1 - log v) / 2`` for each latent GP; and the KL divergence.
+
+        Any v makes a bound. The best one under Gaussian noise is ``1 / (1 + r / sigma^2)``.
+        """
+        mean, variance, left, kl = self.q.latents_and_kl(self.kernel, X)
+
+        def expectations(variance: tf.Tensor) -> tf.Tensor:
+            shapes = {"full_cov": False, "full_output_cov": False}
+            of_outputs = outputs_of(self.kernel, mean, variance, **shapes)
+            moments = of_outputs[0] + self.mean_function(X), of_outputs[1]
+            return self.likelihood.variational_expectations(X, *moments, Y)
+
+        whole = tf.stop_gradient(variance)
+        with tf.GradientTape() as tape:
+            tape.watch(whole)
+            total = tf.reduce_sum(expectations(whole))
+        curvature = tf.nn.relu(-2 * tape.gradient(total, whole))
+        share = tf.stop_gradient(1 / (1 + curvature * left))
+        cost = tf.reduce_sum(share - 1 - tf.math.log(share), axis=-1) / 2
+        return expectations(variance - (1 - share) * left) - cost, kl
