@@ -9,17 +9,20 @@ import numpy as np
 from benchmarks._lib.data import Array
 
 
-def axis_negations(X: Array, num_groups: int) -> Any:
-    """The negation of each of `num_groups` groups of neighbouring columns, through their means.
+def axis_negations(X: Array, num_groups: int, *, interleaved_about: Array | None = None) -> Any:
+    """The negation of each of `num_groups` groups of columns: neighbouring ones, through their
+    means; or, with a centre [D], every `num_groups`-th one, about it.
 
     `num_groups` groups decompose a kernel into 2^`num_groups` components.
     """
     import interdomain as idm
 
+    columns = np.arange(X.shape[1])
+    groups = np.array_split(columns, num_groups)
     centre = X.mean(axis=0)
+    if interleaved_about is not None:
+        groups = [columns[first::num_groups] for first in range(num_groups)]
+        centre = interleaved_about
     return idm.transforms.Product(
-        [
-            idm.transforms.Negation(dims=group.tolist(), centre=centre[group])
-            for group in np.array_split(np.arange(X.shape[1]), num_groups)
-        ]
+        [idm.transforms.Negation(dims=group.tolist(), centre=centre[group]) for group in groups]
     )
