@@ -29,10 +29,10 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 # Two processes, each with one thread, since four would wait for each other on two cores; a file's
-# tests stay in one of them, so that its fixtures are made once. The slowest tests are shown at
-# every run.
+# tests stay in one of them, so that its fixtures are made once, and files are run in the order that
+# tests/conftest.py gives them. The slowest tests are shown at every run.
 pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
-	$(python) -m pytest -n 2 --dist loadfile --durations=15
+	$(python) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
 .PHONY: help demo docs test test-slow test-all test-lowest test-numpy2 coverage mutants check format \
 	notebooks benchmark wheel clean distclean

@@ -28,6 +28,13 @@ if sys.version_info < (3, 12):
     vars(typing)["_get_protocol_attrs"] = functools.cache(vars(typing)["_get_protocol_attrs"])
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: the last ones, which one process runs while the other has
+    nothing left to do, are then short."""
+    first = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in first)
+
+
 def pytest_collection_finish() -> None:
     """What has been imported by now stays: the collector of garbage need not go through it.
 
