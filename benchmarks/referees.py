@@ -1,0 +1,140 @@
+"""Answers that others have computed, beside the same models here: additive models of R's mgcv.
+
+203 cars (statsmodels keeps mgcv's results): bases, penalties, effects of four terms and their
+standard errors. The model is linear in 24 coefficients whose prior has mgcv's penalty as its
+precision (a small one where there is none); effects are predictions at rows that have one term's
+columns alone. Differences are in mgcv's standard errors.
+mgcv_gaussian   StructuredSGPR and DualSVGP: the same to rounding
+mgcv_poisson    DualSVGP: mgcv has Laplace's approximation, ours is the averaged Gaussian one
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks._lib.results import Record, runs
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+
+UNPENALISED = {"mgcv_gaussian": 1e-9, "mgcv_poisson": 1e-2}
+"""The prior precision of coefficients that have no penalty: small, but such that the expectation of
+a count under the prior is a number."""
+
+
+class Referees(Benchmark):
+    __doc__ = __doc__
+    name = "referees"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--referees", type=names(tuple(REFEREES), "referees"), default=None)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        for referee in arguments.referees or (list(REFEREES)[:1] if arguments.short else REFEREES):
+            yield {"referee": referee, "source": source_of(arguments.data_dir)}
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return REFEREES[configuration["referee"]](arguments.data_dir)
+
+    def table(self, records: Sequence[Record]) -> str:
+        rows = [
+            (run["referee"], name.replace("_", " "), f"{value:.2g}")
+            for run, result in runs(records)
+            for name, value in result.items()
+        ]
+        return markdown(("referee", "what", "figure"), rows)
+
+
+def mgcv_gaussian(data_dir: str | None) -> dict[str, float]:
+    """Both models, without training: the optimal q of mgcv's parameters."""
+    import gpflow
+
+    import interdomain as idm
+
+    fit = load_arrays("mgcv_gaussian", data_dir)
+    noise = gpflow.likelihoods.Gaussian(float(fit["scale"]))
+    design, terms = whitened_design(fit, UNPENALISED["mgcv_gaussian"])
+    data, prior = (design, fit["y"][:, None].astype(float)), linear_prior()
+    models = {
+        "StructuredSGPR": idm.models.StructuredSGPR(data, *prior, likelihood=noise),
+        "DualSVGP": idm.models.DualSVGP(data, prior[0], noise, prior[1], progress=False),
+    }
+    found = dict[str, float]()
+    for name, model in models.items():
+        gpflow.set_trainable(model, False)
+        if name == "DualSVGP":
+            idm.fit(model, progress=False)
+        found |= differences(name, model, fit, terms)
+    return found
+
+
+def mgcv_poisson(data_dir: str | None) -> dict[str, float]:
+    import gpflow
+
+    import interdomain as idm
+
+    fit = load_arrays("mgcv_poisson", data_dir)
+    design, terms = whitened_design(fit, UNPENALISED["mgcv_poisson"])
+    data, prior = (design, fit["y"][:, None].astype(float)), linear_prior()
+    # About the mean, so that the first q, the prior, does not expect counts beyond all numbers.
+    mean = gpflow.functions.Constant(np.log(fit["y"].mean()))
+    model = idm.models.DualSVGP(
+        data, prior[0], gpflow.likelihoods.Poisson(), prior[1], mean_function=mean, progress=False
+    )
+    gpflow.set_trainable(model, False)
+    idm.fit(model, progress=False)
+    mean.c.assign(0.0)  # effects alone
+    return differences("DualSVGP", model, fit, terms)
+
+
+def linear_prior() -> tuple[Any, Any]:
+    """A linear function of 24 columns, and its values at unit vectors: the coefficients."""
+    import gpflow
+
+    import interdomain as idm
+
+    values = gpflow.inducing_variables.InducingPoints(np.eye(24))
+    return idm.kernels.FiniteRank(gpflow.kernels.Linear(), values), values
+
+
+def whitened_design(fit: Mapping[str, Any], least: float) -> tuple[Array, list[Array]]:
+    """The design in coordinates whose prior is standard normal, and for each of mgcv's terms the
+    same with that term's columns alone."""
+    precision = fit["penalty"] / float(fit["scale"])
+    values, vectors = np.linalg.eigh(precision)
+    root = vectors / np.sqrt(np.maximum(values, least))
+    # Two columns of factors, then the splines of weight and of horsepower.
+    sizes = [len(np.unique(fit["fuel"])) - 1, len(np.unique(fit["drive"])) - 1]
+    smooth = (24 - 1 - sum(sizes) + 2) // 2
+    ends = np.cumsum([1, *sizes, smooth])
+    parts = np.split(np.arange(24), ends)[1:]
+    X = np.asarray(fit["X"], float)
+    masked = [np.where(np.isin(np.arange(24), part), X, 0.0) @ root for part in parts]
+    return X @ root, masked
+
+
+def differences(
+    name: str, model: Any, fit: Mapping[str, Any], terms: Sequence[Array]
+) -> dict[str, float]:
+    """The largest ones of effects and of standard errors, in mgcv's standard errors."""
+    moments = [model.predict_f(term) for term in terms]
+    mean = np.stack([each[0].numpy()[:, 0] for each in moments], axis=1)
+    deviation = np.sqrt(np.stack([each[1].numpy()[:, 0] for each in moments], axis=1))
+    unit = np.maximum(fit["effects_se"], np.median(fit["effects_se"], axis=0) / 10)
+    return {
+        f"{name}: effects": float(np.max(np.abs(mean - fit["effects"]) / unit)),
+        f"{name}: standard errors": float(np.max(np.abs(deviation - fit["effects_se"]) / unit)),
+    }
+
+
+REFEREES = {"mgcv_gaussian": mgcv_gaussian, "mgcv_poisson": mgcv_poisson}
+
+
+if __name__ == "__main__":
+    sys.exit(Referees().main())
