@@ -45,7 +45,7 @@ class SVGP(gpflow.models.SVGP):
         which q(f | u) keeps a share of r; for other likelihoods the share is ``1 / (1 + beta r)``
         with the curvature beta of the row's expectation. Training then does not raise the noise, or
         the lengthscales, to make up for too few variables. Predictions are made in the same way. A
-        step takes about half as long again.
+        step takes longer.
     :raises ValueError: If an argument is of another kind, or ``num_data`` is not a positive
         integer.
     """

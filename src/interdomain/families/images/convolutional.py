@@ -39,8 +39,8 @@ class Convolutional(SetKernel):
 
     With ``locations`` g also sees where a patch is, and the kernel can be insensitive to small
     shifts where without it is invariant to all (Dutordoir et al., *Bayesian Image Classification
-    with Deep Convolutional Gaussian Processes*, 2020, eq. 11): let ``base_kernel`` be a product of
-    one of patches and one of their locations::
+    with Deep Convolutional Gaussian Processes*, 2020): let ``base_kernel`` be a product of one of
+    patches and one of their locations::
 
         patches = gpflow.kernels.SquaredExponential(active_dims=range(9))
         locations = gpflow.kernels.SquaredExponential(lengthscales=3.0, active_dims=[9, 10])
