@@ -45,7 +45,6 @@ class Q(gpflow.Module, abc.ABC):
     :ivar inducing_variable: The inducing variables u.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar whiten: Whether q is over the whitened variables.
-    :ivar q_shared: Whether all latent GPs have the same covariance of q.
     """
 
     q_mu: Any
@@ -65,7 +64,7 @@ class Q(gpflow.Module, abc.ABC):
         self.inducing_variable = inducing_variable
         if num_latent_gps is not None:
             num_latent_gps = integer("num_latent_gps", num_latent_gps, at_least=1)
-        self.q_shared = q_shared
+        self._has_one_covariance = q_shared
         if q_shared and len(latent_gps(kernel, inducing_variable)) > 1:
             raise ValueError(
                 "q_shared must be False for latent GPs with priors of their own, found True; leave "
@@ -178,7 +177,7 @@ class Q(gpflow.Module, abc.ABC):
         :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
         :param owner: Whose q it is, for messages.
         """
-        latents = 1 if self.q_shared else self.num_latent_gps
+        latents = 1 if self._has_one_covariance else self.num_latent_gps
         entries = float(size) * latents * (1 if q_diag else size)
         what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
         check_size("num_latent_gps", what, entries)

@@ -172,16 +172,6 @@ CASES = [
         weighted=False,
     ),
     Case(
-        "locations-matern32",
-        lambda: (
-            gk.SquaredExponential(1.3, 1.9, active_dims=range(4))
-            * gk.Matern32(1.0, 3.0, active_dims=[4, 5])
-        ),
-        (4, 3),
-        (2, 2),
-        {"locations": True},
-    ),
-    Case(
         "locations-se-same-strided",
         lambda: (
             gk.SquaredExponential(1.3, 1.9, active_dims=range(4))
