@@ -196,9 +196,10 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
         for name, trace, (same, _, last) in zip(models, traces, cells, strict=True)
     ]
     after = f"{seconds[-1]:.0f} s"
+    then = "equal steps" if step is None else f"{step} steps"
     headers = (
         *("model", "patches", "paper: accuracy %", "paper: NLL", "paper: s per step"),
-        *("s per step", f"error % after {step} steps", "NLL then", "bound then"),
+        *("s per step", f"error % after {then}", "NLL then", "bound then"),
         *(f"error % after {after}", "NLL at last", "bound at last", "steps"),
     )
     count = found[models[0]]["result"]["test_images"]

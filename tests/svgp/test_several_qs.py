@@ -108,7 +108,7 @@ def test_cached_predictions_factorise_nothing() -> None:
 
 SHARED: list[tuple[Make, str, dict[str, object]]] = [
     (additive, "mixed", {"whiten": False}),
-    (additive, "complete", {"q_diag": True}),
+    (additive, "complete", {"whiten": False, "q_diag": True}),
     (orthogonal, "activations-harmonics", {"variant": "solve"}),
 ]
 

@@ -152,8 +152,14 @@ class AdditiveSVGP(SVGP):
         **q: Any,
     ) -> None:
         blocks = QPerBlock(kernel, inducing_variable, **q)
-        options: Any = {"mean_function": mean_function, "num_data": num_data, "charge": charge}
-        super().__init__(kernel, likelihood, blocks, **options)
+        super().__init__(
+            kernel,
+            likelihood,
+            blocks,
+            mean_function=mean_function,
+            num_data=num_data,
+            charge=charge,
+        )
 
     devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
 

@@ -136,8 +136,14 @@ class OrthogonalSVGP(SVGP):
         **q: Any,
     ) -> None:
         both = OrthogonalQ(kernel, inducing_variable, orthogonal_inducing_variable, **q)
-        options: Any = {"mean_function": mean_function, "num_data": num_data, "charge": charge}
-        super().__init__(kernel, likelihood, both, **options)
+        super().__init__(
+            kernel,
+            likelihood,
+            both,
+            mean_function=mean_function,
+            num_data=num_data,
+            charge=charge,
+        )
 
     orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")
     q_mu_orthogonal = of_q("q_mu_orthogonal", "The mean of q(v').")

@@ -219,12 +219,11 @@ class JointQ(Q):
     :param whiten: Whether q is over the whitened variables.
     :param q_diag: Whether the covariance of q is diagonal.
     :param q_shared: Whether all latent GPs have the same covariance of q: ``q_sqrt`` has one entry
-        in place of L. A step then takes one product of that size in place of L, the larger part of
-        a convolutional layer's cost. This is a matrix-normal q whose columns are independent;
-        covariances of columns would not change anything but the KL divergence, which is least
-        without them, because only the marginals of each output are used. For a Gaussian likelihood
-        with one noise variance the optimal q has this form. ``idm.fit`` takes natural gradients of
-        it, GPflow's own optimizer does not.
+        in place of L, and a step takes one product of that size. This is a matrix-normal q whose
+        columns are independent; covariances of columns would not change anything but the KL
+        divergence, which is least without them, because only the marginals of each output are used.
+        For a Gaussian likelihood with one noise variance the optimal q has this form. ``idm.fit``
+        takes natural gradients of it, GPflow's own optimizer does not.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default. L is 1 with ``q_shared``.

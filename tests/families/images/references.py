@@ -107,9 +107,9 @@ class Case:
 
     def locations(self) -> np.ndarray:
         """Row and column of each patch, less those of the first, ``[P, 2]``; or ``[P, 0]``."""
-        pixels = self.options.get("padding", "VALID"), self.options.get("stride", 1)
+        padding, stride = self.options.get("padding", "VALID"), self.options.get("stride", 1)
         rows, columns = (
-            starts(size, patch, pixels[1], pixels[0])
+            starts(size, patch, stride, padding)
             for size, patch in zip(self.image_shape[:2], self.patch_shape, strict=True)
         )
         pairs = [[row - rows[0], column - columns[0]] for row in rows for column in columns]
@@ -170,6 +170,16 @@ CASES = [
         (3, 4),
         (2, 2),
         weighted=False,
+    ),
+    Case(
+        "locations-matern32",
+        lambda: (
+            gk.SquaredExponential(1.3, 1.9, active_dims=range(4))
+            * gk.Matern32(1.0, 3.0, active_dims=[4, 5])
+        ),
+        (3, 3),
+        (2, 2),
+        {"locations": True},
     ),
     Case(
         "locations-se-same-strided",

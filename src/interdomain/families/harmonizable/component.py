@@ -24,6 +24,8 @@ from .gaussian_factors import (
 )
 from .matern_factors import matern_of_lag
 
+_LOCAL = ("gaussian", "matern12", "matern32", "matern52")
+
 
 class HarmonizableComponent(MixtureComponent):
     """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
@@ -234,23 +236,18 @@ class HarmonizableComponent(MixtureComponent):
         """The values of the parameters, with the scales in envelope and excess."""
         scales = tf.convert_to_tensor(self.scales)
         imaginary = self.amplitudes_imaginary
-        none = tf.zeros([self.dimension, self.dimension], scales.dtype)
+        envelope = 0.0 if self.envelope is None else self.envelope
         return ComponentTensors(
             tf.convert_to_tensor(self.frequencies),
             tf.convert_to_tensor(self.amplitudes_real),
             None if imaginary is None else tf.convert_to_tensor(imaginary),
-            none
-            if self.envelope is None
-            else scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
+            scaled_matrix(tf.convert_to_tensor(envelope, scales.dtype), scales),
             scaled_matrix(tf.convert_to_tensor(self.excess), scales),
         )
 
     def centred(self, X: TensorType) -> tf.Tensor:
         """The active columns of X, minus the centre."""
         return self._columns(X) - self.centre
-
-
-_LOCAL = ("gaussian", "matern12", "matern32", "matern52")
 
 
 def _tensor(value: TensorType) -> tf.Tensor:

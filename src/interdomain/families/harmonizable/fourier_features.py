@@ -151,8 +151,6 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         :raises ValueError: If they do not have the kernel's number of columns.
         :raises NotImplementedError: If a component has no Fourier transform in closed form.
         """
-        for part in _components(kernel):
-            part.validate_transform()
         columns, dimension = self.frequencies.shape[1], _components(kernel)[0].dimension
         if columns != dimension:
             raise ValueError(
@@ -168,7 +166,11 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 def _components(
     kernel: HarmonizableComponent | HarmonizableMixture,
 ) -> Sequence[HarmonizableComponent]:
-    return kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
+    """:raises NotImplementedError: If one has no Fourier transform in closed form."""
+    parts = kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
+    for part in parts:
+        part.validate_transform()
+    return parts
 
 
 def _turned(
@@ -202,8 +204,6 @@ def _select_frequencies(
         "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
         "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
     )
-    for part in _components(kernel):
-        part.validate_transform()
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)

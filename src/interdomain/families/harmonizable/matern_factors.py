@@ -9,9 +9,11 @@ import tensorflow as tf
 from scipy.special import factorial, wofz
 
 from ..._arguments import Array
+from ...linalg.radial_terms import matern12, matern32, matern52
 
+_MATERN_FUNCTIONS = (matern12, matern32, matern52)
 _MATERN_COEFFICIENTS = ((1.0,), (1.0, 1.0), (1.0, 1.0, 1 / 3))
-"""Of the polynomials that multiply ``exp(-r)``."""
+"""Of the polynomials that multiply ``exp(-r)`` in them."""
 
 
 def matern_of_lag(
@@ -20,7 +22,7 @@ def matern_of_lag(
     """The product over columns of Matern functions of the differences of all inputs
     ``[..., N, D]``; the lengthscales are those of a squared exponential of this precision."""
     rates = _matern_rates(precision, order)
-    total, polynomials = tf.zeros([], X.dtype), tf.ones([], X.dtype)
+    values, no_error = tf.ones([], X.dtype), tf.zeros([], X.dtype)  # of the differences of columns
     for column in range(X.shape[-1]):
         left = X[..., column]
         if X2 is None:
@@ -29,11 +31,8 @@ def matern_of_lag(
             right = X2[..., column]
             ones = tf.ones(tf.rank(right), tf.int32)
             lag = tf.reshape(left, tf.concat([tf.shape(left), ones], axis=0)) - right
-        distance = rates[column] * tf.abs(lag)
-        total += distance
-        terms = [c * distance**n for n, c in enumerate(_MATERN_COEFFICIENTS[order])]
-        polynomials *= tf.add_n(terms)
-    return tf.exp(-total) * polynomials
+        values *= _MATERN_FUNCTIONS[order](tf.square(rates[column] * lag), no_error)[0]
+    return values
 
 
 def _matern_rates(precision: tf.Tensor, order: int) -> tf.Tensor:

@@ -102,10 +102,8 @@ class PatchGrid:
         patches = tf.reshape(patches, [-1, self.num_patches, size])
         if not self.with_locations:
             return patches
-        corners = np.stack(
-            np.meshgrid(down * np.arange(rows), right * np.arange(columns), indexing="ij"), axis=-1
-        )
-        repeated = np.tile(corners.reshape(-1, 2), [self.num_patches // (rows * columns), 1])
+        corners = np.indices(self.grid_shape).reshape(2, -1).T * self.stride
+        repeated = np.tile(corners, [self.num_patches // len(corners), 1])
         locations = tf.cast(tf.broadcast_to(repeated, [tf.shape(X)[0], *repeated.shape]), X.dtype)
         return tf.concat([patches, locations], axis=-1)
 
