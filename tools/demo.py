@@ -5,8 +5,11 @@
 The pictures go to FOLDER (`notebooks/output` if it is not given), as `<notebook>.png`.
 """
 
+import importlib
+import os
 import runpy
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -15,7 +18,29 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
 
+def import_quietly(name: str) -> None:
+    """Import a module, without what it writes to the standard error unless it fails.
+
+    TensorFlow's own variable for it does not silence what it writes before it has read it.
+    """
+    sys.stderr.flush()
+    visible = os.dup(2)
+    with tempfile.TemporaryFile() as hidden:
+        os.dup2(hidden.fileno(), 2)
+        try:
+            importlib.import_module(name).constant(0)  # devices are looked for
+        except BaseException:
+            hidden.seek(0)
+            os.write(visible, hidden.read())
+            raise
+        finally:
+            os.dup2(visible, 2)
+            os.close(visible)
+
+
 def main(notebook: Path, folder: Path) -> None:
+    print("importing TensorFlow ...", flush=True)
+    import_quietly("tensorflow")
     pyplot.show = lambda *arguments, **options: None  # figures stay open
     runpy.run_path(str(notebook), run_name="__main__")
     folder.mkdir(parents=True, exist_ok=True)
