@@ -24,6 +24,7 @@ gpytorch      GPyTorch's NNVariationalStrategy, the same kernel, 30 neighbours: 
 trees         scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
 linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows
+nearest_four  scikit-learn's mean of the nearest four rows by inverse distances; the same variance
 GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3"). GPBoost's
 runs that are stored had OMP_NUM_THREADS=1, but for gpboost_20 of kin8nm, beside other work.
 """
@@ -54,7 +55,7 @@ from benchmarks._lib.elevations import globe, mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import standardised
 from benchmarks._lib.prediction import gaussian_errors
-from benchmarks._lib.race import Rows, linear, waves
+from benchmarks._lib.race import Rows, linear, nearest_four, waves
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import Split, normalise
@@ -76,6 +77,7 @@ LIBRARIES = {
     "gpytorch": "gpytorch",
     "trees": "sklearn.ensemble",
     "linear": "scipy.interpolate",
+    "nearest": "sklearn.neighbors",
 }
 """What a method imports, if not this library; imports are not on the clock."""
 Predictions = tuple[Array, Array]
@@ -106,7 +108,7 @@ class NeighboursBenchmark(Benchmark):
             for method in arguments.methods or (("features", "both") if short else METHODS):
                 if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
                     continue
-                if method == "linear" and data not in TWO_COLUMNS:
+                if method in ("linear", "nearest_four") and data not in TWO_COLUMNS:
                     continue
                 if data in FOLDS and method not in OF_FOLDS:
                     continue
@@ -372,6 +374,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "both": _method(ours, features=True, near=True),
     "trees": trees,
     "linear": linear,
+    "nearest_four": nearest_four,
     "gpytorch": gpytorch,
     "gpboost_20": _method(gpboost, gp_approx="vecchia", num_neighbors=20),
     "gpboost_30": _method(gpboost, gp_approx="vecchia", num_neighbors=30),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,31 @@ def of_fit(model: Any, fit: Any) -> dict[str, Any]:
 
 
 def linear(X: Array, Y: Array, X_test: Array) -> tuple[Array, Array]:
-    """SciPy's linear interpolation, beyond the convex hull the nearest row; the variance is that of
-    the errors at 2,000 rows."""
+    """SciPy's linear interpolation, beyond the convex hull the nearest row."""
     from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
     def at(X: Array, Y: Array, new: Array) -> Array:
         inside = LinearNDInterpolator(X, Y[:, 0])(new)
         return np.where(np.isnan(inside), NearestNDInterpolator(X, Y[:, 0])(new), inside)
 
+    return with_variance(at, X, Y, X_test)
+
+
+def nearest_four(X: Array, Y: Array, X_test: Array) -> tuple[Array, Array]:
+    """Scikit-learn's mean of the nearest four rows, weighted by inverse distances."""
+    from sklearn.neighbors import KNeighborsRegressor
+
+    def at(X: Array, Y: Array, new: Array) -> Array:
+        found = KNeighborsRegressor(4, weights="distance").fit(X, Y[:, 0]).predict(new)
+        return np.asarray(found)
+
+    return with_variance(at, X, Y, X_test)
+
+
+def with_variance(
+    at: Callable[[Array, Array, Array], Array], X: Array, Y: Array, X_test: Array
+) -> tuple[Array, Array]:
+    """Predictions without a model; the variance is that of the errors at 2,000 rows."""
     apart = min(2_000, len(X) // 10)
     chosen = np.random.default_rng(0).permutation(len(X))
     few, rest = chosen[:apart], chosen[apart:]

@@ -11,6 +11,8 @@ svgp_M        GPflow's SVGP with M points (k-means), Matern-5/2 with a lengthsca
 svgp_M_adam   ... Adam 0.01 for all
 gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single precision, its default;
               left out if it is not installed
+gpboost_20    GPBoost's Vecchia approximation, 20 neighbours, a Matern-3/2; likewise, and only on
+              kin8nm and power: `neighbours` says how long it takes on the others
 exact         GPflow's GPR on 2,000 rows
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
@@ -35,7 +37,7 @@ from benchmarks._lib.data import add_data_argument, for_a_process, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks.pareto.data_sets import DATA, MADE, rows_of
-from benchmarks.pareto.methods import GPYTORCH, METHODS, Task
+from benchmarks.pareto.methods import GPBOOST, GPYTORCH, METHODS, Task
 from benchmarks.pareto.pictures import draw_curves
 from benchmarks.pareto.verdicts import table_of
 
@@ -57,7 +59,8 @@ class Pareto(Benchmark):
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
         for method in arguments.methods or (("svgp_200", "waves") if short else METHODS):
-            if method == GPYTORCH and importlib.util.find_spec("gpytorch") is None:
+            library = {GPYTORCH: "gpytorch", GPBOOST: "gpboost"}.get(method, "interdomain")
+            if importlib.util.find_spec(library) is None:
                 continue
             for data in arguments.datasets or (("terrain",) if short else DATA):
                 if METHODS[method].fits(data):

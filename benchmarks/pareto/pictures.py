@@ -14,7 +14,7 @@ from benchmarks.pareto.verdicts import density_of
 LOWEST = 1.0
 """Nats below the best that a picture shows."""
 
-COLOURS = "C0 C1 C2 C3 C4 C5 C6 C8 C9 navy gold maroon pink lime".split()
+COLOURS = "C0 C1 C2 C3 C4 C5 C6 C8 C9 navy gold maroon pink lime black teal plum".split()
 """Of ours; each the same in all pictures."""
 
 MARKERS = "sv^<>DpX"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from . import deep, recommending, tables
     from .recommending import race, recommend
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _ON_DEMAND = {
     "deep": "deep",

@@ -19,7 +19,7 @@ README = RESULTS_FOLDER.parent / "README.md"
 QUESTION = re.compile(r"^\| `python -m benchmarks\.(\w+)` \| (.*?) \| .*\|$", re.MULTILINE)
 
 GROUPS = {
-    "Judged by others": "heaton referees",
+    "Judged by others": "heaton referees calibration",
     "Regression in one pass": "terrain splines globe data_pass collapsed_step",
     "Tables": "pareto additive uci_vish vff_additive uci_orthogonal",
     "Other likelihoods": "any_likelihood banana_degree",

@@ -21,6 +21,9 @@ _MOST_ROWS_EXACT = 2_000
 
 _MOST_WAVE_COLUMNS = 3
 
+_MOST_SPLINE_COLUMNS, _SPLINES_EACH = 2, 20
+"""For splines; and how many more than of other features, times: they are sparse."""
+
 _MOST_COLUMNS = 50
 """For harmonics: with more columns there are too many harmonics of degree two to start from."""
 
@@ -69,13 +72,15 @@ def candidates_for(
         "image_shape": data.image_shape,
     }
     is_table = data.image_shape is None
-    boxed, zonal = (is_table and columns <= most for most in (_MOST_WAVE_COLUMNS, _MOST_COLUMNS))
-    several, both = is_table and columns > 1, zonal and columns > 1 and gaussian
-    near = zonal and gaussian
+    most_columns = (_MOST_SPLINE_COLUMNS, _MOST_WAVE_COLUMNS, _MOST_COLUMNS)
+    few, boxed, zonal = (is_table and columns <= most for most in most_columns)
+    zonal &= not few  # where waves and splines are, harmonics say the same, and later
+    several, near = is_table and columns > 1, is_table and gaussian and columns <= _MOST_COLUMNS
     passes = recipes.IN_ONE_PASS if gaussian else recipes.IN_A_FEW_PASSES
     effects = recipes.EFFECTS if gaussian else recipes.ALL_PAIRS + passes
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
     waves, chosen = {"num_inducing": min(2 * size, num_rows // 2)}, {"num_inducing": size}
+    splines = {"num_splines": [round((_SPLINES_EACH * size) ** (1 / columns))] * columns}
     batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
     diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
     minibatches, exact = recipes.BY_MINIBATCHES, gaussian and num_rows <= _MOST_ROWS_EXACT
@@ -84,14 +89,15 @@ def candidates_for(
         ("exact", exact, recipes.EXACT, {}, {}),
         ("patches", not is_table, recipes.PATCHES, batches, patches),
         ("waves", boxed, recipes.WAVES + passes, {}, waves),
-        ("harmonics", zonal, recipes.HARMONICS + passes, chosen, {}),
+        ("splines", few, recipes.SPLINES + passes, {}, splines),
         ("neighbours", near, recipes.NEIGHBOURS, {}, {}),
         ("effects", several, effects, None if gaussian else {}, {}),
+        ("harmonics", zonal, recipes.HARMONICS + passes, chosen, {}),
         ("points", True, recipes.POINTS, batches, {}),
         ("orthogonal points", True, recipes.ORTHOGONAL_POINTS, batches, {}),
         ("blocks", is_table, recipes.BLOCKS, batches, {}),
-        ("effects and harmonics", both, recipes.EFFECTS_AND_HARMONICS, {}, twice),
-        ("harmonics and neighbours", near, recipes.HARMONICS_AND_NEIGHBOURS, chosen, {}),
+        ("effects and harmonics", near and zonal, recipes.EFFECTS_AND_HARMONICS, {}, twice),
+        ("harmonics and neighbours", near and zonal, recipes.HARMONICS_AND_NEIGHBOURS, chosen, {}),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]

@@ -1,8 +1,8 @@
 """The models that :func:`recommend` knows, each as the script that a user would write.
 
-What is shown is what is run. A script begins with what the model is, and when it is worth a try. It
-makes ``model`` of X and Y, which are scaled, ``likelihood``, and the names that
-:func:`.candidates.candidates_for` sets.
+What is shown is what is run. A script begins with what the model is, when it is worth a
+try, and its cost. It makes ``model`` of X and Y, which are scaled, ``likelihood``, and the names
+that :func:`.candidates.candidates_for` sets.
 """
 
 IMPORTS = """\
@@ -34,21 +34,21 @@ _LOCAL = """
 local = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], X.shape[1] ** 0.5))"""
 
 NEIGHBOURS = f"""\
-# The nearest rows: rough functions, or many rows and little noise.{_LOCAL}
+# The nearest m rows: rough functions, or many rows and little noise; O(N m^3).{_LOCAL}
 model = idm.models.VecchiaSGPR((X, Y), local_kernel=local, noise_variance=0.1)"""
 
 EXACT = f"""\
-# An exact GP: with so few rows nothing has to be approximated.{_MATERN}
+# An exact GP: with so few rows nothing has to be approximated; O(N^3) a step.{_MATERN}
 model = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1)"""
 
 POINTS = f"""\
-# GPflow's SVGP with inducing points, for any table.{_MATERN}{_CENTRES}
+# GPflow's SVGP with M inducing points, for any table; O(M^3) a step.{_MATERN}{_CENTRES}
 model = gpflow.models.SVGP(
     kernel, likelihood, centres, num_latent_gps=num_latent, num_data=len(X)
 )"""
 
 ORTHOGONAL_POINTS = f"""\
-# Points and points orthogonal to them: cheaper than one set of as many points.{_MATERN}{_CENTRES}
+# Points and points orthogonal to them; a quarter of the O(M^3) of one set.{_MATERN}{_CENTRES}
 model = idm.models.OrthogonalSVGP(
     kernel,
     likelihood,
@@ -59,7 +59,7 @@ model = idm.models.OrthogonalSVGP(
 )"""
 
 BLOCKS = """\
-# A sum of smaller models, split by negations of principal components.
+# A sum of smaller models, split by negations of principal components; O(T M^3) a step.
 transforms = idm.transforms.PrincipalNegation.from_data(X, min(X.shape[1], 2))
 base = gpflow.kernels.Matern52(lengthscales=X.shape[1] ** 0.5)
 kernel = idm.kernels.HarmonicKernel(base, transforms)
@@ -70,7 +70,7 @@ model = idm.models.AdditiveSVGP(
 )"""
 
 PATCHES = """\
-# Patches of images: what small parts look like, wherever they are.
+# Patches of images: what small parts look like; O(B P M + M^3) a step, P patches an image.
 base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
 side = min(5, *image_shape[:2])
 kernel = idm.kernels.Convolutional(base, image_shape=image_shape, patch_shape=(side, side))
@@ -78,27 +78,36 @@ some = idm.inducing_variables.InducingPatches.from_data(kernel, X, num_inducing)
 model = gpflow.models.SVGP(kernel, likelihood, some, num_latent_gps=num_latent, num_data=len(X))"""
 
 HARMONICS = f"""\
-# Harmonics chosen by the targets: a function of all columns together.{_ZONAL}"""
+# Harmonics chosen by the targets: all columns together; O(N M^2), once.{_ZONAL}"""
 
 WAVES = """\
-# Fourier features of a box, computed once: one to three columns.
+# Fourier features of a box: one to three columns; O(N M^2), once.
 base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], 0.3))
 box = idm.kernels.Periodized.from_data(base, X, margin=2)
 features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
 kernel = idm.kernels.FiniteRank(box, features)"""
 
+SPLINES = """\
+# B-splines of a grid, sparse: maps with many details; O(N) once, then O(M^1.5) a step.
+base = [gpflow.kernels.Matern32(lengthscales=0.3, active_dims=[k]) for k in range(X.shape[1])]
+for one in base[1:]:
+    gpflow.set_trainable(one.variance, False)  # the product has one
+product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
+features = idm.inducing_variables.SplineFeatures.from_data(X, num_splines, degree=2)
+kernel = idm.kernels.FiniteRank(product, features)"""
+
 HARMONICS_AND_NEIGHBOURS = f"""\
-# Harmonics chosen by the targets, and the nearest rows for what they leave.{_ZONAL}{_LOCAL}
+# Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3).{_ZONAL}{_LOCAL}
 model = idm.models.VecchiaSGPR(
     (X, Y), kernel, features, local_kernel=local, noise_variance=0.1
 )"""
 
 EFFECTS = """\
-# A sum of effects of single columns and of pairs.
+# A sum of effects of single columns and of pairs; O(N M^2), once.
 model = idm.tables.fit_additive((X, Y), num_inducing, categorical=categorical).model"""
 
 ALL_PAIRS = """\
-# A sum of effects of single columns and of pairs.
+# A sum of effects of single columns and of pairs; O(N M^2), once.
 wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"
 table = idm.tables.Additive.from_data(
     X, wanted, categorical=categorical, separate_lengthscales=True
@@ -107,7 +116,7 @@ features = idm.tables.AdditiveFeatures.for_kernel(table, num_inducing)
 kernel = idm.kernels.FiniteRank(table, features)"""
 
 EFFECTS_AND_HARMONICS = f"""\
-# Effects of single columns and of pairs, and harmonics of all columns.{_ZONAL}{IN_ONE_PASS}
+# Effects of columns and pairs, and harmonics of all columns; O(N M^2).{_ZONAL}{IN_ONE_PASS}
 idm.fit(model, num_inducing=num_inducing // 2)
 effects = idm.tables.fit_additive((X, Y), num_inducing // 2, categorical=categorical).model
 features = [effects.inducing_variable, model.inducing_variable]
@@ -119,7 +128,7 @@ model = idm.models.StructuredSGPR(
 )"""
 
 BY_MINIBATCHES = f"""\
-# Harmonics of most prior variance, by minibatches: for very many rows.{_ZONAL}{IN_A_FEW_PASSES}
+# Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step.{_ZONAL}{IN_A_FEW_PASSES}
 idm.fit(model, steps=1)  # input scales, on a subset
 features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
 model = gpflow.models.SVGP(

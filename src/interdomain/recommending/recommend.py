@@ -22,9 +22,19 @@ from .race import CLOCKS, Clock, Race, RaceEntry, race
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
+_ROWS_NEARBY = 20_000
+"""The same, of versions that look up the nearest rows: their training sees a sample of these, and
+among few rows the nearest are far."""
+
+_PARTS = {
+    "effects and harmonics": ("effects", "harmonics"),
+    "harmonics and neighbours": ("harmonics", "neighbours"),
+}
+"""Candidates that are two others together, and take longer than both."""
+
 _FULL_SIZE = 500
 
-_HELD_OUT, _MOST_HELD_OUT = 5, 5_000
+_HELD_OUT, _MOST_HELD_OUT = 5, 2_000
 """One row in this many is held out; and the largest number of held-out rows."""
 
 _TIE = 0.002
@@ -85,16 +95,16 @@ def recommend(
 
     The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows); GPflow's
     SVGP with inducing points, orthogonal points, and a sum of blocks along negations of principal
-    components; waves of a box (up to three columns); harmonics that the targets choose, or with a
-    full or a diagonal q trained on minibatches (up to 50 columns); effects of single columns and of
-    pairs; and, for Gaussian noise, these together with harmonics, the nearest rows, and these for
-    what harmonics leave. For images they are a model on patches, the exact GP, inducing points and
-    orthogonal points.
+    components; waves of a box (up to three columns) and splines (up to two); harmonics that the
+    targets choose, or with a full or a diagonal q trained on minibatches (3 to 50 columns);
+    effects of single columns and of pairs; and, for Gaussian noise, these together with harmonics,
+    the nearest rows, and these for what harmonics leave. In one or two columns waves and splines
+    take the place of harmonics. For images the candidates are a model on patches, the exact GP,
+    inducing points and orthogonal points.
 
-    Small versions have up to 3,000 rows and 150 points or features. (Among 3,000 rows the nearest
-    are far: with many more rows, neighbours gain most.) Candidates whose training ends
-    by itself are tried first; the others, which are trained on minibatches, share the time that is
-    left.
+    Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 20,000
+    rows, since among few the nearest are far. Candidates whose training ends by itself are tried
+    first; the others, which are trained on minibatches, share the time that is left.
 
     Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
     categories where effects of columns are summed.
@@ -137,7 +147,10 @@ def recommend(
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
     columns = (np.ptp(data.X[rows], axis=0) > 0) | (data.image_shape is not None)
-    train, held_out = ((data.X[part][:, columns], data.Y[part]) for part in (rows, order[:apart]))
+    nearby = order[apart : apart + _ROWS_NEARBY]
+    train, many, held_out = (
+        (data.X[part][:, columns], data.Y[part]) for part in (rows, nearby, order[:apart])
+    )
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
 
@@ -150,14 +163,15 @@ def recommend(
         bar.set_postfix_str(name)
         left = seconds - (now() - started)
         if endless[name]:
-            left /= len(in_turn) - place
-        if name in small and left > 0:
+            left /= len(in_turn) - place + 1  # the last part is for predictions
+        parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
+        if name in small and left > sum(trace[-1][0] for trace in parts if trace):
             # What concerns small versions only is not the user's: their warnings, bars within.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
                 entries |= race(
                     {name: small[name].entrant},
-                    train,
+                    many if name.endswith("neighbours") else train,
                     [left],
                     validation_data=held_out,
                     clock=clock,
@@ -174,7 +188,14 @@ def recommend(
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
     sentences = []
-    if winner not in densities:
+    whole = "harmonics and neighbours"
+    if winner == "neighbours" and whole in full and whole not in densities:
+        winner = whole
+        sentences.append(
+            "The nearest rows are in front. There was no time to try them with harmonics, but "
+            "training tries each part alone, and keeps what the evidence prefers."
+        )
+    elif winner not in densities:
         sentences.append(
             f"No model was ready within {seconds:g} s: this is the one that suits such data most "
             "often. Pass more seconds."

@@ -130,10 +130,12 @@ class Turns:
         now = float(noise_variance_of(likelihood))
         most = float(tf.reduce_mean(tf.square(batch[2])))
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
-        densities = []
+        densities = list[float]()
         for level in levels:
             _assign_noise(likelihood, level)
             densities.append(float(self._conditionals.maximum_log_likelihood_objective(batch)))
+            if len(densities) > 2 and densities[-1] < densities[-2] < densities[-3]:
+                break
         _assign_noise(likelihood, levels[np.argmax(densities)])
 
     def _lbfgs(self, batch: tuple[tf.Tensor, ...], steps: int) -> None:

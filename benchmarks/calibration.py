@@ -1,0 +1,386 @@
+"""Simulation-based calibration (Talts et al. 2018): ranks of the truth under the predictive.
+
+Functions are drawn from a model's prior, at 40 rows and at places held out; noise is added, the
+model is conditioned on the rows at the same parameters, and the probability below the truth, by its
+predictive distribution of f, is uniform if that is the posterior. Functions are columns of Y; of
+each one place counts, so that ranks are independent. They are drawn by dense kernel matrices.
+waves, globe, table, splines, units   StructuredSGPR of waves, harmonics of the globe, features of
+                        effects, splines, activation features
+neighbours, both        VecchiaSGPR: the ten nearest rows; these and waves
+svgp, hvgp, orthogonal  SVGP (one covariance for all functions), HVGP (rows and their negatives),
+                        OrthogonalSVGP (base and orthogonal points far apart): where q can be exact
+dual, poisson, labels   DualSVGP: Gaussian noise; counts and labels, where q is not the posterior
+samples                 the rank among 99 functions of `sample_functions`
+effects, shares         `tables.effects`: an effect at a place; the rank of a share among draws
+Not here: HVGP and AdditiveSVGP on other rows, and deep layers, whose q cannot be the posterior.
+The distance is Kolmogorov's from uniform, p its p-value; "spread" is the standard deviation of the
+truth's normal score, which is 1 if standard deviations are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import kstest
+
+from benchmarks._lib.data import Array
+from benchmarks._lib.results import Record, runs
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+
+FUNCTIONS, AT_A_TIME = 10_000, 500
+FUNCTIONS_OF_REPORTS, REPORTS_AT_A_TIME = 500, 20
+"""Of effects and shares: each output has a report of its own."""
+REPORTS = ("effects", "shares")
+ROWS, PLACES, NOISE = 40, 8, 0.05
+
+
+class Calibration(Benchmark):
+    __doc__ = __doc__
+    name = "calibration"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--models", type=names(tuple(MODELS), "models"), default=None)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
+            most = FUNCTIONS_OF_REPORTS if model in REPORTS else FUNCTIONS
+            yield {"model": model, "functions": 100 if arguments.short else most, "seed": 0}
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return verdict(ranks(**configuration))
+
+    def table(self, records: Sequence[Record]) -> str:
+        rows = [
+            (
+                *(run["model"], f"{run['functions']:,}", f"{result['distance']:.4f}"),
+                *(f"{result['p']:.2g}", f"{result['spread']:.3f}"),
+            )
+            for run, result in runs(records)
+        ]
+        return markdown(("model", "functions", "distance", "p", "spread"), rows)
+
+
+def ranks(model: str, functions: int, seed: int) -> Array:
+    """The truth's probabilities, one for each function."""
+    rng = np.random.default_rng(seed)
+    each = REPORTS_AT_A_TIME if model in REPORTS else AT_A_TIME
+    parts = [min(each, functions - start) for start in range(0, functions, each)]
+    return np.concatenate([MODELS[model](rng, part) for part in parts])
+
+
+def verdict(found: Array) -> dict[str, float]:
+    test = kstest(found, "uniform")
+    spread = np.std(ndtri(np.clip(found, 1e-12, 1 - 1e-12)))
+    return {"distance": float(test.statistic), "p": float(test.pvalue), "spread": float(spread)}
+
+
+def drawn(rng: np.random.Generator, kernel: Any, X: Array, functions: int) -> Array:
+    """Functions of a GP at rows X, as columns."""
+    covariance = np.asarray(kernel(X))
+    root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(X)) / len(X))
+    return np.asarray(root @ rng.normal(size=(len(X), functions)))
+
+
+def one_place_each(mean: Any, variance: Any, truth: Array) -> Array:
+    """The probability below the truth, of each column at one of the places."""
+    scores = (truth - np.asarray(mean)) / np.sqrt(np.asarray(variance))
+    columns = np.arange(truth.shape[1])
+    return np.asarray(ndtr(scores[columns % len(truth), columns]))
+
+
+def exact(
+    rng: np.random.Generator,
+    functions: int,
+    kernel: Any,
+    X: Array,
+    new: Array,
+    condition: Callable[[Any], Any],
+    *,
+    observe: Callable[[Array], Array] | None = None,
+) -> Array:
+    """Draw functions, condition a model on rows of them, and rank the truth at new places.
+
+    :param observe: Y of f; by default f and Gaussian noise.
+    """
+    f = drawn(rng, kernel, np.r_[X, new], functions)
+    Y = observe(f[: len(X)]) if observe else f[: len(X)]
+    if observe is None:
+        Y = Y + NOISE**0.5 * rng.normal(size=Y.shape)
+    return one_place_each(*condition((X, Y)).predict_f(new), f[len(X) :])
+
+
+def square(rng: np.random.Generator, number: int) -> Array:
+    return rng.uniform(-1, 1, (number, 2))
+
+
+def matern(scale: float = 0.7) -> Any:
+    import gpflow
+
+    return gpflow.kernels.Matern32(lengthscales=scale)
+
+
+def of_waves() -> Any:
+    import interdomain as idm
+
+    box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
+    return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)
+
+
+def of_globe() -> Any:
+    import interdomain as idm
+
+    kernel = idm.kernels.GlobeMatern32(lengthscale=0.5)
+    return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 6)
+
+
+def of_splines() -> Any:
+    import gpflow
+
+    import interdomain as idm
+
+    parts = [gpflow.kernels.Matern32(lengthscales=0.7, active_dims=[k]) for k in (0, 1)]
+    features = idm.inducing_variables.SplineFeatures([-1, -1], [1, 1], 6, degree=2)
+    return parts[0] * parts[1], features
+
+
+def of_units() -> Any:
+    import interdomain as idm
+
+    kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
+    directions = np.random.default_rng(1).normal(size=(20, 3))
+    return kernel, idm.inducing_variables.ActivationFeatures(directions, "softplus", 6)
+
+
+def of_table(X: Array) -> Any:
+    import interdomain as idm
+
+    kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
+    return kernel, idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
+
+
+def structured(parts: Callable[..., Any], where: str = "square") -> Callable[..., Array]:
+    """StructuredSGPR under the kernel that its features explain."""
+
+    def found(rng: np.random.Generator, functions: int) -> Array:
+        import interdomain as idm
+
+        X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
+        kernel, features = parts(X) if parts is of_table else parts()
+        prior = idm.kernels.FiniteRank(kernel, features)
+
+        def condition(data: Any) -> Any:
+            return idm.models.StructuredSGPR(data, prior, features, noise_variance=NOISE)
+
+        return exact(rng, functions, prior, X, new, condition)
+
+    return found
+
+
+PLACES_OF: Mapping[str, Callable[..., Array]] = {
+    "square": square,
+    "globe": lambda rng, number: np.c_[
+        np.rad2deg(np.arcsin(rng.uniform(-1, 1, number))), rng.uniform(-180, 180, number)
+    ],
+}
+
+
+def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
+    import interdomain as idm
+
+    X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
+    kernel = local
+    if both:
+        box, waves = of_waves()
+        parts = [idm.kernels.FiniteRank(box, waves), waves]
+        kernel = local + parts[0]
+
+    def condition(data: Any) -> Any:
+        return idm.models.VecchiaSGPR(
+            data, *parts, local_kernel=local, num_neighbours=10, noise_variance=NOISE
+        )
+
+    return exact(rng, functions, kernel, X, new, condition)
+
+
+def optimal(model: Any, data: Any) -> Any:
+    """One natural gradient step of size one: the optimum, for Gaussian noise."""
+    import gpflow
+
+    import interdomain as idm
+
+    for part in (model.kernel, model.likelihood, model.inducing_variable):
+        gpflow.set_trainable(part, False)
+    step = (gpflow.optimizers.NaturalGradient(1.0), None)
+    idm.fit(model, data, steps=1, optimizer=step, progress=False)
+    return model
+
+
+def svgp(rng: np.random.Generator, functions: int) -> Array:
+    """A q of the features of a sum, with one covariance for all functions."""
+    import gpflow
+
+    import interdomain as idm
+
+    X, new = square(rng, ROWS), square(rng, PLACES)
+    box, waves = of_waves()
+    table, effects = of_table(X)
+    kernel = idm.kernels.FiniteRank(box, waves) + idm.kernels.FiniteRank(table, effects)
+    features = idm.inducing_variables.SumInducingVariables([waves, effects])
+
+    def condition(data: Any) -> Any:
+        q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
+        noise = gpflow.likelihoods.Gaussian(NOISE)
+        return optimal(idm.models.SVGP(kernel, noise, q), data)
+
+    return exact(rng, functions, kernel, X, new, condition)
+
+
+def hvgp(rng: np.random.Generator, functions: int) -> Array:
+    """At rows and their negatives the even and the odd part are independent a posteriori."""
+    import gpflow
+
+    import interdomain as idm
+
+    half, new, base = square(rng, ROWS // 2), square(rng, PLACES), matern()
+
+    def condition(data: Any) -> Any:
+        noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
+        model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
+        return optimal(model, data)
+
+    return exact(rng, functions, base, np.r_[half, -half], new, condition)
+
+
+def orthogonal(rng: np.random.Generator, functions: int) -> Array:
+    """Two groups of rows that know nothing of each other: base points, and orthogonal ones."""
+    import gpflow
+
+    import interdomain as idm
+
+    far, kernel = np.array([1e3, 0.0]), matern()
+    base, other = square(rng, ROWS // 2), square(rng, ROWS // 2) + far
+    new = square(rng, PLACES) + np.arange(PLACES)[:, None] % 2 * far
+
+    def condition(data: Any) -> Any:
+        noise = gpflow.likelihoods.Gaussian(NOISE)
+        points = map(gpflow.inducing_variables.InducingPoints, (base, other))
+        model = idm.models.OrthogonalSVGP(kernel, noise, *points, num_latent_gps=functions)
+        return optimal(model, data)
+
+    return exact(rng, functions, kernel, np.r_[base, other], new, condition)
+
+
+def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Array:
+    import gpflow
+
+    import interdomain as idm
+
+    X, new = square(rng, ROWS), square(rng, PLACES)
+    box, waves = of_waves()
+    prior = idm.kernels.FiniteRank(box, waves)
+    likelihood, observe = {
+        "dual": (gpflow.likelihoods.Gaussian(NOISE), None),
+        "poisson": (gpflow.likelihoods.Poisson(), lambda f: rng.poisson(np.exp(f)).astype(float)),
+        "labels": (
+            gpflow.likelihoods.Bernoulli(),
+            lambda f: (rng.uniform(size=f.shape) < ndtr(f)).astype(float),
+        ),
+    }[kind]
+
+    def condition(data: Any) -> Any:
+        model = idm.models.DualSVGP(data, prior, likelihood, waves, progress=False)
+        gpflow.set_trainable(model, False)
+        idm.fit(model, progress=False)
+        return model
+
+    return exact(rng, functions, prior, X, new, condition, observe=observe)
+
+
+def samples(rng: np.random.Generator, functions: int) -> Array:
+    """The truth's rank among functions of the posterior, between two of which it is uniform."""
+    import interdomain as idm
+
+    X, new = square(rng, ROWS), square(rng, PLACES)
+    box, waves = of_waves()
+    prior = idm.kernels.FiniteRank(box, waves)
+    f = drawn(rng, prior, np.r_[X, new], functions)
+    Y = f[:ROWS] + NOISE**0.5 * rng.normal(size=(ROWS, functions))
+    model = idm.models.StructuredSGPR((X, Y), prior, waves, noise_variance=NOISE)
+    values = np.asarray(idm.sample_functions(model, 99, seed=int(rng.integers(2**31)))(new))
+    below, columns = np.sum(values < f[ROWS:], axis=0), np.arange(functions)
+    return np.asarray(below[columns % PLACES, columns] + rng.uniform(size=functions)) / 100
+
+
+def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -> Array:
+    """The truth has the same report, of a q that is one function."""
+    import gpflow
+
+    import interdomain as idm
+
+    X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
+    kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
+    features = idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
+    prior = idm.kernels.FiniteRank(kernel, features)
+    size = features.num_inducing
+    weights = rng.normal(size=(size, functions))
+    noise = gpflow.likelihoods.Gaussian(NOISE)
+    known = gpflow.models.SVGP(
+        prior,
+        noise,
+        features,
+        num_latent_gps=functions,
+        q_mu=weights,
+        q_sqrt=np.tile(1e-9 * np.eye(size), [functions, 1, 1]),
+    )
+    Y = known.predict_f(X)[0].numpy() + NOISE**0.5 * rng.normal(size=(ROWS, functions))
+    model = idm.models.StructuredSGPR((X, Y), prior, features, noise_variance=NOISE)
+    found = []
+    for output in range(functions):
+        which, place = output % len(kernel.effects), output % PLACES
+        true, report = (
+            idm.tables.effects(each, X, output=output, num_draws=number, seed=output)
+            for each, number in ((known, 2), (model, 99))
+        )
+        if shares:
+            of_draws = report.variance_draws / report.variance_draws.sum(1, keepdims=True)
+            below = np.sum(of_draws[:, which] < true.shares[which])
+            found.append((below + rng.uniform()) / 100)
+        else:
+            (truth, _), (mean, variance) = (each.at(new) for each in (true, report))
+            score = (truth - mean)[place, which] / variance[place, which] ** 0.5
+            found.append(ndtr(score))
+    return np.array(found)
+
+
+def _with(function: Callable[..., Array], **arguments: Any) -> Callable[..., Array]:
+    return lambda rng, functions: function(rng, functions, **arguments)
+
+
+MODELS: Mapping[str, Callable[..., Array]] = {
+    "waves": structured(of_waves),
+    "globe": structured(of_globe, "globe"),
+    "table": structured(of_table),
+    "splines": structured(of_splines),
+    "units": structured(of_units),
+    "neighbours": neighbours,
+    "both": _with(neighbours, both=True),
+    "svgp": svgp,
+    "hvgp": hvgp,
+    "orthogonal": orthogonal,
+    "dual": dual,
+    "poisson": _with(dual, kind="poisson"),
+    "labels": _with(dual, kind="labels"),
+    "samples": samples,
+    "effects": effects,
+    "shares": _with(effects, shares=True),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(Calibration().main())

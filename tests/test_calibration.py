@@ -1,0 +1,27 @@
+"""Ranks of the truth are uniform under every model's predictive (`benchmarks/calibration`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.calibration import MODELS, REPORTS, ranks, verdict
+
+APPROXIMATE = ("poisson", "labels")
+"""Whose q is not the posterior; their distances are figures of the benchmark."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("models", [[m for m in MODELS if m not in APPROXIMATE + REPORTS], REPORTS])
+def test_ranks_are_uniform(models: list[str]) -> None:
+    found = {model: verdict(ranks(model, 20 if model in REPORTS else 200, 0)) for model in models}
+    assert min(one["p"] for one in found.values()) > 1e-3, found
+
+
+def test_a_wrong_predictive_is_noticed() -> None:
+    """Standard deviations that are half too large or a mean that is a half of one off."""
+    truth = ranks("waves", 200, 0)
+    from scipy.special import ndtr, ndtri
+
+    for wrong in (ndtri(truth) / 1.5, ndtri(truth) + 0.5):
+        assert verdict(np.asarray(ndtr(wrong)))["p"] < 1e-3
