@@ -34,9 +34,9 @@ from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
-FUNCTIONS_OF_REPORTS, REPORTS_AT_A_TIME = 500, 20
-"""Of effects and shares: each output has a report of its own."""
-REPORTS = ("effects", "shares")
+FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
+"""Of models that take a fit of passes, or a report for each function."""
+REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
 ROWS, PLACES, NOISE = 40, 8, 0.05
 
 
@@ -49,8 +49,8 @@ class Calibration(Benchmark):
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
-            most = FUNCTIONS_OF_REPORTS if model in REPORTS else FUNCTIONS
-            yield {"model": model, "functions": 100 if arguments.short else most, "seed": 0}
+            number = 100 if arguments.short else FEWER.get(model, FUNCTIONS)
+            yield {"model": model, "functions": number, "seed": 0}
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         return verdict(ranks(**configuration))
