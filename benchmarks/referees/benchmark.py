@@ -4,7 +4,8 @@ mgcv_gaussian    StructuredSGPR and DualSVGP: the same to rounding
 mgcv_poisson     DualSVGP: mgcv has Laplace's approximation, ours is the averaged Gaussian one
 stan_regression  StructuredSGPR of 11 rows: evidence and f at Stan's mean hyperparameters, then
                  Hamiltonian Monte Carlo, with differences in Monte Carlo errors of both sides (z)
-stan_counts      DualSVGP of 11 counts, averaged over Stan's draws of the hyperparameters
+stan_counts      DualSVGP of 11 counts, and Laplace's approximation beside it, averaged over Stan's
+                 draws of the hyperparameters
 stan_motorcycle  SVGP of 133 rows with latent GPs for the mean and the logarithm of the noise
 Differences from mgcv are in its standard errors; biases from Stan in its standard deviations, and
 ratios are ours over Stan's.
