@@ -32,7 +32,7 @@ REFEREES: dict[str, Callable[..., dict[str, float]]] = {
     "stan_motorcycle": stan_motorcycle,
 }
 
-DRAWS = {"stan_regression": 5_000, "stan_counts": 500, "stan_motorcycle": 300}
+DRAWS = {"stan_regression": 5_000, "stan_counts": 250, "stan_motorcycle": 300}
 """Of our chain, or of hyperparameters; a hundredth of them in a short run."""
 
 
