@@ -11,7 +11,7 @@ from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 
 MODULES = """collapsed_step deep_uci data_pass fast_sums terrain splines neighbours heaton
-referees calibration any_likelihood additive pareto.benchmark uci_vish vff_additive hvgp_scaling
+referees.benchmark calibration any_likelihood additive pareto.benchmark uci_vish vff_additive hvgp_scaling
 hvgp_tables elevation globe nystrom transform_mnist uci_orthogonal snelson
 convolutional deep_conv image_patches kernel_recovery banana_degree banana_hmk solar
 airline_scale startup.benchmark""".split()

@@ -1,54 +1,23 @@
-"""Answers that others have computed, beside the same models here: additive models of R's mgcv.
+"""Additive models of R's mgcv: 203 cars, whose fits statsmodels keeps.
 
-203 cars (statsmodels keeps mgcv's results): bases, penalties, effects of four terms and their
-standard errors. The model is linear in 24 coefficients whose prior has mgcv's penalty as its
-precision (a small one where there is none); effects are predictions at rows that have one term's
-columns alone. Differences are in mgcv's standard errors.
-mgcv_gaussian   StructuredSGPR and DualSVGP: the same to rounding
-mgcv_poisson    DualSVGP: mgcv has Laplace's approximation, ours is the averaged Gaussian one
+Bases, penalties, effects of four terms and their standard errors. The model is linear in 24
+coefficients whose prior has mgcv's penalty as its precision (a small one where there is none);
+effects are predictions at rows that have one term's columns alone. Differences are in mgcv's
+standard errors.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.data import Array, load_arrays
 
 UNPENALISED = {"mgcv_gaussian": 1e-9, "mgcv_poisson": 1e-2}
 """The prior precision of coefficients that have no penalty: small, but such that the expectation of
 a count under the prior is a number."""
-
-
-class Referees(Benchmark):
-    __doc__ = __doc__
-    name = "referees"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--referees", type=names(tuple(REFEREES), "referees"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        for referee in arguments.referees or (list(REFEREES)[:1] if arguments.short else REFEREES):
-            yield {"referee": referee, "source": source_of(arguments.data_dir)}
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return REFEREES[configuration["referee"]](arguments.data_dir)
-
-    def table(self, records: Sequence[Record]) -> str:
-        rows = [
-            (run["referee"], name.replace("_", " "), f"{value:.2g}")
-            for run, result in runs(records)
-            for name, value in result.items()
-        ]
-        return markdown(("referee", "what", "figure"), rows)
 
 
 def mgcv_gaussian(data_dir: str | None) -> dict[str, float]:
@@ -131,10 +100,3 @@ def differences(
         f"{name}: effects": float(np.max(np.abs(mean - fit["effects"]) / unit)),
         f"{name}: standard errors": float(np.max(np.abs(deviation - fit["effects_se"]) / unit)),
     }
-
-
-REFEREES = {"mgcv_gaussian": mgcv_gaussian, "mgcv_poisson": mgcv_poisson}
-
-
-if __name__ == "__main__":
-    sys.exit(Referees().main())

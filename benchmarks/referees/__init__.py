@@ -1,0 +1,1 @@
+"""Answers that others have computed, beside the same models here."""

@@ -1,0 +1,63 @@
+"""Answers that others have computed, beside the same models here: R's mgcv and Stan.
+
+mgcv_gaussian    StructuredSGPR and DualSVGP: the same to rounding
+mgcv_poisson     DualSVGP: mgcv has Laplace's approximation, ours is the averaged Gaussian one
+stan_regression  StructuredSGPR of 11 rows: evidence and f at Stan's mean hyperparameters, then
+                 Hamiltonian Monte Carlo, with differences in Monte Carlo errors of both sides (z)
+stan_counts      DualSVGP of 11 counts, and Laplace's approximation beside it, averaged over Stan's
+                 draws of the hyperparameters
+stan_motorcycle  SVGP of 133 rows with latent GPs for the mean and the logarithm of the noise
+Differences from mgcv are in its standard errors; biases from Stan in its standard deviations, and
+ratios are ours over Stan's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+from benchmarks._lib.results import Record, runs
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+from benchmarks.referees.mgcv import mgcv_gaussian, mgcv_poisson
+from benchmarks.referees.stan import stan_counts, stan_motorcycle, stan_regression
+
+REFEREES: dict[str, Callable[..., dict[str, float]]] = {
+    "mgcv_gaussian": mgcv_gaussian,
+    "mgcv_poisson": mgcv_poisson,
+    "stan_regression": stan_regression,
+    "stan_counts": stan_counts,
+    "stan_motorcycle": stan_motorcycle,
+}
+
+DRAWS = {"stan_regression": 5_000, "stan_counts": 250, "stan_motorcycle": 300}
+"""Of our chain, or of hyperparameters; a hundredth of them in a short run."""
+
+
+class Referees(Benchmark):
+    __doc__ = __doc__
+    name = "referees"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--referees", type=names(tuple(REFEREES), "referees"), default=None)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        for referee in arguments.referees or (list(REFEREES)[:1] if arguments.short else REFEREES):
+            draws = DRAWS.get(referee, 0) // (100 if arguments.short else 1)
+            more = {"draws": draws} if draws else {}
+            yield {"referee": referee, **more, "source": source_of(arguments.data_dir)}
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        given = for_a_process(configuration, arguments.data_dir)
+        return REFEREES[given.pop("referee")](**given)
+
+    def table(self, records: Sequence[Record]) -> str:
+        rows = [
+            (run["referee"], name.replace("_", " "), f"{value:.2g}")
+            for run, result in runs(records)
+            for name, value in result.items()
+        ]
+        return markdown(("referee", "what", "figure"), rows)
