@@ -11,8 +11,8 @@ from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 
 MODULES = """collapsed_step deep_uci data_pass fast_sums terrain splines neighbours heaton
-referees.benchmark calibration any_likelihood additive pareto.benchmark uci_vish vff_additive hvgp_scaling
-hvgp_tables elevation globe nystrom transform_mnist uci_orthogonal snelson
+referees.benchmark calibration any_likelihood additive pareto.benchmark uci_vish vff_additive
+hvgp_scaling hvgp_tables elevation globe nystrom transform_mnist uci_orthogonal snelson
 convolutional deep_conv image_patches kernel_recovery banana_degree banana_hmk solar
 airline_scale startup.benchmark""".split()
 """In the order in which they run; each has one class of a benchmark."""
