@@ -261,6 +261,12 @@ class VecchiaSGPR(StructuredSGPR):
         rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
         return NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours).sample(rows)
 
+    def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """As of a StructuredSGPR. Without features there are none, and predictions take no pass."""
+        if self.has_features:
+            return super().weights()
+        return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
+
     @unconverted
     def posterior(
         self,
