@@ -4,8 +4,8 @@ kin8nm, protein and power, the first split, the target above its median or not (
 flights, made up as in `airline_scale`, late by more than 15 minutes or not; counts at 30,000 places
 of the earth, Poisson with a rate of three to the power of the standardised elevation (`etopo20`, or
 without --data-dir a made-up field); magic, showers of gamma rays and of hadrons, the first of five
-shuffled folds of seed 10, as in GPBoost's full-scale Vecchia paper. Each model runs in a process of
-its own. The clock starts with the rows in memory and k-means done; imports and
+shuffled folds of seed 10, columns in [0, 1], as in GPBoost's full-scale Vecchia paper. Each model
+runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
 evaluations do not count, tracing does.
 collapsed          `DualSVGP` over harmonics, `fit`; one point, at its end
 collapsed_by_data  ... harmonics that the data choose, `fit(num_inducing=)`; tables and
@@ -36,12 +36,12 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import (
     add_data_argument,
     for_a_process,
-    load_arrays,
     load_table,
     source_of,
 )
 from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
+from benchmarks._lib.mixed_tables import of_fold
 from benchmarks._lib.race import Rows, density_trace, log_density, stock
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -161,14 +161,9 @@ def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Row
     return (X[:count], Y[:count]), (X[count:], Y[count:])
 
 
-def _showers(_: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
-    from sklearn.model_selection import KFold
-
-    arrays = load_arrays("vif_magic", folder)
-    X, Y = arrays["X"].astype(float), arrays["y"].astype(float)[:, None]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    train, test = next(iter(KFold(5, shuffle=True, random_state=10).split(X)))
-    return (X[train][:count], Y[train][:count]), (X[test], Y[test])
+def _showers(name: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
+    (X, Y), held_out = of_fold(name, folder, 0)
+    return (X[:count], Y[:count]), held_out
 
 
 READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]] = {

@@ -47,18 +47,15 @@ from benchmarks._lib.data import (
     Array,
     add_data_argument,
     for_a_process,
-    load_arrays,
-    load_table,
     source_of,
 )
 from benchmarks._lib.elevations import globe, mountains
 from benchmarks._lib.memory import peak_of_process
-from benchmarks._lib.mixed_tables import standardised
+from benchmarks._lib.mixed_tables import of_fold, standardised
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, linear, nearest_four, waves
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.splits import Split, normalise
 from benchmarks._lib.table_models import boosted
 from benchmarks._lib.tables import markdown
 
@@ -183,27 +180,6 @@ def rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, Ro
     chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     varies = X[chosen].std(axis=0) > 0
     return (X[chosen][:, varies], Y[chosen]), (X_test[:10_000, varies], Y_test[:10_000])
-
-
-def of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows]:
-    """Columns in [0, 1], but for latitudes and longitudes; the target standardised."""
-    from sklearn.model_selection import KFold
-
-    if name == "precipitation":
-        arrays = load_arrays("vif_precipitation", data_dir)
-        X, Y = np.c_[arrays["lat"], arrays["lon"]].astype(float), np.log(arrays["value"])
-    elif name == "tetouan":
-        arrays = load_arrays("vif_power_tetouan", data_dir)
-        X, Y = arrays["X"].astype(float), arrays["y"]
-    else:
-        table = load_table(name, data_dir)
-        X, Y = table.X, table.Y
-    if name != "precipitation":
-        X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    train, test = list(KFold(5, shuffle=True, random_state=10).split(X))[fold]
-    Y = Y.astype(float).reshape(-1, 1)
-    own = normalise(Split(X[train], Y[train], X[test], Y[test]))
-    return (X[train], own.Y_train), (X[test], own.Y_test)
 
 
 def made(number: int) -> tuple[Rows, Rows]:

@@ -50,6 +50,34 @@ def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
     return (X_train, own.Y_train), (X_test, own.Y_test)
 
 
+def of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows]:
+    """Rows to train with and test rows as in GPBoost's full-scale Vecchia paper: one of five
+    shuffled folds of seed 10, columns in [0, 1].
+
+    :param name: a table, "tetouan" or "precipitation", whose targets are standardised (the latter's
+        logarithms; columns are degrees of latitude and longitude); or "magic", classes 0 and 1.
+    """
+    from sklearn.model_selection import KFold
+
+    if name == "precipitation":
+        arrays = load_arrays("vif_precipitation", data_dir)
+        X, Y = np.c_[arrays["lat"], arrays["lon"]], np.log(arrays["value"].astype(float))
+    elif name in ("tetouan", "magic"):
+        arrays = load_arrays({"tetouan": "vif_power_tetouan"}.get(name, "vif_magic"), data_dir)
+        X, Y = arrays["X"], arrays["y"]
+    else:
+        table = load_table(name, data_dir)
+        X, Y = table.X, table.Y
+    X, Y = X.astype(float), Y.astype(float).reshape(len(X), -1)
+    if name != "precipitation":
+        X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    train, test = list(KFold(5, shuffle=True, random_state=10).split(X))[fold]
+    own = normalise(Split(X[train], Y[train], X[test], Y[test]))
+    if name == "magic":
+        return (X[train], Y[train]), (X[test], Y[test])
+    return (X[train], own.Y_train), (X[test], own.Y_test)
+
+
 def banana(data_dir: str | None) -> tuple[Rows, Rows]:
     """Of two inputs: training and test rows, inputs standardised; classes 0 and 1."""
     arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}

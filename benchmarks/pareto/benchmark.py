@@ -2,12 +2,14 @@
 
 Nine data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
 flights (200,000 made-up rows, as in `airline_scale`: the delay), terrain (the mountain range that
-ships with matplotlib), banana and mnist, zeros against ones (Bernoulli). Each model runs in a
-process of its own, on the seconds of its processors (`tables.race(clock="cpu")`); imports and
-predictions of test rows do not count, k-means, tracing and everything else does. Columns and the
-target of a regression are standardised.
+ships with matplotlib), banana and mnist, zeros against ones (Bernoulli); and, to see what
+`recommend` makes of data it was not made with, the first folds of tetouan, precipitation and magic
+(see `neighbours` and `any_likelihood`; as columns of numbers). Each model runs in a process of its
+own, on the seconds of its processors (`race(clock="cpu")`); imports and predictions of test rows do
+not count, k-means, tracing and everything else does. Columns and the target of a regression are
+standardised.
 svgp_M        GPflow's SVGP with M points (k-means), Matern-5/2 with a lengthscale for each column,
-              natural gradients and Adam, minibatches of 1,000: the defaults of `tables.race`
+              natural gradients and Adam, minibatches of 1,000: the defaults of `race`
 svgp_M_adam   ... Adam 0.01 for all
 gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single precision, its default;
               left out if it is not installed
@@ -16,10 +18,10 @@ gpboost_20    GPBoost's Vecchia approximation, 20 neighbours, a Matern-3/2; like
 exact         GPflow's GPR on 2,000 rows
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
-the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; of
+the others    what `recommend` has as candidates for the data, of M = 500, waves 1,000; of
               M = 200 harmonics_200, effects_200, orthogonal points_200; orthogonal points_100
 main effects  `fit_additive` of 100 features of single columns
-recommend     which of these `diagnostics.recommend` names after 60 seconds
+recommend     which of these `recommend` names after 60 seconds
 """
 
 from __future__ import annotations

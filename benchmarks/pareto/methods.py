@@ -37,7 +37,7 @@ class Task:
         return self.data in CLASSES
 
     def described(self) -> dict[str, Any]:
-        """What `diagnostics.candidates` and `recommend` are told beside the rows."""
+        """What `recommend` is told beside the rows."""
         import gpflow
 
         return {
@@ -90,7 +90,7 @@ def images(data: str) -> bool:
 
 
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
-    """What `diagnostics.candidates` calls `kind`, trained by `tables.race`.
+    """The candidate of `recommend` of this name, trained by `race`.
 
     :param training: replaces arguments of `fit`.
     """
@@ -168,7 +168,7 @@ def by_gpytorch(task: Task) -> Result:
 
 
 def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
-    """What `diagnostics.recommend` names, and what the small versions predicted."""
+    """What `recommend` names, and what the small versions predicted."""
     import interdomain as idm
 
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
