@@ -35,6 +35,9 @@ _PARTS = {
 }
 """Candidates that are two others together, and take longer than both."""
 
+_LEAST_SHARE = 1 / 3
+"""Of the seconds: what has to be left for a further candidate whose training ends by itself."""
+
 _FULL_SIZE = 500
 
 _HELD_OUT, _MOST_HELD_OUT = 5, 2_000
@@ -170,6 +173,8 @@ def recommend(
         left = seconds - (now() - started)
         if endless[name]:
             left /= len(in_turn) - place + 1  # the last part is for predictions
+        elif entries and left < _LEAST_SHARE * seconds:
+            continue
         parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
         if name in entrants and left > sum(trace[-1][0] for trace in parts if trace):
             # What concerns small versions only is not the user's: their warnings, bars within.
