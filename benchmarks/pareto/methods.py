@@ -85,6 +85,10 @@ def two_columns(data: str) -> bool:
     return data in TWO_COLUMNS
 
 
+def map_of_numbers(data: str) -> bool:
+    return two_columns(data) and numbers(data)
+
+
 def images(data: str) -> bool:
     return data in IMAGES
 
@@ -220,7 +224,7 @@ METHODS = {
     "effects": Method(candidate("effects"), columns),
     "waves": Method(candidate("waves"), two_columns),
     "patches": Method(candidate("patches"), images),
-    "splines": Method(candidate("splines"), two_columns),
+    "splines": Method(candidate("splines"), map_of_numbers),
     "neighbours": Method(candidate("neighbours"), numbers),
     "effects and harmonics": Method(candidate("effects and harmonics"), wide),
     "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), wide),

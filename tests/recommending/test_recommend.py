@@ -20,8 +20,8 @@ from interdomain.recommending.race import Race, RaceEntry
 
 ROWS = 120
 RNG = np.random.default_rng(0)
-X = RNG.uniform(size=(ROWS, 2))
-Y = np.sin(6 * X[:, :1]) * X[:, 1:] + 0.1 * RNG.normal(size=(ROWS, 1))
+X = RNG.uniform(size=(ROWS, 3))
+Y = np.sin(6 * X[:, :1]) * X[:, 1:2] + 0.1 * RNG.normal(size=(ROWS, 1))
 LABELS = (Y > np.median(Y)).astype(float)
 PIXELS = RNG.uniform(size=(ROWS, 36))
 Bernoulli = gpflow.likelihoods.Bernoulli
@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 POINTS = ("points", "orthogonal points")
 OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
-ENDING = ["exact", "waves", "harmonics", "neighbours", "effects"]
+ENDING = ["exact", "waves", "neighbours", "effects", "harmonics"]
 ENDING += ["effects and harmonics", "harmonics and neighbours"]
 FIT = {
     "table": {*ENDING, *OF_TABLES},
@@ -50,13 +50,21 @@ def prepared(case: str) -> Any:
 
 
 def small(case: str) -> dict[str, Any]:
-    return candidates_for(prepared(case), CASES[case][2].get("likelihood"), 12, {"steps": 3})
+    return candidates_for(prepared(case), CASES[case][2].get("likelihood"), 20, {"steps": 3})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
     found = small(case)
     assert set(found) == FIT[case] | set(POINTS)
+
+
+def test_maps() -> None:
+    of_maps = candidates_for(prepare(X[:, :2], Y), None, 12, {"steps": 3})
+    assert set(of_maps) == {"exact", "waves", "splines", "neighbours", "effects", "blocks", *POINTS}
+    scope: dict[str, Any] = {"X": X[:, :2], "Y": Y}
+    exec(of_maps["splines"].code, scope)
+    assert scope["model"].inducing_variable.num_inducing == 15**2
 
 
 def test_wide_tables_and_large_ones() -> None:
@@ -127,8 +135,13 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "failed: RuntimeError: a kernel broke" in text
 
 
-def raced(densities: dict[str, float], **arguments: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """A recommendation after races that had these results, and what was asked of them."""
+def raced(
+    densities: dict[str, float], slow: str = "", **arguments: Any
+) -> tuple[Any, list[dict[str, Any]]]:
+    """A recommendation after races that had these results, and what was asked of them.
+
+    :param slow: A model that took a minute, and not a second.
+    """
     asked: list[dict[str, Any]] = []
 
     def race(models: Any, data: Any, seconds: Any, **options: Any) -> Any:
@@ -136,7 +149,7 @@ def raced(densities: dict[str, float], **arguments: Any) -> tuple[Any, list[dict
         asked.append(
             {"name": name, "model": model, "rows": data[0], "seconds": seconds[0], **options}
         )
-        point = (1.0, densities.get(name, -9.0), 0.5)
+        point = (60.0 if name == slow else 1.0, densities.get(name, -9.0), 0.5)
         entry = RaceEntry(None, [point], None)
         return Race({name: entry}, tuple(seconds), "cpu", 100, 20)
 
@@ -153,10 +166,19 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
     names = [one["name"] for one in asked]
     assert names[:7] == ENDING and names[7] == "points"
     shares = [one["seconds"] for one in asked[7:]]  # of those that wait, each has the same
-    np.testing.assert_allclose(shares, 60 / np.arange(len(shares), 0, -1), rtol=0.1)
+    np.testing.assert_allclose(shares, 60 / np.arange(len(shares) + 1, 1, -1), rtol=0.1)
     assert all("steps" not in one["model"][1] for one in asked[7:])
     assert raced({**densities, "harmonics": 0.51})[0].name == "harmonics"
     assert raced({"points": float("nan"), "effects": -20.0})[0].name != "points"
+
+
+def test_neighbours_that_win_are_named_with_harmonics_which_there_is_no_time_to_try() -> None:
+    densities = {"neighbours": 0.5, "harmonics and neighbours": 0.4}
+    assert raced(densities)[0].name == "neighbours"
+    found, asked = raced(densities, "neighbours")
+    assert found.name == "harmonics and neighbours" not in [one["name"] for one in asked]
+    assert "There was no time" in found.sentences[0]
+    assert raced(densities, "neighbours", X=X[:, :2])[0].name == "neighbours"
 
 
 def test_the_same_seed_draws_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +195,8 @@ def test_columns_that_are_constant_in_few_rows_are_left_out_of_small_versions() 
     rare[0] = 1.0
     rows = np.hstack([RNG.uniform(size=(8_000, 2)), rare])
     _, asked = raced({}, X=rows, Y=rows[:, :1] ** 2, seed=2)
-    assert {one["rows"].shape for one in asked} == {(3_000, 2)}
+    assert {one["rows"].shape for one in asked if one["name"] != "neighbours"} == {(3_000, 2)}
+    assert [one["rows"].shape for one in asked if one["name"] == "neighbours"] == [(6_400, 2)]
 
 
 def test_no_time_for_any() -> None:

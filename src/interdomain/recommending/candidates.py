@@ -74,7 +74,7 @@ def candidates_for(
     is_table = data.image_shape is None
     most_columns = (_MOST_SPLINE_COLUMNS, _MOST_WAVE_COLUMNS, _MOST_COLUMNS)
     few, boxed, zonal = (is_table and columns <= most for most in most_columns)
-    zonal &= not few  # where waves and splines are, harmonics say the same, and later
+    zonal &= not few  # there waves say the same, sooner
     several, near = is_table and columns > 1, is_table and gaussian and columns <= _MOST_COLUMNS
     passes = recipes.IN_ONE_PASS if gaussian else recipes.IN_A_FEW_PASSES
     effects = recipes.EFFECTS if gaussian else recipes.ALL_PAIRS + passes
@@ -89,7 +89,7 @@ def candidates_for(
         ("exact", exact, recipes.EXACT, {}, {}),
         ("patches", not is_table, recipes.PATCHES, batches, patches),
         ("waves", boxed, recipes.WAVES + passes, {}, waves),
-        ("splines", few, recipes.SPLINES + passes, {}, splines),
+        ("splines", few and gaussian, recipes.SPLINES + passes, {}, splines),
         ("neighbours", near, recipes.NEIGHBOURS, {}, {}),
         ("effects", several, effects, None if gaussian else {}, {}),
         ("harmonics", zonal, recipes.HARMONICS + passes, chosen, {}),

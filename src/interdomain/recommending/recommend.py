@@ -101,12 +101,11 @@ def recommend(
 
     The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows); GPflow's
     SVGP with inducing points, orthogonal points, and a sum of blocks along negations of principal
-    components; waves of a box (up to three columns) and splines (up to two); harmonics that the
-    targets choose, or with a full or a diagonal q trained on minibatches (3 to 50 columns);
-    effects of single columns and of pairs; and, for Gaussian noise, these together with harmonics,
-    the nearest rows, and these for what harmonics leave. In one or two columns waves and splines
-    take the place of harmonics. For images the candidates are a model on patches, the exact GP,
-    inducing points and orthogonal points.
+    components; waves of a box (up to three columns); harmonics that the targets choose, or with a
+    full or a diagonal q trained on minibatches (3 to 50 columns); effects of single columns and of
+    pairs; and, for Gaussian noise, these together with harmonics, splines (up to two columns), the
+    nearest rows, and these for what harmonics leave. For images the candidates are a model on
+    patches, the exact GP, inducing points and orthogonal points.
 
     Small versions have up to 3,000 rows and 150 points or features. Neighbours are trained on up to
     20,000 rows, and looked up among all, since among few the nearest are far. Candidates whose
