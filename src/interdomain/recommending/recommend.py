@@ -6,18 +6,15 @@ import contextlib
 import io
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from gpflow.base import RegressionData
 from gpflow.likelihoods import Likelihood
 
-from .. import fit
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
-from ..models import VecchiaSGPR
 from .candidates import STEPS, Candidate, candidates_for
 from .prepared import checked_likelihood, prepare
 from .race import CLOCKS, Clock, Race, RaceEntry, race
@@ -25,9 +22,9 @@ from .race import CLOCKS, Clock, Race, RaceEntry, race
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
-_ROWS_NEARBY = 20_000
-"""The same, of versions that look up the nearest rows: among few rows these are far. They are
-trained on so many, and predict by all."""
+_ROWS_NEARBY = 50_000
+"""The same, of versions that look up the nearest rows: among few rows these are far. (Trained on
+some and predicting by more, they are too sure of rows that are repeated: protein.)"""
 
 _PARTS = {
     "effects and harmonics": ("effects", "harmonics"),
@@ -35,8 +32,9 @@ _PARTS = {
 }
 """Candidates that are two others together, and take longer than both."""
 
-_LEAST_SHARE = 1 / 3
-"""Of the seconds: what has to be left for a further candidate whose training ends by itself."""
+_LEAST_SHARES = {False: 1 / 3, True: 0.1}
+"""Of the seconds: what has to be left for a further candidate, by whether its training ends at a
+time that it is given, and not by itself."""
 
 _FULL_SIZE = 500
 
@@ -107,10 +105,9 @@ def recommend(
     nearest rows, and these for what harmonics leave. For images the candidates are a model on
     patches, the exact GP, inducing points and orthogonal points.
 
-    Small versions have up to 3,000 rows and 150 points or features. Neighbours are trained on up to
-    20,000 rows, and looked up among all, since among few the nearest are far. Candidates whose
-    training ends by itself are tried first; the others, which are trained on minibatches, share the
-    time that is left.
+    Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 50,000
+    rows, since among few the nearest are far. Candidates whose training ends by itself are tried
+    first; the others, which are trained on minibatches, share the time that is left.
 
     Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
     categories where effects of columns are summed.
@@ -153,14 +150,12 @@ def recommend(
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
     columns = (np.ptp(data.X[rows], axis=0) > 0) | (data.image_shape is not None)
-    train, all_rows, held_out = (
-        (data.X[part][:, columns], data.Y[part]) for part in (rows, order[apart:], order[:apart])
+    nearby = order[apart : apart + _ROWS_NEARBY]
+    train, many, held_out = (
+        (data.X[part][:, columns], data.Y[part]) for part in (rows, nearby, order[:apart])
     )
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
-    entrants = {name: one.entrant for name, one in small.items()}
-    if "neighbours" in entrants:
-        entrants["neighbours"] = _by_all_rows(*entrants["neighbours"]), None
 
     # First those that end by themselves, since the others share whatever time is left.
     endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
@@ -170,18 +165,18 @@ def recommend(
     for place, name in enumerate(bar):
         bar.set_postfix_str(name)
         left = seconds - (now() - started)
+        if entries and left < _LEAST_SHARES[endless[name]] * seconds:
+            continue
         if endless[name]:
             left /= len(in_turn) - place + 1  # the last part is for predictions
-        elif entries and left < _LEAST_SHARE * seconds:
-            continue
         parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
-        if name in entrants and left > sum(trace[-1][0] for trace in parts if trace):
+        if name in small and left > sum(trace[-1][0] for trace in parts if trace):
             # What concerns small versions only is not the user's: their warnings, bars within.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
                 entries |= race(
-                    {name: entrants[name]},
-                    all_rows if name == "neighbours" else train,
+                    {name: small[name].entrant},
+                    many if name.endswith("neighbours") else train,
                     [left],
                     validation_data=held_out,
                     clock=clock,
@@ -218,17 +213,3 @@ def recommend(
     if not_tried := [name for name in in_turn if name not in entries]:
         sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
     return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
-
-
-def _by_all_rows(
-    build: Callable[[RegressionData], Any], training: Mapping[str, Any] | None
-) -> Callable[[RegressionData], Any]:
-    """A model of neighbours that is trained on some rows, and predicts by all."""
-
-    def built(data: RegressionData) -> Any:
-        few: Any = build((data[0][:_ROWS_NEARBY], data[1][:_ROWS_NEARBY]))
-        fit(few, progress=False, **(training or {}))
-        parts = {"local_kernel": few.local_kernel, "likelihood": few.likelihood}
-        return VecchiaSGPR(data, **parts, progress=False)
-
-    return built
