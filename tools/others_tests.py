@@ -110,6 +110,13 @@ def pytest_load_initial_conftests() -> None:
         for wrapper in ("SharedIndependent", "SeparateIndependent"):
             ours = getattr(inducing_variables, f"{wrapper}InducingVariables")
             setattr(importlib.import_module(name), ours.__name__, ours)
+    posteriors = importlib.import_module("gpflow.posteriors")
+    structured = importlib.import_module("interdomain.posteriors.structured").StructuredPosterior
+    for value in list(vars(posteriors).values()):
+        if isinstance(value, type) and issubclass(value, posteriors.AbstractPosterior):
+            # Theirs first ask for the class of a posterior: let them go on to its numbers.
+            if not issubclass(structured, value):
+                value.register(structured)  # type: ignore[attr-defined]
     ours = stand_ins()[mode]
     for name in ("gpflow.inducing_variables", *suite.builders):
         importlib.import_module(name).InducingPoints = ours  # type: ignore[attr-defined]
@@ -313,13 +320,18 @@ def unpack(source: str, folder: Path) -> str:
 
 def run(
     python: str, suite: str, mode: str, folder: Path, cases: int, only: list[str]
-) -> dict[str, dict[str, Any]]:
-    """One run of one suite, in a process of its own.
+) -> tuple[dict[str, dict[str, Any]], float]:
+    """What one run of one suite found, in a process of its own, and its seconds.
 
     :param only: The tests to run; if there are none, up to so many cases of each function.
     """
+    done = folder / f"{mode}.seconds"
+    if done.exists():
+        return outcomes_of(folder / f"{mode}.jsonl"), float(done.read_text())
+    start = time.monotonic()
     (folder / "only.json").write_text(json.dumps(only))
     results_file = folder / f"{mode}.jsonl"
+    results_file.unlink(missing_ok=True)
     (folder / "pytest.ini").write_text("[pytest]\n")  # none of the folders above
     source = HERE.parent / "src"
     environment = os.environ | {
@@ -348,10 +360,16 @@ def run(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    if not results_file.exists():
+    if not results_file.exists():  # pytest could not start
         raise RuntimeError(f"{suite}, {mode}: {(folder / f'{mode}.log').read_text()[-2000:]}")
+    done.write_text(str(time.monotonic() - start))
+    return outcomes_of(results_file), float(done.read_text())
+
+
+def outcomes_of(file: Path) -> dict[str, dict[str, Any]]:
+    """Each test's outcome, from its phases."""
     found: dict[str, dict[str, Any]] = {}
-    for phase in map(json.loads, results_file.read_text().splitlines()):
+    for phase in map(json.loads, file.read_text().splitlines()):
         test = found.setdefault(phase["test"], {"outcome": "passed", "ours": 0})
         test["ours"] += phase["ours"]
         if phase["outcome"] != "passed" and test["outcome"] != "failed":
@@ -394,25 +412,27 @@ def main() -> int:
     cases = "the most cases that are run of one test function; 0 for all"
     parser.add_argument("--cases", type=int, default=4, help=cases)
     parser.add_argument("--modes", nargs="+", choices=MODES[1:], default=list(MODES[1:]))
-    parser.add_argument("--keep", type=Path, help="a new folder for the logs; none are kept else")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for logs; runs that it has are not repeated"
+    )
     arguments = vars(parser.parse_args())
     table: list[tuple[Any, ...]] = []
     details: list[tuple[str, dict[str, str]]] = []
     unexplained = 0
     with tempfile.TemporaryDirectory() as temporary:
         for suite in (suite for suite in SUITES if arguments[suite]):
-            folder = (arguments["keep"] or Path(temporary)) / suite
-            folder.mkdir(parents=True)
-            tests_of = unpack(arguments[suite], folder)
+            folder = (arguments["keep"] or Path(temporary)).resolve() / suite
+            folder.mkdir(parents=True, exist_ok=True)
+            described = folder / "tests_of"
+            if not described.exists():
+                described.write_text(unpack(arguments[suite], folder))
             python = arguments[f"{suite}_python"]
             found = versions(python, suite)
             stated = ", ".join(f"{name} {version}" for name, version in found.items())
-            details.append((f"**{suite}**, tests of {tests_of}, with {stated}", {}))
+            details.append((f"**{suite}**, tests of {described.read_text()}, with {stated}", {}))
             only: list[str] = []
             for mode in ("alone", *arguments["modes"]):
-                start = time.monotonic()
-                outcomes = run(python, suite, mode, folder, arguments["cases"], only)
-                seconds = time.monotonic() - start
+                outcomes, seconds = run(python, suite, mode, folder, arguments["cases"], only)
                 count = collections.Counter(entry["outcome"] for entry in outcomes.values())
                 failed = {
                     test: entry["message"]
