@@ -60,6 +60,7 @@ MODELS = (
     *("svgp", "svgp_posterior", "sgpr", "sgpr_posterior", "cglb", "methods", "model_predict"),
     *("variational", "training_mixins"),
 )
+TRIESTE, SELECTORS = ("builders", "models", "sampler"), "inducing_point_selectors"
 SUITES = {
     "gpflow": Suite(
         (
@@ -74,12 +75,19 @@ SUITES = {
         ("gpflow.models.util",),
     ),
     "gpflux": Suite(
-        ("gpflux", "integration/test_svgp_equivalence.py", "integration/test_compilation.py"),
+        (
+            *(f"gpflux/layers/test_{name}_layer.py" for name in ("gp", "dedup_trackable")),
+            *("gpflux/models", "gpflux/sampling", "gpflux/architectures"),
+            *("gpflux/test_helpers.py", "gpflux/test_runtime_checks.py"),
+        ),
         ("gpflux",),
         ("gpflow.models.util", "gpflux.helpers"),
     ),
     "trieste": Suite(
-        ("unit/models/gpflow", "unit/models/gpflux"),
+        (
+            *(f"unit/models/gpflow/test_{name}.py" for name in (*TRIESTE, SELECTORS)),
+            *(f"unit/models/gpflux/test_{name}.py" for name in TRIESTE),
+        ),
         ("trieste.models.gpflow", "trieste.models.gpflux"),
         ("gpflow.models.util", "gpflux.helpers"),
     ),
@@ -442,7 +450,7 @@ def main() -> int:
         parser.add_argument(f"--{suite}", metavar="SOURCE", help=f"{suite}'s tests")
         parser.add_argument(f"--{suite}-python", metavar="PYTHON", default=sys.executable)
     cases = "the most cases that are run of one test function; 0 for all"
-    parser.add_argument("--cases", type=int, default=4, help=cases)
+    parser.add_argument("--cases", type=int, default=1, help=cases)
     parser.add_argument("--modes", nargs="+", choices=MODES[1:], default=list(MODES[1:]))
     parser.add_argument(
         "--keep", type=Path, help="a folder for logs; runs that it has are not repeated"
