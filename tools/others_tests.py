@@ -111,10 +111,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "own for several outputs, which differs in the last digits",
     ),
     (
-        "test_non_finite_posterior_cholesky_raises",
-        "`posterior()` does not raise if Kuu has no Cholesky factor; predictions are NaN",
-    ),
-    (
         "test_inducing_points_with_variable_shape",
         "the number of inducing variables is fixed when they are made",
     ),

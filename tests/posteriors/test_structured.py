@@ -113,3 +113,15 @@ def test_types_of_inputs(make: Callable[[], Any]) -> None:
     for new in (X + 1j, tf.constant(X + 1j), X.astype("datetime64[s]"), X.astype(str)):
         with pytest.raises(ValueError, match="Xnew must be .*real numbers, found"):
             model.predict_f(new)
+
+
+def test_a_posterior_without_a_cholesky_factor_is_refused() -> None:
+    """As GPflow's own is, which says so where TensorFlow does not: the same point twice."""
+    twice = InducingPoints(np.zeros([2, 1]))
+    blocks = SumInducingVariables([twice, InducingPoints(np.ones([1, 1]))])
+    kernel = gpflow.kernels.Matern52() + gpflow.kernels.Matern12()
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        model = gpflow.models.SVGP(kernel, LIKELIHOOD, blocks)
+        model.q_sqrt.assign(np.full([1, 3, 3], np.nan))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="has no Cholesky factor, or q"):
+            model.posterior()

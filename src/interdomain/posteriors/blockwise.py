@@ -70,7 +70,11 @@ class BlockwisePosterior(PosteriorOfAnyInputs):
         """The latent GPs with their inducing variables and their q."""
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables."""
+        """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables.
+
+        :raises tf.errors.InvalidArgumentError: If any is not finite, such as a factor of a Kuu that
+            has none, as GPflow's posteriors do.
+        """
         groups = self.groups()
         kept = [group.keep() for group in groups]
 
@@ -81,7 +85,12 @@ class BlockwisePosterior(PosteriorOfAnyInputs):
             (replace(group, q=()), tf.nest.map_structure(without_tensors, of_group))
             for group, of_group in zip(groups, kept, strict=True)
         )
-        values = filter(tf.is_tensor, tf.nest.flatten(kept))
+        values = [
+            tf.debugging.check_numerics(value, "Kuu has no Cholesky factor, or q is not finite")
+            if value.dtype.is_floating
+            else value
+            for value in filter(tf.is_tensor, tf.nest.flatten(kept))
+        ]
         return tuple(PrecomputedValue(value, (False,) * value.shape.rank) for value in values)
 
     @inherit_check_shapes
