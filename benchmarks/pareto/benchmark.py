@@ -1,6 +1,6 @@
 """Test log density and RMSE against seconds: GPflow's SVGP, boosted trees, an exact GP and ours.
 
-Twelve data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
+Nine data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
 flights (200,000 made-up rows, as in `airline_scale`: the delay), terrain (the mountain range that
 ships with matplotlib), banana and mnist, zeros against ones (Bernoulli); and, to see what
 `recommend` makes of data it was not made with, the first folds of tetouan, precipitation and magic
