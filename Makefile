@@ -40,7 +40,7 @@ pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo        run notebooks/terrain.py: 124,000 rows in one pass"
+	@echo "make demo        run notebooks/terrain.py: a map of 124,000 heights, in a minute"
 	@echo "make docs        build the site into build/site"
 	@echo "make test        run the tests: every oracle and every contract once"
 	@echo "make test-slow   run those that start processes, kill, resume or run benchmarks"

@@ -102,17 +102,19 @@ def exact(
     new: Array,
     condition: Callable[[Any], Any],
     *,
-    observe: Callable[[Array], Array] | None = None,
+    observe: Callable[[np.random.Generator, Array], Array] | None = None,
 ) -> Array:
     """Draw functions, condition a model on rows of them, and rank the truth at new places.
 
     :param observe: Y of f; by default f and Gaussian noise.
     """
     f = drawn(rng, kernel, np.r_[X, new], functions)
-    Y = observe(f[: len(X)]) if observe else f[: len(X)]
-    if observe is None:
-        Y = Y + NOISE**0.5 * rng.normal(size=Y.shape)
+    Y = (observe or noisy)(rng, f[: len(X)])
     return one_place_each(*condition((X, Y)).predict_f(new), f[len(X) :])
+
+
+def noisy(rng: np.random.Generator, f: Array) -> Array:
+    return f + NOISE**0.5 * rng.normal(size=f.shape)
 
 
 def square(rng: np.random.Generator, number: int) -> Array:
@@ -125,21 +127,21 @@ def matern(scale: float = 0.7) -> Any:
     return gpflow.kernels.Matern32(lengthscales=scale)
 
 
-def of_waves() -> Any:
+def of_waves(_: Any = None) -> Any:
     import interdomain as idm
 
     box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
     return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)
 
 
-def of_globe() -> Any:
+def of_globe(_: Any = None) -> Any:
     import interdomain as idm
 
     kernel = idm.kernels.GlobeMatern32(lengthscale=0.5)
     return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 6)
 
 
-def of_splines() -> Any:
+def of_splines(_: Any = None) -> Any:
     import gpflow
 
     import interdomain as idm
@@ -149,7 +151,7 @@ def of_splines() -> Any:
     return parts[0] * parts[1], features
 
 
-def of_units() -> Any:
+def of_units(_: Any = None) -> Any:
     import interdomain as idm
 
     kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
@@ -171,7 +173,7 @@ def structured(parts: Callable[..., Any], where: str = "square") -> Callable[...
         import interdomain as idm
 
         X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
-        kernel, features = parts(X) if parts is of_table else parts()
+        kernel, features = parts(X)
         prior = idm.kernels.FiniteRank(kernel, features)
 
         def condition(data: Any) -> Any:
@@ -286,10 +288,13 @@ def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Arr
     prior = idm.kernels.FiniteRank(box, waves)
     likelihood, observe = {
         "dual": (gpflow.likelihoods.Gaussian(NOISE), None),
-        "poisson": (gpflow.likelihoods.Poisson(), lambda f: rng.poisson(np.exp(f)).astype(float)),
+        "poisson": (
+            gpflow.likelihoods.Poisson(),
+            lambda rng, f: rng.poisson(np.exp(f)).astype(float),
+        ),
         "labels": (
             gpflow.likelihoods.Bernoulli(),
-            lambda f: (rng.uniform(size=f.shape) < ndtr(f)).astype(float),
+            lambda rng, f: (rng.uniform(size=f.shape) < ndtr(f)).astype(float),
         ),
     }[kind]
 
@@ -310,7 +315,7 @@ def samples(rng: np.random.Generator, functions: int) -> Array:
     box, waves = of_waves()
     prior = idm.kernels.FiniteRank(box, waves)
     f = drawn(rng, prior, np.r_[X, new], functions)
-    Y = f[:ROWS] + NOISE**0.5 * rng.normal(size=(ROWS, functions))
+    Y = noisy(rng, f[:ROWS])
     model = idm.models.StructuredSGPR((X, Y), prior, waves, noise_variance=NOISE)
     values = np.asarray(idm.sample_functions(model, 99, seed=int(rng.integers(2**31)))(new))
     below, columns = np.sum(values < f[ROWS:], axis=0), np.arange(functions)
@@ -324,8 +329,7 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
     import interdomain as idm
 
     X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
-    kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
-    features = idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
+    kernel, features = of_table(X)
     prior = idm.kernels.FiniteRank(kernel, features)
     size = features.num_inducing
     weights = rng.normal(size=(size, functions))
@@ -338,7 +342,7 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
         q_mu=weights,
         q_sqrt=np.tile(1e-9 * np.eye(size), [functions, 1, 1]),
     )
-    Y = known.predict_f(X)[0].numpy() + NOISE**0.5 * rng.normal(size=(ROWS, functions))
+    Y = noisy(rng, known.predict_f(X)[0].numpy())
     model = idm.models.StructuredSGPR((X, Y), prior, features, noise_variance=NOISE)
     found = []
     for output in range(functions):

@@ -42,13 +42,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import (
-    Array,
-    add_data_argument,
-    for_a_process,
-    source_of,
-)
+from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
 from benchmarks._lib.elevations import globe, mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import of_fold, standardised
@@ -224,7 +220,7 @@ def ours(
     import interdomain as idm
 
     size, parts = X.shape[1], []
-    on_globe = bool(np.ptp(X) > 180)
+    on_globe = bool(np.ptp(X) > 180)  # degrees: all other columns are scaled
     if features:
         few = min(WAVES, len(X) // 2)
         if on_globe:
@@ -266,17 +262,7 @@ def harmonics(num_columns: int) -> Any:
 
 
 def gpboost(X: Array, Y: Array, X_test: Array, **arguments: Any) -> Predictions:
-    import gpboost as gpb
-
-    model = gpb.GPModel(
-        gp_coords=X,
-        cov_function="matern_ard",
-        cov_fct_shape=1.5,
-        likelihood="gaussian",
-        seed=0,
-        **arguments,
-    )
-    model.fit(y=Y[:, 0])
+    model = race.gpboost((X, Y), likelihood="gaussian", **arguments)
     predicted = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
     return predicted["mu"], predicted["var"]
 

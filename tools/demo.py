@@ -5,7 +5,6 @@
 The pictures go to FOLDER (`notebooks/output` if it is not given), as `<notebook>.png`.
 """
 
-import importlib
 import os
 import runpy
 import sys
@@ -18,17 +17,17 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
 
-def import_quietly(name: str) -> None:
-    """Import a module, without what it writes to the standard error unless it fails.
-
-    TensorFlow's own variable for it does not silence what it writes before it has read it.
-    """
+def import_tensorflow() -> None:
+    """Without what it writes to the standard error, unless it fails: its own variable for that does
+    not silence what it writes before it has read it."""
     sys.stderr.flush()
     visible = os.dup(2)
     with tempfile.TemporaryFile() as hidden:
         os.dup2(hidden.fileno(), 2)
         try:
-            importlib.import_module(name).constant(0)  # devices are looked for
+            import tensorflow as tf
+
+            tf.constant(0)  # devices are looked for
         except BaseException:
             hidden.seek(0)
             os.write(visible, hidden.read())
@@ -40,7 +39,7 @@ def import_quietly(name: str) -> None:
 
 def main(notebook: Path, folder: Path) -> None:
     print("importing TensorFlow ...", flush=True)
-    import_quietly("tensorflow")
+    import_tensorflow()
     pyplot.show = lambda *arguments, **options: None  # figures stay open
     runpy.run_path(str(notebook), run_name="__main__")
     folder.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,9 @@ FILES = {
         for name in ("yacht", "energy", "concrete", "kin8nm", "power", "protein", "keggdirected")
     },
     "cifar10": "cifar10_jpeg_subset",
+    "tetouan": "vif_power_tetouan",
+    "precipitation": "vif_precipitation",
+    "magic": "vif_magic",
 }
 
 

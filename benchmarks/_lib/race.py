@@ -88,6 +88,17 @@ def with_variance(
     return at(X, Y, X_test), np.full(len(X_test), variance)
 
 
+def gpboost(data: Rows, **arguments: Any) -> Any:
+    """GPBoost's GP with a Matern-3/2 that has a lengthscale for each column, and its defaults."""
+    import gpboost as gpb
+
+    model = gpb.GPModel(
+        gp_coords=data[0], cov_function="matern_ard", cov_fct_shape=1.5, seed=0, **arguments
+    )
+    model.fit(y=data[1][:, 0])
+    return model
+
+
 def stock(
     data: Rows, num_inducing: int, kernel: Any, seed: int, likelihood: Any | None = None
 ) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.table_models import boosting
@@ -150,13 +151,10 @@ def boosted_trees(task: Task) -> Result:
 
 def by_gpboost(task: Task) -> Result:
     """Its Vecchia approximation, as in `neighbours`: one point, at its end."""
-    import gpboost as gpb
-
-    (X, Y), (X_test, Y_test) = task.train, task.held_out
+    X_test, Y_test = task.held_out
     started = time.process_time()
-    options = {"cov_function": "matern_ard", "cov_fct_shape": 1.5, "likelihood": "gaussian"}
-    model = gpb.GPModel(gp_coords=X, gp_approx="vecchia", num_neighbors=20, seed=0, **options)
-    model.fit(y=Y[:, 0])
+    options = {"gp_approx": "vecchia", "num_neighbors": 20}
+    model = race.gpboost(task.train, likelihood="gaussian", **options)
     seconds = time.process_time() - started
     found = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
     errors = gaussian_errors(Y_test, *(found[name][:, None] for name in ("mu", "var")))
@@ -193,7 +191,7 @@ def raced(task: Task, entrant: Any) -> Result:
     """What the test rows say of a model at the budgets."""
     import interdomain as idm
 
-    race = idm.race(
+    found = idm.race(
         {task.method: entrant},
         task.train,
         list(task.seconds),
@@ -201,7 +199,7 @@ def raced(task: Task, entrant: Any) -> Result:
         clock="cpu",
         progress=False,
     )
-    entry = race.entries[task.method]
+    entry = found.entries[task.method]
     return {
         "trace": [
             dict(zip(("seconds", "log_density", "rmse"), point, strict=True))

@@ -73,9 +73,9 @@ def candidates_for(
     }
     is_table = data.image_shape is None
     most_columns = (_MOST_SPLINE_COLUMNS, _MOST_WAVE_COLUMNS, _MOST_COLUMNS)
-    few, boxed, zonal = (is_table and columns <= most for most in most_columns)
-    zonal &= not few  # there waves say the same, sooner
-    several, near = is_table and columns > 1, is_table and gaussian and columns <= _MOST_COLUMNS
+    few, boxed, enough = (is_table and columns <= most for most in most_columns)
+    zonal = enough and not few  # of few columns waves say the same, sooner
+    several, near = is_table and columns > 1, enough and gaussian
     passes = recipes.IN_ONE_PASS if gaussian else recipes.IN_A_FEW_PASSES
     effects = recipes.EFFECTS if gaussian else recipes.ALL_PAIRS + passes
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}

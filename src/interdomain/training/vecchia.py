@@ -135,7 +135,7 @@ class Turns:
             _assign_noise(likelihood, level)
             densities.append(float(self._conditionals.maximum_log_likelihood_objective(batch)))
             if len(densities) > 2 and densities[-1] < densities[-2] < densities[-3]:
-                break
+                break  # beyond the best level they fall on
         _assign_noise(likelihood, levels[np.argmax(densities)])
 
     def _lbfgs(self, batch: tuple[tf.Tensor, ...], steps: int) -> None:
