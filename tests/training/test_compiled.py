@@ -18,7 +18,7 @@ from gpflow.keras import tf_keras
 from interdomain import _tracing, fit
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import StructuredSGPR
+from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training.compiled import kept
 from tests.training.conftest import (
     MINIBATCHES,
@@ -66,6 +66,19 @@ def test_second_fit_compiles_nothing(data, traces, make_noisy_line) -> None:
             model.posterior().predict_f(data[0])
         fit(model, rows, progress=False, **arguments)
         assert len(traces) == first, (arguments, traces[first:])
+
+
+def test_passes_compile_once(data, traces) -> None:
+    """Their objective stays the same function: a step of a DualSVGP changes numbers alone."""
+    X, Y = data
+    kernel = SphericalMatern32(weight_variances=np.ones(2))
+    gpflow.set_trainable(kernel.weight_variances, False)
+    gpflow.set_trainable(kernel.bias_variance, False)
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
+    likelihood = gpflow.likelihoods.Bernoulli()
+    model = DualSVGP((X, (Y > 0) * 1.0), kernel, likelihood, harmonics, progress=False)
+    assert fit(model, progress=False).steps > 3
+    assert traces.count("_evaluation.<locals>.evaluate") == 1
 
 
 def kept_by(model: Any) -> object:

@@ -93,7 +93,9 @@ base = [gpflow.kernels.Matern32(lengthscales=0.3, active_dims=[k]) for k in rang
 for one in base[1:]:
     gpflow.set_trainable(one.variance, False)  # the product has one
 product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
-features = idm.inducing_variables.SplineFeatures.from_data(X, num_splines, degree=2)
+features = idm.inducing_variables.SplineFeatures.from_data(
+    X, num_splines, degree=2, margin=0.1  # new rows have to be in the box, too
+)
 kernel = idm.kernels.FiniteRank(product, features)"""
 
 HARMONICS_AND_NEIGHBOURS = f"""\

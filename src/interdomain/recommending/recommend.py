@@ -22,7 +22,7 @@ from .race import CLOCKS, Clock, Race, RaceEntry, race
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
-_ROWS_NEARBY = 50_000
+_ROWS_NEARBY = 40_000
 """The same, of versions that look up the nearest rows: among few rows these are far. (Trained on
 some and predicting by more, they are too sure of rows that are repeated: protein.)"""
 
@@ -35,6 +35,9 @@ _PARTS = {
 _LEAST_SHARES = {False: 1 / 3, True: 0.1}
 """Of the seconds: what has to be left for a further candidate, by whether its training ends at a
 time that it is given, and not by itself."""
+
+_LAST_END = 0.95
+"""Of the seconds: when the last training has to end, so that there is time to predict."""
 
 _FULL_SIZE = 500
 
@@ -105,7 +108,7 @@ def recommend(
     nearest rows, and these for what harmonics leave. For images the candidates are a model on
     patches, the exact GP, inducing points and orthogonal points.
 
-    Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 50,000
+    Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 40,000
     rows, since among few the nearest are far. Candidates whose training ends by itself are tried
     first; the others, which are trained on minibatches, share the time that is left.
 
@@ -164,7 +167,7 @@ def recommend(
     bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
     for place, name in enumerate(bar):
         bar.set_postfix_str(name)
-        left = seconds - (now() - started)
+        left = _LAST_END * seconds - (now() - started)
         if entries and left < _LEAST_SHARES[endless[name]] * seconds:
             continue
         if endless[name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import gpflow
@@ -49,6 +50,23 @@ class PassResult(NamedTuple):
     clipped: Sites
     slopes: Array
     curvatures: Array
+
+
+@dataclass
+class _Remembered:
+    """What a DualSVGP need not compute again. One object for its life: compiled functions are made
+    anew when an attribute of the model is another, and read nothing of this.
+
+    :ivar contributions: What computes the sites of rows.
+    :ivar of_sites: The values of the features' parameters that the sites were taken with.
+    :ivar state: The parameters and sites at the last pass, with its ``result`` and ``features``.
+    """
+
+    contributions: SiteContributions | None = None
+    of_sites: dict[str, Array] = field(default_factory=dict)
+    state: list[Array] = field(default_factory=list)
+    result: PassResult | None = None
+    features: Features | None = None
 
 
 class DualSVGP(RowsModel):
@@ -124,11 +142,8 @@ class DualSVGP(RowsModel):
             **rows,
         )
         _ = self._rows_at_hand  # sites are of rows, and statistics have none
-        self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
-        self._features_of_sites: dict[str, Array] = {}
-        self._last: tuple[list[Array], PassResult | None] = [], None
-        self._features_of_last: Features | None = None  # TensorFlow tracks what is in a tuple
+        self._remembered = _Remembered()
 
     @property
     def num_data(self) -> int:
@@ -138,7 +153,7 @@ class DualSVGP(RowsModel):
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and the variables
         that hold the sites."""
-        return self._features, tuple(v.ref() for v in self.site_variables())
+        return self._features, self.site_variables()
 
     @property
     def sites(self) -> Sites:
@@ -173,12 +188,12 @@ class DualSVGP(RowsModel):
             known, values = self._sums_of_sites, features.values()
             if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
-            elif not differing_parameter(self._features_of_sites, values):
+            elif not differing_parameter(self._remembered.of_sites, values):
                 return known
             else:
                 for variable, value in zip(known, self._first_sites(), strict=True):
                     variable.assign(value)
-            self._sums_of_sites, self._features_of_sites = known, values
+            self._sums_of_sites, self._remembered.of_sites = known, values
         return known
 
     def _first_sites(self) -> Sites:
@@ -186,16 +201,16 @@ class DualSVGP(RowsModel):
         return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
-        of_graphs = {"_site_contributions": None, "_features_of_last": None}
-        return {**super().__getstate__(), **of_graphs}
+        remembered = replace(self._remembered, contributions=None, features=None)
+        return {**super().__getstate__(), "_remembered": remembered}
 
     def _contributions(self) -> SiteContributions:
-        features, known = self._features, self._site_contributions
+        features, known = self._features, self._remembered.contributions
         if known is None or not known.is_current(features, self.likelihood):
             kind = SiteContributions if features.tables is None else SitesOfWaves
             kind = kind if features.compact is None else SitesOfSplines
             known = kind(features, self.likelihood, self._columns[1])
-            self._site_contributions = known
+            self._remembered.contributions = known
         return known
 
     def pass_over_data(self) -> PassResult:
@@ -204,11 +219,12 @@ class DualSVGP(RowsModel):
         This takes a pass over the rows if anything has changed since the last one.
         """
         state = [*(p.numpy() for p in self.parameters), *self.sites]
-        known, result = self._last
-        same = self._features is self._features_of_last and len(known) == len(state)
-        if result is None or not (same and all(map(np.array_equal, known, state))):
+        last = self._remembered
+        same = self._features is last.features and len(last.state) == len(state)
+        result = last.result
+        if result is None or not (same and all(map(np.array_equal, last.state, state))):
             result = self._pass()
-            self._last, self._features_of_last = (state, result), self._features
+            last.state, last.result, last.features = state, result, self._features
         return result
 
     def _pass(self) -> PassResult:
@@ -254,7 +270,7 @@ class DualSVGP(RowsModel):
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, num_latent_gps=self.num_latent_gps, **changes)
-        model._site_contributions = self._contributions()
+        model._remembered.contributions = self._contributions()
         return model
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
