@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Mapping
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +83,7 @@ def candidates_for(
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
     waves, chosen = {"num_inducing": min(2 * size, num_rows // 2)}, {"num_inducing": size}
     splines = {"num_splines": [round((_SPLINES_EACH * size) ** (1 / columns))] * columns}
+    degrees = {"max_degree": _highest_degree(columns, size)}
     batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
     diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
     minibatches, exact = recipes.BY_MINIBATCHES, gaussian and num_rows <= _MOST_ROWS_EXACT
@@ -97,7 +100,7 @@ def candidates_for(
         ("orthogonal points", True, recipes.ORTHOGONAL_POINTS, batches, {}),
         ("blocks", is_table, recipes.BLOCKS, batches, {}),
         ("effects and harmonics", near and zonal, recipes.EFFECTS_AND_HARMONICS, {}, twice),
-        ("harmonics and neighbours", near and zonal, recipes.HARMONICS_AND_NEIGHBOURS, chosen, {}),
+        ("harmonics and neighbours", near and zonal, recipes.HARMONICS_AND_NEIGHBOURS, {}, degrees),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
@@ -120,6 +123,12 @@ def candidates_for(
             why = recipe.splitlines()[0].removeprefix("# ")
             suitable[name] = Candidate(why, "\n".join([*lines, ""]), (build, training))
     return suitable
+
+
+def _highest_degree(columns: int, size: int) -> int:
+    """Of harmonics of all degrees up to it, which are no more than this; at least 1."""
+    of_degrees = (comb(L + columns, L) + comb(L + columns - 1, L - 1) for L in itertools.count(1))
+    return max(1, sum(1 for _ in itertools.takewhile(lambda number: number <= size, of_degrees)))
 
 
 def _built(script: str, likelihood: Likelihood | None, data: RegressionData) -> Any:

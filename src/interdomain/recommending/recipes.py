@@ -98,8 +98,10 @@ features = idm.inducing_variables.SplineFeatures.from_data(
 )
 kernel = idm.kernels.FiniteRank(product, features)"""
 
+_OF_ALL_DEGREES = _ZONAL.replace("max_degree=2", "max_degree=max_degree")
+
 HARMONICS_AND_NEIGHBOURS = f"""\
-# Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3).{_ZONAL}{_LOCAL}
+# Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3).{_OF_ALL_DEGREES}{_LOCAL}
 model = idm.models.VecchiaSGPR(
     (X, Y), kernel, features, local_kernel=local, noise_variance=0.1
 )"""

@@ -32,7 +32,7 @@ _PARTS = {
 }
 """Candidates that are two others together, and take longer than both."""
 
-_LEAST_SHARES = {False: 1 / 3, True: 0.1}
+_LEAST_SHARES = {False: 0.4, True: 0.1}
 """Of the seconds: what has to be left for a further candidate, by whether its training ends at a
 time that it is given, and not by itself."""
 
