@@ -53,7 +53,7 @@ from benchmarks._lib.race import Rows, linear, nearest_four, waves
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.table_models import boosted
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import markdown, mean_and_deviation
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
 MADE = ("made_10000", "made_100000", "made_1000000")
@@ -123,12 +123,20 @@ class NeighboursBenchmark(Benchmark):
             return {"not_done_after": arguments.most_seconds}
 
     def table(self, records: Sequence[Record]) -> str:
+        """A row for each run; then the means and deviations of the folds."""
         headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
-        rows = []
+        rows: list[tuple[str, ...]] = []
+        folds: dict[tuple[str, str], list[Any]] = {}
         for run, result in runs(records):
-            data = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
-            rows.append((data, run["method"], *figures(result)))
-        return markdown(headers, rows)
+            if "fold" not in run:
+                rows.append((run["data"], run["method"], *figures(result)))
+            elif "not_done_after" in result:
+                rows.append((f"{run['data']}, {run['fold']}", run["method"], *figures(result)))
+            else:
+                folds.setdefault((run["data"], run["method"]), []).append(result)
+        of_folds = [(*key, *means(results)) for key, results in sorted(folds.items())]
+        of_means = ("data", "model", "folds", "CPU s", "RMSE", "NLPD", "in 90%", "kept")
+        return f"{markdown(headers, rows)}\n\n{markdown(of_means, of_folds)}"
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         """Seconds by the number of made-up rows."""
@@ -149,6 +157,18 @@ class NeighboursBenchmark(Benchmark):
         axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
         axes.legend()
         figure.savefig(folder / "neighbours.png", dpi=150)
+
+
+def means(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What the table has of some folds."""
+    cpu, rmse, nll, coverage = (
+        [result[name] for result in results] for name in ("cpu_seconds", "rmse", "nll", "coverage")
+    )
+    return (
+        *(str(len(results)), mean_and_deviation(cpu, 0)),
+        *(mean_and_deviation(rmse, 4), mean_and_deviation(nll), f"{np.mean(coverage):.1%}"),
+        ", ".join(sorted({result.get("parts", "") for result in results})),
+    )
 
 
 def figures(result: Mapping[str, Any]) -> tuple[str, ...]:
