@@ -17,6 +17,7 @@ from interdomain.recommending import recipes, recommend
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.race import Race, RaceEntry
+from interdomain.training import StopFit
 
 ROWS = 120
 RNG = np.random.default_rng(0)
@@ -179,6 +180,20 @@ def test_neighbours_that_win_are_named_with_harmonics_which_there_is_no_time_to_
     assert found.name == "harmonics and neighbours" not in [one["name"] for one in asked]
     assert "There was no time" in found.sentences[0]
     assert raced(densities, "neighbours", X=X[:, :2])[0].name == "neighbours"
+
+
+def test_passes_end_with_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a DualSVGP, which would not end before the bound is at its optimum."""
+    hour = [0.0]
+    monkeypatch.setitem(module.CLOCKS, "cpu", lambda: hour[0])
+    _, asked = raced({}, seconds=30, Y=LABELS, likelihood=Bernoulli())
+    trained = {one["name"]: one["model"][1] for one in asked}
+    assert "callbacks" not in trained["points"]
+    (stop,) = trained["waves"]["callbacks"]
+    stop(1, None)
+    hour[0] = 29.0
+    with pytest.raises(StopFit):
+        stop(2, None)
 
 
 def test_the_same_seed_draws_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:

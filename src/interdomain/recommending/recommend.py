@@ -15,6 +15,7 @@ from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
+from ..training import StopFit
 from .candidates import STEPS, Candidate, candidates_for
 from .prepared import checked_likelihood, prepare
 from .race import CLOCKS, Clock, Race, RaceEntry, race
@@ -163,6 +164,12 @@ def recommend(
     # First those that end by themselves, since the others share whatever time is left.
     endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
     in_turn = sorted(full, key=endless.__getitem__)
+
+    def in_time(step: int, model: Any) -> None:
+        """Passes over the rows end with the seconds."""
+        if now() - started > _LAST_END * seconds:
+            raise StopFit("the seconds are over")
+
     entries: dict[str, RaceEntry] = {}
     bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
     for place, name in enumerate(bar):
@@ -174,11 +181,14 @@ def recommend(
             left /= len(in_turn) - place + 1  # the last part is for predictions
         parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
         if name in small and left > sum(trace[-1][0] for trace in parts if trace):
+            build, training = small[name].entrant
+            if likelihood is not None and training is not None and not endless[name]:
+                training = {**training, "callbacks": [in_time]}
             # What concerns small versions only is not the user's: their warnings, bars within.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
                 entries |= race(
-                    {name: small[name].entrant},
+                    {name: (build, training)},
                     many if name.endswith("neighbours") else train,
                     [left],
                     validation_data=held_out,
