@@ -7,9 +7,9 @@ beijing_pm25: 100,000 rows drawn from those for training; terrain: the mountain 
 with matplotlib, the split of `terrain`; made_N: N made-up rows of two
 columns, a wave, a Matern-1/2-like sum of 2,000 random waves, and noise of 0.05.
 folds_*: the protocol of GPBoost's full-scale Vecchia paper, five shuffled folds of seed 10, columns
-scaled to [0, 1]: three of these tables, the power that Tetouan uses (52,416 rows, 5 columns), and
-December's precipitation (its logarithm) at 54,502 places of the globe, which ours knows by
-great-circle distance, others by coordinates.
+scaled to [0, 1], which ours standardises: three of these tables, the power that Tetouan uses
+(52,416 rows, 5 columns), and December's precipitation (its logarithm) at 54,502 places of the
+globe, which ours knows by great-circle distance, others by coordinates.
 features      1,080 waves of a box (two columns), or all harmonics up to the highest degree at which
               they are no more than 500; `fit`
 neighbours    VecchiaSGPR without features, a Matern-3/2 with a lengthscale for each column, 30
@@ -241,6 +241,9 @@ def ours(
 
     size, parts = X.shape[1], []
     on_globe = bool(np.ptp(X) > 180)  # degrees: all other columns are scaled
+    if size > 2:  # the first lengthscales, and harmonics, are for such columns
+        middle, scale = X.mean(axis=0), X.std(axis=0)
+        X, X_test = (X - middle) / scale, (X_test - middle) / scale
     if features:
         few = min(WAVES, len(X) // 2)
         if on_globe:
