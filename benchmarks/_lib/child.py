@@ -29,20 +29,23 @@ def from_child(
 
     :param function: at the top level of a module; takes JSON values by name and returns one.
     :param environment: environment variables of the child in addition to those of this process.
-    :param most_seconds: after which the child is killed.
+    :param most_seconds: after which the child is killed, and ``{"not_done_after": most_seconds}``
+        returned.
     :raises RuntimeError: when the child process fails; the message ends with its output.
-    :raises subprocess.TimeoutExpired: when it takes more seconds than that.
     """
-    child = subprocess.run(
-        _command(function),
-        input=json.dumps(arguments),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-        env=_environment(environment),
-        timeout=most_seconds,
-    )
+    try:
+        child = subprocess.run(
+            _command(function),
+            input=json.dumps(arguments),
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+            env=_environment(environment),
+            timeout=most_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return {"not_done_after": most_seconds}
     return _returned(function, arguments, child.returncode, child.stdout, child.stderr)
 
 
