@@ -49,15 +49,19 @@ def check_inputs(model: Any, num_columns: int) -> None:
 def check_parts(
     kernel: Kernel, parts: Mapping[str, InducingVariables | Kernel], num_columns: int
 ) -> None:
-    """As :func:`check_inputs`, for a kernel and inducing variables by their names."""
-    row = tf.ones([1, num_columns], gpflow.default_float())
+    """As :func:`check_inputs`, for a kernel and inducing variables by their names.
+
+    The kernel is given no rows: shapes and types show what does not fit, and a made-up row may be
+    none that the kernel can take.
+    """
+    no_rows = tf.zeros([0, num_columns], gpflow.default_float())
     for name, part in parts.items():
         try:
             if part is kernel:
-                kernel(row)
+                kernel(no_rows)
             else:
                 for latents in latent_gps(kernel, part):
-                    Kuf_in_domain(latents.inducing_variables[0], latents.kernel, row)
+                    Kuf_in_domain(latents.inducing_variables[0], latents.kernel, no_rows)
         except ValueError:
             raise  # one of this library says more than could be said here
         except _MISFITS as error:

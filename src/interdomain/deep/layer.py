@@ -157,7 +157,7 @@ class Layer(GPLayer):
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the layer takes inputs with so many columns."""
         self.q.check_inputs(self.kernel, num_columns)
-        mean = self.mean_function(tf.ones([1, num_columns], gpflow.default_float()))
+        mean = self.mean_function(tf.zeros([0, num_columns], gpflow.default_float()))
         if mean.shape[-1] not in (1, self._num_outputs):
             raise ValueError(
                 f"mean_function must return {self._num_outputs} columns, as many as the layer has "
