@@ -1,4 +1,6 @@
-"""How this library's functions become graphs: they are traced as they are, without AutoGraph.
+"""How this library's functions become graphs, and how the memory of graphs is freed again.
+
+Functions are traced as they are, without AutoGraph.
 
 AutoGraph rewrites Python functions before they are traced, so that a Python ``if`` or ``for`` may
 depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. A user's code
@@ -7,13 +9,17 @@ that does, such as a likelihood, is decorated with ``tf.function``, as TensorFlo
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import tensorflow as tf
+import tensorflow_probability as tfp
+from tensorflow.python.framework import ops
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,11 +36,74 @@ def unconverted(function: Function) -> Function:
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """A ``tf.function`` without AutoGraph."""
+    """A ``tf.function`` without AutoGraph, whose graphs are freed with it."""
+    _free_graphs()
+    gradients: list[str] = []
+
+    @functools.wraps(function)
+    def traced(*arguments: Any, **keywords: Any) -> Any:
+        returned = function(*arguments, **keywords)
+        if not tf.executing_eagerly():
+            gradients.extend(_custom_gradients(tf.compat.v1.get_default_graph()))
+        return returned
+
     # TensorFlow warns of code that is traced again and again, which code that serves many models
     # has to be. It does not recognise partial functions.
-    traced = functools.partial(function)
-    return tf.function(traced, autograph=False, **options)
+    made = tf.function(functools.partial(traced), autograph=False, **options)
+    weakref.finalize(made, _unused_gradients.extend, gradients).atexit = False
+    return made
+
+
+_unused_gradients: list[str] = []
+"""Names of gradient functions that belong to graphs of functions which are gone."""
+
+
+def _custom_gradients(graph: tf.Graph) -> Iterator[str]:
+    """The names under which TensorFlow keeps the gradient functions of ``tf.custom_gradient``."""
+    for operation in graph.get_operations():
+        if operation.type in ("Identity", "IdentityN"):
+            with contextlib.suppress(ValueError):
+                yield operation.get_attr("_gradient_op_type").decode()
+
+
+def _free_graphs() -> None:
+    """Let go of the graphs that TensorFlow and TensorFlow Probability keep for functions that are
+    gone.
+
+    TensorFlow never forgets the gradient function of a ``tf.custom_gradient``, and neither does
+    TensorFlow Probability forget the tensors that its bijectors have transformed. Both hold the
+    whole graph: ten megabytes for a model, GPflow's own included. No public function frees them.
+    """
+    if _unused_gradients:
+        kept = ops.gradient_registry._registry
+        while _unused_gradients:
+            kept.pop(_unused_gradients.pop(), None)
+        vars(tfp.bijectors.Bijector)["_cache"].clear()
+
+
+def numpy_function(
+    function: Callable[..., Any], inputs: Sequence[Any], types: Any, *, stateful: bool = True
+) -> Any:
+    """``tf.numpy_function``, whose function is freed with the graph.
+
+    TensorFlow keeps every such function as long as the process runs, with the rows or the model
+    that it uses. Here the graphs in which it is called keep it.
+    """
+    if tf.executing_eagerly():
+        return tf.numpy_function(function, inputs, types, stateful=stateful)
+    graph = tf.compat.v1.get_default_graph()
+    while hasattr(graph, "outer_graph"):  # of tf.function; a loop within may outlive its own
+        graph._of_interdomain = [*getattr(graph, "_of_interdomain", []), function]
+        graph = graph.outer_graph
+    reference = weakref.ref(function)
+
+    def call(*arrays: Any) -> Any:
+        found = reference()
+        if found is None:
+            raise RuntimeError("the compiled function's model is gone; keep it, or compile again.")
+        return found(*arrays)
+
+    return tf.numpy_function(call, inputs, types, stateful=stateful)
 
 
 _operation_by_operation = ContextVar("operation_by_operation", default=False)

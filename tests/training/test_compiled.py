@@ -6,6 +6,7 @@ import copy
 import functools
 import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gpflow
@@ -28,6 +29,7 @@ from tests.training.conftest import (
     orthogonal_svgp,
 )
 from tests.training.strategy_models import regression
+from tests.workers import finish, start
 
 
 @pytest.fixture
@@ -249,3 +251,12 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(10)
     fit(additive, dataset, steps=2, progress=False)
     assert not converted
+
+
+@pytest.mark.slow
+def test_rebuilt_models_and_their_graphs_are_freed() -> None:
+    """In a process without this suite's own ways to free memory."""
+    found = finish(start(Path(__file__).with_name("rebuilt_models.py")))
+    for name, (alive, graphs_of_each) in found.items():
+        assert alive == 0, f"{name}: {alive} models are alive"
+        assert graphs_of_each < 1, f"{name}: {graphs_of_each:.2g} graphs of each model are kept"

@@ -15,6 +15,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array
+from .._tracing import numpy_function
 from ..linalg import StructuredOperator
 from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
@@ -271,5 +272,5 @@ def gram_of(features: tf.Tensor) -> Any:
 
     if (features.shape[0] or _LARGE) < _LARGE:
         return tf.matmul(features, features, transpose_b=True), gradient
-    gram = tf.numpy_function(product, [features], features.dtype)
+    gram = numpy_function(product, [features], features.dtype)
     return tf.ensure_shape(gram, [features.shape[0]] * 2), gradient

@@ -19,6 +19,7 @@ import tensorflow as tf
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._arguments import Array
+from .._tracing import numpy_function
 from .banded import NotFactorised
 from .dissection import Dissection
 
@@ -138,7 +139,7 @@ def arrow_terms(
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
         types = [tf.float64] * 10
-        found = tf.numpy_function(compute, [*inputs, *gram], types, stateful=False)
+        found = numpy_function(compute, [*inputs, *gram], types, stateful=False)
         log_determinant, fit, *gradients = found
         shapes = [part.shape for part in inputs]
 

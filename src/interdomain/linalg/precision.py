@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array
+from .._tracing import numpy_function
 from . import lapack
 from .small_precision import MOST_ROWS, once, small_precision_terms
 
@@ -234,7 +235,7 @@ def _in_python(
     nothing had to copy) outside of one."""
     if tf.executing_eagerly():
         return list(function(*(np.asarray(value) for value in inputs)))
-    return list(tf.numpy_function(function, inputs, [tf.float64] * number, stateful=False))
+    return list(numpy_function(function, inputs, [tf.float64] * number, stateful=False))
 
 
 def _checked(ok: Any, values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[tf.Tensor]:

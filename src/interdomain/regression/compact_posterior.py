@@ -20,6 +20,7 @@ from gpflow.posteriors import (
 )
 
 from .._arguments import Array, BoolArray
+from .._tracing import numpy_function
 from ..core.decomposed import DecomposedInducingVariables
 from ..core.finite_rank import is_complete
 from ..linalg.arrow import Arrow, factorised
@@ -178,7 +179,7 @@ class CompactPosterior(PosteriorOfAnyInputs):
         def compute(features: Array) -> Array:
             return self.q().covariances(features)
 
-        covariances = tf.numpy_function(compute, [self._compact.dense(X)], tf.float64)
+        covariances = numpy_function(compute, [self._compact.dense(X)], tf.float64)
         parts = _left_out(self._features.inducing_variable, self._features.kernel)
         prior = [tf.cast(part(X), tf.float64) for part in parts]
         covariances += tf.add_n([tf.zeros_like(covariances[0]), *prior])

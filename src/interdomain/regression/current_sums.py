@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array
+from .._tracing import numpy_function
 from .features import Features
 from .rows import RowsInBatches
 from .sums import SufficientStatistics, differing_parameter, statistics_of
@@ -123,7 +124,7 @@ class CurrentSums:
             return list(self._known.sums.values()) if self._known else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
-        sums = tf.numpy_function(look_up, values, [tf.float64] * len(known))
+        sums = numpy_function(look_up, values, [tf.float64] * len(known))
         return {
             name: tf.ensure_shape(tensor, array.shape)
             for (name, array), tensor in zip(known.items(), sums, strict=True)
@@ -143,7 +144,7 @@ class CurrentSums:
 
         # No constants: graphs would hold copies of the rows.
         types = [dtype, dtype, *(part.dtype for part in places)]
-        tensors = zip(tf.numpy_function(rows, [], types), (X, Y, *places), strict=True)
+        tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
         return features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
 
 

@@ -108,7 +108,9 @@ class Features:
         * "targets": of the products of targets, ``[P + H, P + H]``;
         * "diagonal": of the terms of the diagonal, ``[T]``.
         """
-        sums: dict[str, tf.Tensor] = self._traced(*rows)
+        # Within a graph no function of its own is called, whose gradient would have another graph.
+        function = self._traced if tf.executing_eagerly() else self._sums
+        sums: dict[str, tf.Tensor] = function(*rows)
         return sums
 
     def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:

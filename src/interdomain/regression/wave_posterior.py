@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import MeanAndVariance, TensorType
 
+from .._tracing import numpy_function
 from ..core.pairs import Kuu_operator
 from .bound import root_of
 from .features import Features
@@ -40,7 +41,7 @@ class WavePosterior:
     def __call__(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The mean and the variance, ``[n, P]``, without gradients."""
         features, rows = self._features, self._tables
-        found = tf.numpy_function(lambda X: rows.at(X, self._both).T, [X], tf.float64)
+        found = numpy_function(lambda X: rows.at(X, self._both).T, [X], tf.float64)
         found = tf.cast(tf.ensure_shape(found, [None, len(self._both)]), X.dtype)
         mean, variance = found[:, : self._num_means], found[:, self._num_means :]
         terms = tf.linalg.matvec(

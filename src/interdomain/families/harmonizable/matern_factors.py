@@ -9,6 +9,7 @@ import tensorflow as tf
 from scipy.special import factorial, wofz
 
 from ..._arguments import Array
+from ..._tracing import numpy_function
 from ...linalg.radial_terms import matern12, matern32, matern52
 
 _MATERN_FUNCTIONS = (matern12, matern32, matern52)
@@ -57,7 +58,7 @@ def matern_densities(
         return np.asarray(np.prod(2 * np.real(sum(terms)), axis=-1), w.dtype)
 
     arguments = [w, _matern_rates(precision, order), tf.linalg.diag_part(envelope)]
-    return tf.ensure_shape(tf.numpy_function(values, arguments, w.dtype), w.shape[:-1])
+    return tf.ensure_shape(numpy_function(values, arguments, w.dtype), w.shape[:-1])
 
 
 def _moments(slope: Array, curvature: Array, order: int) -> list[Array]:
