@@ -56,11 +56,13 @@ help:
 	@echo "make wheel       build the source distribution and the wheel into dist/"
 	@echo "make clean       remove what the targets wrote; distclean: and the environment"
 
+# An environment that another checkout made serves this one too: these sources come first.
+export PYTHONPATH := $(CURDIR)/src$(if $(PYTHONPATH),:$(PYTHONPATH))
+
 # One environment, one stamp per set of extras: the demo does not wait for development tools.
 $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
 	@$(if $(CONSTRAINTS),PIP_CONSTRAINT="$(CURDIR)/$(CONSTRAINTS)") \
 		tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)" "$(OVERRIDES)"
-	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
 	@$(python) tools/demo.py notebooks/terrain.py

@@ -8,6 +8,9 @@
 # OVERRIDES is a file of requirements that take the place of everybody's, GPflow's included; the
 # interpreter may then be newer than pyproject.toml allows.
 #
+# An environment of another checkout that still exists is used as it is. Installing this checkout
+# into it would make that checkout import these sources.
+#
 # uv installs in a quarter of pip's time, and knows overrides. Where it cannot, pip does.
 set -euo pipefail
 
@@ -17,6 +20,12 @@ wanted=${3:-}
 overrides=${4:-}
 log="$folder/install.log"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+owner=$(cat "$folder/.checkout" 2>/dev/null || true)
+if [[ $extras != *.whl && -d $owner && ! $owner -ef . ]]; then
+    echo "$folder is the environment of $owner: nothing is installed into it"
+    exit
+fi
 
 # Runs the interpreter instead of looking for its name: a version manager may leave a command
 # of that name which only prints an error, and Debian's may come without venv.
@@ -114,6 +123,10 @@ if [[ $overrides ]]; then
 elif ! install_by_uv "${what[@]}"; then
     echo "uv cannot, and pip goes on"
     with_progress "${pip_install[@]}" "${what[@]}"
+fi
+if [[ $extras != *.whl ]]; then
+    pwd >"$folder/.checkout"
+    touch "$folder/.installed-$extras"
 fi
 printf '  installed in %d s\n' "$SECONDS"
 if [[ $overrides ]]; then
