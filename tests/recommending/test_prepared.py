@@ -49,8 +49,8 @@ def test_the_code_does_what_was_done(X: Any, arguments: dict[str, Any], columns:
             assert found.X.shape[1] == columns
             scope = {"X": X, "Y": Y, "np": np, "idm": idm}
             exec(found.code, scope)
-            np.testing.assert_array_equal(scope["X"], found.X)
-            np.testing.assert_array_equal(scope["Y"], found.Y)
+            np.testing.assert_array_equal(scope["X_train"], found.X)
+            np.testing.assert_array_equal(scope["Y_train"], found.Y)
 
 
 def test_scales() -> None:
@@ -84,7 +84,7 @@ def test_columns_with_two_values_are_categories() -> None:
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
         (TABLE[:19], TARGETS[:19], {}, "X must have 20 rows or more, found 19"),
-        (CONSTANT, TARGETS, {}, r"X: columns \[0\] do not vary"),
+        (CONSTANT[:, :1], TARGETS, {}, "X: no column varies"),
     ],
 )
 def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str) -> None:
@@ -125,7 +125,7 @@ def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
         for one, other in zip(built.parameters, likelihood.parameters, strict=True):
             assert one.trainable == other.trainable
         assert "likelihood = " not in found[name].code and "likelihood, " in found[name].code
-        assert "Y - Y.mean" not in found[name].code
+        assert "Y_mean" not in found[name].code
 
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:
