@@ -27,8 +27,21 @@ LABELS = (Y > np.median(Y)).astype(float)
 PIXELS = RNG.uniform(size=(ROWS, 36))
 Bernoulli = gpflow.likelihoods.Bernoulli
 
+
+class Frame(dict[Any, Any]):
+    """What a data frame has: columns by name, each of a type of its own."""
+
+    columns = property(lambda self: list(self))
+
+
+PLACES = Frame(lon=360 * X[:, 0] - 180, Lat=np.degrees(np.arcsin(2 * X[:, 1] - 1)))
+KINDS = np.array(["red", "green", "blue"], dtype=object)[np.arange(ROWS) % 3]
+HOSTILE = '"); import os; os.abort() #'
+MIXED = Frame({HOSTILE: X[:, 0], "kind": KINDS})
+
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "table": (X, Y, {}),
+    "globe": (PLACES, 50 + 9 * Y, {}),
     "classes": (X, LABELS, {"likelihood": Bernoulli()}),
     "images": (PIXELS, LABELS, {"image_shape": (6, 6), "likelihood": Bernoulli()}),
 }
@@ -38,9 +51,10 @@ OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
 ENDING = ["exact", "waves", "neighbours", "effects", "harmonics"]
 ENDING += ["effects and harmonics", "harmonics and neighbours"]
 FIT = {
-    "table": {*ENDING, *OF_TABLES},
-    "classes": {"waves", "harmonics", "effects", *OF_TABLES},
-    "images": {"patches"},
+    "table": {*ENDING, *OF_TABLES, "orthogonal points"},
+    "globe": {"exact", "neighbours", "harmonics", "harmonics and neighbours"},
+    "classes": {"waves", "harmonics", "effects", *OF_TABLES, "orthogonal points"},
+    "images": {"patches", "orthogonal points"},
 }
 
 
@@ -57,7 +71,7 @@ def small(case: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
     found = small(case)
-    assert set(found) == FIT[case] | set(POINTS)
+    assert set(found) == FIT[case] | {"points"}
 
 
 def test_maps() -> None:
@@ -75,12 +89,28 @@ def test_wide_tables_and_large_ones() -> None:
     )
 
 
+def rows_of(X: Any, rows: slice) -> Any:
+    """Rows of an array or of a frame."""
+    if isinstance(X, Frame):
+        return Frame({name: column[rows] for name, column in X.items()})
+    return X[rows]
+
+
 def ran(case: str, name: str) -> None:
-    """The model that a script leaves predicts."""
-    scope = {"X": CASES[case][0], "Y": CASES[case][1], **CASES[case][2]}
+    """The script, as it is printed, leaves a model, and a function that predicts in units of Y."""
+    X, Y, arguments = CASES[case]
+    passed = {key: value for key, value in arguments.items() if key == "likelihood"}
+    scope = {"X": X, "Y": Y, **passed}
     exec(small(case)[name].code, scope)
-    mean, variance = scope["model"].predict_f(prepared(case).X[:5])
-    assert np.all(np.isfinite(mean)) and np.all(np.asarray(variance) > 0)
+    assert scope["X"] is X and scope["Y"] is Y, name  # to be predicted at, as they were
+    expected, variance = scope["model"].predict_y(prepared(case).X[:5])
+    center, unit = (0.0, 1.0) if arguments else (Y.mean(axis=0), Y.std(axis=0))
+    for rows in (slice(5), slice(1)):  # a single row, too
+        mean, deviation = scope["predict"](rows_of(X, rows))
+        atol = 1e-7 * np.max(unit)
+        np.testing.assert_allclose(mean, center + unit * expected[rows], atol=atol, err_msg=name)
+        np.testing.assert_allclose(np.square(deviation), unit**2 * variance[rows], rtol=1e-5)
+        assert np.all(deviation > 0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -94,7 +124,11 @@ def test_the_code_makes_a_model_and_trains_it(case: str, monkeypatch: pytest.Mon
         prior = idm.kernels.FiniteRank(kernel, features)
         return SimpleNamespace(model=idm.models.StructuredSGPR(data, prior, features))
 
+    def eagerly(model: Any, X: Any, method: str, progress: bool) -> Any:
+        return [np.asarray(part) for part in getattr(model, method)(X)]
+
     fit, fit_additive = idm.fit, idm.tables.fit_additive
+    monkeypatch.setattr(idm, "predict_in_batches", eagerly)
     for name, candidate in small(case).items():
         trained = create_autospec(fit), create_autospec(fit_additive, side_effect=additive)
         monkeypatch.setattr(idm, "fit", trained[0])
@@ -104,10 +138,73 @@ def test_the_code_makes_a_model_and_trains_it(case: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "name"), [("table", "effects"), ("images", "patches")])
+@pytest.mark.parametrize(
+    ("case", "name"), [("table", "effects"), ("images", "patches"), ("globe", "harmonics")]
+)
 def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     """docs/which/tables.md has that of effects and harmonics."""
     ran(case, name)
+
+
+def test_predictions_at_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales and levels are those of the training rows, whatever the new rows are."""
+    candidate = candidates_for(prepare(MIXED, Y), None, 20, {"steps": 3})["waves"]
+    fit = idm.fit
+    monkeypatch.setattr(idm, "fit", lambda model: fit(model, steps=2, progress=False))
+    scope: dict[str, Any] = {"X": MIXED, "Y": Y}
+    exec(candidate.code, scope)
+    predict = scope["predict"]
+    # Numbers of the columns by hand: levels in order, without the first one.
+    by_hand = np.column_stack([X[:, 0], KINDS == "green", KINDS == "red"]).astype(float)
+    scaled = (by_hand - by_hand.mean(axis=0)) / by_hand.std(axis=0)
+    expected = Y.mean() + Y.std() * scope["model"].predict_y(scaled)[0]
+    whole = predict(MIXED)[0]
+    np.testing.assert_allclose(whole, expected, atol=1e-8)
+
+    def at(rows: Any, **others: Any) -> Any:
+        return predict(Frame({name: column[rows] for name, column in (MIXED | others).items()}))[0]
+
+    for rows in (KINDS != "green", KINDS == "blue", slice(7, 8), slice(50, 20, -1)):
+        np.testing.assert_allclose(at(rows), whole[rows], atol=1e-8)
+    swapped = Frame({name: MIXED[name][:4] for name in reversed(MIXED)})
+    np.testing.assert_allclose(predict(swapped)[0], whole[:4], atol=1e-8)
+    with pytest.warns(UserWarning, match=r"1 of 2 rows have levels of column 'kind'.*\['grey'\]"):
+        unknown = at(slice(2), kind=np.array(["grey", "green"], dtype=object))
+    scaled[0, 1:] = 0  # the mean of the columns of a level
+    expected = Y.mean() + Y.std() * scope["model"].predict_y(scaled[:2])[0]
+    np.testing.assert_allclose(unknown, expected, atol=1e-8)
+    for wrong, message in [
+        (X, "X must have 2 columns, those of the training rows, found 3"),
+        (Frame(kind=KINDS), r"the 2 columns of the training rows.*import os.* are missing"),
+        (Frame(MIXED, more=KINDS), r"found 3: \[\] are missing, and \['more'\] are others"),
+        (Frame(MIXED, kind=X[:, 0] * np.nan), "column 'kind' must not have missing"),
+        (Frame({**MIXED, HOSTILE: KINDS}), "column '.*' must be a column of real numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            predict(wrong)
+
+
+def test_no_name_of_a_column_is_evaluated() -> None:
+    """Names that are no literals, that are equal, or that are code."""
+
+    class ByPlace:
+        def __getitem__(self, key: Any) -> Any:
+            return X[key]
+
+    names = [np.datetime64("2020-01-01"), float("nan"), HOSTILE]
+    twice: list[Any] = ["a", "a", ("__import__('os').abort()",)]
+    for frame, found in (
+        (Frame(zip(names, X.T, strict=True)), names),
+        (SimpleNamespace(columns=twice, iloc=ByPlace()), twice[2:]),
+    ):
+        data = prepare(frame, Y)
+        np.testing.assert_array_equal(data.X, prepare(X, Y).X)
+        scope: dict[str, Any] = {"X": frame, "Y": Y, "np": np, "idm": idm}
+        exec(data.code, scope)
+        np.testing.assert_array_equal(scope["X_train"], data.X)
+        for candidate in candidates_for(data, None, 20, {"steps": 3}).values():
+            assert data.code in candidate.code
+            assert not any(str(name) in candidate.code for name in found)
 
 
 module = importlib.import_module("interdomain.recommending.recommend")  # a function has its name

@@ -74,9 +74,8 @@ def candidates_for(
         "num_inducing": size,
         "categorical": np.flatnonzero(two).tolist(),  # two values count as categories
         "image_shape": data.image_shape,
-        "places": None if data.places is None else list(data.places),
     }
-    is_table, on_globe = data.image_shape is None, data.places is not None
+    is_table = data.image_shape is None
     most_columns = (_MOST_SPLINE_COLUMNS, _MOST_WAVE_COLUMNS, _MOST_COLUMNS)
     few, boxed, enough = (is_table and columns <= most for most in most_columns)
     zonal = enough and not few  # of few columns waves say the same, sooner
@@ -107,7 +106,7 @@ def candidates_for(
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
-    if on_globe:
+    if data.on_globe:
         degree = {"max_degree": max(math.isqrt(size) - 1, 1)}
         listed = [
             ("exact", exact, recipes.GLOBE_EXACT, {}, {}),

@@ -15,7 +15,7 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from .._arguments import Array, as_image_shape, finite_array, instance
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..tables import TableScaler
-from .places import latitude_longitude
+from .places import is_on_the_globe
 from .race import check_enough
 from .recipes import IMPORTS
 
@@ -49,7 +49,7 @@ class PreparedData(NamedTuple):
     :ivar Y: ``[N, P]``; standardised if noise is Gaussian.
     :ivar code: Lines of code that make X_train and Y_train of the X and Y that were passed.
     :ivar image_shape: The shape of the images that the rows are; None for a table.
-    :ivar places: The columns of latitude and longitude; None if X is no table of both alone.
+    :ivar on_globe: Whether X has two columns alone, latitude and longitude in degrees.
     :ivar predict: Code of a function that predicts y at new rows, in the units of Y.
     :ivar sentences: What the user should know of the columns.
     """
@@ -58,7 +58,7 @@ class PreparedData(NamedTuple):
     Y: Array
     code: str
     image_shape: tuple[int, ...] | None
-    places: tuple[int, int] | None = None
+    on_globe: bool = False
     predict: str = ""
     sentences: tuple[str, ...] = ()
 
@@ -99,12 +99,12 @@ def prepare(
                 "pass (height, width) or (height, width, channels)."
             )
     names = scaler.names
-    places, sentences = latitude_longitude(names, given, inputs, is_table=shape is None)
+    on_globe, sentences = is_on_the_globe(names, given, inputs, is_table=shape is None)
     scale, what = "", "levels, means and deviations of these rows"
     if shape is not None:
         scale, what = "pixels", "the range of these pixels"
-    elif places is not None:
-        scale, what = "none", "degrees"
+    elif on_globe:
+        scale, what = "degrees", "latitude, then longitude"
     code = _INPUTS.format(scale=f', "{scale}"' if scale else "", what=what)
     if likelihood is None:
         code += _SCALED_TARGETS
@@ -126,7 +126,7 @@ def prepare(
     of_mean = ("mean * Y_std + Y_mean", "np.sqrt(variance) * Y_std")
     mean, deviation = of_mean if likelihood is None else ("mean", "np.sqrt(variance)")
     predict = _PREDICT.format(units="in the units of Y", mean=mean, deviation=deviation)
-    return PreparedData(rows, scope["Y_train"], code, shape, places, predict, sentences)
+    return PreparedData(rows, scope["Y_train"], code, shape, on_globe, predict, sentences)
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

@@ -183,14 +183,22 @@ def race(
     instance("models", models, Mapping, rule, 'pass {"points": build_points}')
     if not models:
         raise ValueError(f"models must be {rule}, found none.")
-    entrants = {name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()}
-    for name, (build, _) in entrants.items():
+    entrants: dict[str, Entrant] = {
+        name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()
+    }
+    for name, entrant in entrants.items():
+        build, arguments = entrant if len(entrant) == 2 else (None, None)
         remedy = "pass one that takes (X, Y) and returns a new model"
         instance(f"models[{name!r}]", build, Callable, "a function", remedy)
+        if arguments is not None:
+            what = "a pair of a function and a dict of the arguments of fit, or None"
+            instance(f"models[{name!r}]", arguments, Mapping, what)
     if not isinstance(seconds, (list, tuple)):
         longest = number("seconds", seconds, above=0)
         seconds = [share * longest for share in _SHARES]
     times = tuple(sorted(number("seconds", time, above=0) for time in seconds))
+    if not times:
+        raise ValueError("seconds must be a number or a list of numbers, found none of them.")
     choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
     X, Y = _checked_rows("data", data)

@@ -153,15 +153,15 @@ model = gpflow.models.SVGP(
 )"""
 
 _GLOBE = """
-kernel = idm.kernels.GlobeMatern52(active_dims=places)"""
+kernel = idm.kernels.GlobeMatern52()"""
 
 _GLOBE_HARMONICS = """
-globe = idm.kernels.GlobeMatern52(active_dims=places)
+globe = idm.kernels.GlobeMatern52()
 features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree=max_degree)
 kernel = idm.kernels.FiniteRank(globe, features)"""
 
 _GLOBE_LOCAL = """
-local = gpflow.kernels.Matern32(lengthscales=0.1, active_dims=places)  # chords, of radius 1"""
+local = gpflow.kernels.Matern32(lengthscales=0.1)  # chords, of radius 1"""
 
 GLOBE_EXACT = f"""\
 # An exact GP on the globe: with so few rows nothing has to be approximated; O(N^3) a step.{_GLOBE}

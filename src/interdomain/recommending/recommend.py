@@ -176,7 +176,7 @@ def recommend(
     apart = max(min(len(order) // HELD_OUT, _MOST_HELD_OUT), 1)
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
-    whole_rows = data.image_shape is not None or data.places is not None
+    whole_rows = data.image_shape is not None or data.on_globe
     columns = (np.ptp(data.X[rows], axis=0) > 0) | whole_rows
     nearby = order[apart : apart + _ROWS_NEARBY]
     train, many, held_out = (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import Array, choice, short, warn
+from .places import in_range, named_places
 from .reading import TableReader
 
 _ROUNDING = 1e-12
@@ -31,19 +32,23 @@ class TableScaler:
     :param X: The training rows: a matrix ``[N, D]``, or a data frame of columns of numbers and of
         categories (text, or what pandas calls a category).
     :param scale: "columns" standardises each column; "pixels" brings all columns together to
-        between 0 and 1; "none" leaves numbers as they are. Only "columns" leaves columns out.
+        between 0 and 1; "degrees" leaves two columns as they are, the latitude first, which the
+        names of a frame tell apart; "none" leaves numbers as they are. Only "columns" leaves
+        columns out.
     :ivar names: The names of the K columns that rows have afterwards.
     :ivar left_out: The names of the columns that do not vary in the training rows.
     :ivar shift: What is subtracted from each column, ``[K]``.
     :ivar scale: By what each column is divided, ``[K]``.
     :raises ValueError: Naming the column, for values that are missing, infinite or neither numbers
-        nor categories; if no column varies; when called, for rows with other columns.
+        nor categories; if no column varies; for degrees that are no latitudes and longitudes; when
+        called, for rows with other columns.
     """
 
     def __init__(self, X: Any, scale: str = "columns") -> None:
-        choice("scale", scale, ("columns", "pixels", "none"))
+        choice("scale", scale, ("columns", "pixels", "degrees", "none"))
         self._reader = TableReader.from_data(X)
         numbers = self._reader(X)
+        self._order = _latitude_first(self._reader, numbers) if scale == "degrees" else None
         names = self._reader.names
         if names is None:
             names = tuple(f"column {place}" for place in range(numbers.shape[1]))
@@ -56,6 +61,8 @@ class TableScaler:
         if not len(labels):
             raise ValueError("X: no column varies; pass columns that tell rows apart.")
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+        if self._order:
+            labels = [labels[place] for place in self._order]
         self._varying = np.ones(len(labels), np.bool_)
         if scale == "columns":
             self._varying = deviation > _ROUNDING * np.abs(mean)
@@ -103,7 +110,8 @@ class TableScaler:
             column[:, None] if shares is None else _indicators(column, 1 + len(shares), shares)
             for column, shares in zip(numbers.T, self._shares, strict=True)
         ]
-        return np.concatenate(parts, axis=1)
+        columns = np.concatenate(parts, axis=1)
+        return columns if self._order is None else columns[:, self._order]
 
     def _labels(self) -> list[str]:
         """The names of all columns of :meth:`_columns`."""
@@ -122,3 +130,22 @@ def _indicators(places: Array, count: int, unknown: Array | None = None) -> Arra
     if unknown is not None:
         columns[places == count] = unknown
     return columns
+
+
+def _latitude_first(reader: TableReader, numbers: Array) -> list[int]:
+    """The places of latitude and longitude in two columns.
+
+    :raises ValueError: If the columns are other than these.
+    """
+    places = named_places([str(name) for name in reader.names or ()]) or (0, 1)
+    if numbers.shape[1] != 2 or any(reader.levels) or not in_range(numbers, places):
+        ends = [
+            [float(f"{end:.4g}") for end in column]
+            for column in zip(numbers.min(axis=0), numbers.max(axis=0), strict=True)
+        ]
+        raise ValueError(
+            "X must have two columns, latitudes from -90 to 90 and longitudes from -180 to 360 "
+            f"degrees, found {numbers.shape[1]} columns in the ranges {short(ends)}; pass latitude "
+            "and longitude, in this order."
+        )
+    return list(places)
