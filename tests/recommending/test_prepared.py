@@ -74,6 +74,50 @@ def test_columns_with_two_values_are_categories() -> None:
         np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 
 
+def test_columns_that_do_not_vary_are_left_out() -> None:
+    found = prepare(CONSTANT, TARGETS)
+    np.testing.assert_array_equal(found.X, prepare(TABLE, TARGETS).X)
+    assert found.sentences == ("Columns of X that do not vary are left out: column 0.",)
+    frame = Frame(FRAME, one=np.full(ROWS, 3), same=np.full(ROWS, "a", dtype=object))
+    found = prepare(frame, TARGETS)
+    np.testing.assert_array_equal(found.X, prepare(FRAME, TARGETS).X)
+    assert "same, one" in found.sentences[0]
+
+
+def test_latitudes_and_longitudes() -> None:
+    """Recognised by names and ranges; an argument says it of arrays."""
+    places = RNG.uniform(-1, 1, size=(ROWS, 2)) * [80, 170]
+    latitude, longitude = places.T
+    named = Frame(lng=longitude, Latitude=latitude)
+    for X, arguments in (
+        (named, {}),
+        (places, {"inputs": "degrees"}),
+        (Frame(lat=latitude, longitude=longitude % 360), {}),
+    ):
+        found = prepare(X, TARGETS, **arguments)
+        np.testing.assert_array_equal(found.X[:, 0], latitude)
+        assert found.on_globe
+        for name, candidate in candidates_for(found, None, 30, {}).items():
+            assert '"degrees"' in candidate.code.partition("X_train")[0]
+            assert ("neighbours" in name) == ('local_inputs="degrees"' in candidate.code), name
+            assert "GlobeMatern52" in candidate.code or name == "neighbours"
+    small = Frame(lat=latitude / 80, lon=longitude / 80)
+    more = Frame(named, height=TABLE[:, 0])
+    beyond = Frame(lat=2 * latitude, lon=longitude)
+    for X, arguments, sentence in (
+        (named, {"inputs": "euclidean"}, ""),
+        (places, {}, "If the columns are latitude and longitude in degrees, pass inputs='degrees'"),
+        (small, {}, "of a small area, which is taken for a plane"),
+        (more, {}, "taken for columns of a plane, since there are other columns"),
+        (beyond, {}, ""),
+        (TABLE[:, :2], {}, ""),
+    ):
+        found = prepare(X, TARGETS, **arguments)
+        assert not found.on_globe and sentence in "".join(found.sentences)
+        assert bool(found.sentences) == bool(sentence)
+        np.testing.assert_allclose(found.X.std(axis=0), 1)
+
+
 @pytest.mark.parametrize(
     ("X", "Y", "arguments", "message"),
     [
@@ -83,6 +127,9 @@ def test_columns_with_two_values_are_categories() -> None:
         (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be a column of real n"),
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
+        (TABLE, TARGETS, {"inputs": "degrees"}, "two columns alone, latitude and longitude"),
+        (99 * TABLE[:, :2], TARGETS, {"inputs": "degrees"}, "latitudes from -90 to 90"),
+        (TABLE, TARGETS, {"inputs": "radians"}, "inputs must be 'degrees' or 'euclidean'"),
         (TABLE[:19], TARGETS[:19], {}, "X must have 20 rows or more, found 19"),
         (CONSTANT[:, :1], TARGETS, {}, "X: no column varies"),
     ],

@@ -11,9 +11,12 @@ from unittest.mock import create_autospec
 import gpflow
 import numpy as np
 import pytest
+from scipy.special import gammaln
+from scipy.stats import norm
 
 import interdomain as idm
 from interdomain.recommending import recipes, recommend
+from interdomain.recommending.baseline import density_of_the_mean
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.race import Race, RaceEntry
@@ -268,6 +271,40 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
     assert all("steps" not in one["model"][1] for one in asked[7:])
     assert raced({**densities, "harmonics": 0.51})[0].name == "harmonics"
     assert raced({"points": float("nan"), "effects": -20.0})[0].name != "points"
+
+
+def test_a_winner_has_to_exceed_the_mean_of_y_clearly() -> None:
+    of_mean = -0.5 * np.log(2 * np.pi * np.e)  # of standardised Y, but for the draw of rows
+    found, asked = raced({"waves": of_mean + 0.05})
+    assert found.name == "waves" and not found.learnt
+    assert str(found).startswith("Nothing was learnt. The best was waves")
+    assert "No candidate is clearly better than the mean of Y: on 24 held-out" in found.sentences[0]
+    learnt, _ = raced({"waves": of_mean + 0.5})
+    assert learnt.learnt and str(learnt).startswith("Take waves") and not learnt.sentences
+    longest = {one["name"]: one["seconds"] for one in asked}
+    assert longest["exact"] == 15 and longest["waves"] > 50  # of 60 seconds
+
+
+def test_the_density_of_a_constant() -> None:
+    counts, labels = RNG.poisson(3.0, size=(200, 1)).astype(float), LABELS[:, :1]
+    rows = np.zeros([200, 2])
+    for likelihood, Y, constant in (
+        (gpflow.likelihoods.Poisson(), counts, lambda Y, m: Y * np.log(m) - m - gammaln(Y + 1)),
+        (Bernoulli(), labels, lambda Y, p: Y * np.log(p) + (1 - Y) * np.log(1 - p)),
+        (None, counts, lambda Y, m: norm.logpdf(Y, m, np.std(counts[:100]))),
+    ):
+        train, rest = (rows[:100], Y[:100]), (rows[: len(Y) - 100], Y[100:])
+        expected = np.mean(constant(rest[1], np.mean(train[1])))
+        density = density_of_the_mean(likelihood, train, rest)
+        np.testing.assert_allclose(density, expected, rtol=1e-4)
+
+
+def test_twenty_rows_suffice() -> None:
+    _, asked = raced({}, X=X[:20], Y=Y[:20])
+    assert {len(one["rows"]) for one in asked} == {16}
+    failing = {"failing": lambda data: 1 / 0}  # a race of given held-out rows takes any number
+    found = idm.race(failing, (X[:3], Y[:3]), 1, validation_data=(X, Y), progress=False)
+    assert found.num_rows == 3 and "ZeroDivisionError" in str(found.entries["failing"].error)
 
 
 def test_neighbours_that_win_are_named_with_harmonics_which_there_is_no_time_to_try() -> None:

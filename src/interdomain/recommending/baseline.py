@@ -12,7 +12,10 @@ from gpflow.utilities import deepcopy
 from .._arguments import Array
 from .._targets import number_of_latents
 
-_STEPS = 200
+_STEPS = 50
+
+_LEAST = 1e-12
+"""The least variance of Y in training rows."""
 
 
 def density_of_the_mean(
@@ -24,7 +27,7 @@ def density_of_the_mean(
     :param likelihood: None for Gaussian noise.
     """
     if likelihood is None:
-        mean, variance = np.mean(train[1], axis=0), np.var(train[1], axis=0)
+        mean, variance = np.mean(train[1], axis=0), np.maximum(np.var(train[1], axis=0), _LEAST)
         densities = np.square(held_out[1] - mean) / variance + np.log(2 * np.pi * variance)
         return float(-np.mean(np.sum(densities, axis=1)) / 2)
     own = deepcopy(likelihood)

@@ -68,7 +68,7 @@ class Recommendation:
     :ivar race: How well the small versions predicted, of those that there was time for.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
-    :ivar learnt: False if no candidate predicts held-out rows better than the mean of Y.
+    :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
     """
 
     name: str
@@ -157,7 +157,7 @@ def recommend(
     :param progress: Show a progress bar.
     :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
         makes and trains it at full size, and ends with a function ``predict(X_new)``; ``race`` says
-        how well the small versions predicted, ``learnt`` whether any is better than the mean of Y,
+        how well the small versions predicted, ``learnt`` whether any exceeds the mean of Y clearly,
         and ``candidates`` has all candidates at full size.
     :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
         does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
@@ -239,9 +239,9 @@ def recommend(
         if not learnt:
             sentences.insert(
                 0,
-                f"No candidate is better than the mean of Y: on {apart:,} held-out rows the best "
-                f"has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass other "
-                "columns, more rows, or more seconds.",
+                f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows "
+                f"the best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass "
+                "other columns, more rows, or more seconds.",
             )
     whole = "harmonics and neighbours"
     if winner == "neighbours" and whole in full and whole not in densities:

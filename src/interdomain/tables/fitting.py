@@ -134,8 +134,8 @@ def fit_additive(
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, such as data that are no pair (X, Y); for columns that
-        are constant, have missing values or nearly as many levels as rows (the message names them); if Y does not vary or is not finite;
-        or if the requested effects need more features.
+        are constant, have missing values or nearly as many levels as rows (the message names them);
+        if Y does not vary or is not finite; or if the requested effects need more features.
     """
     started = time.perf_counter()
     X, Y = pair("data", data)

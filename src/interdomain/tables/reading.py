@@ -129,7 +129,9 @@ def _column(X: Any, place: int) -> Any:
     """The values of a column by its place: two may have the same name."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    return X[list(X.columns)[place]]
+    if hasattr(X, "__getitem__"):
+        return X[list(X.columns)[place]]
+    return np.asarray(X)[:, place]
 
 
 def _key(name: Any) -> Any:

@@ -119,7 +119,8 @@ class Effects:
         :param effect: The name of the effect, the number or name of its only column, or a list of
             the numbers or names of its columns.
         :param values: Numbers, or names of levels, ``[N, k]`` for an effect of k columns, in the
-            order in which ``effect`` lists them (in increasing order, if it is a name); also ``[N]`` for one column.
+            order in which ``effect`` lists them (in increasing order, if it is a name); also
+            ``[N]`` for one column.
         :raises ValueError: If there is no such effect, or values do not fit it.
         """
         columns = self._columns_of(effect)
