@@ -151,6 +151,10 @@ def fit_additive(
             "by what others leave."
         )
     choosing = len(asked_for) < len(listed)
+    kernel = Additive.from_data(
+        X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
+    )
+    X = kernel.encode(X) if is_frame(X) else X
     Y = np.asarray(Y) if hasattr(Y, "iloc") else Y
     numeric("data: Y", Y, "a matrix [N, P]")
     if np.ndim(Y) != 2 or len(X) != len(Y):
@@ -160,10 +164,7 @@ def fit_additive(
         )
     if not np.all(np.isfinite(np.asarray(Y, float))):
         raise ValueError("data: Y must be finite, found rows that are not; remove them.")
-    kernel = Additive.from_data(
-        X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
-    )
-    data = kernel.encode(X) if is_frame(X) else X, Y
+    data = X, Y
     size = num_inducing
     if choosing:  # pairs are added later
         atoms = sum(atom_size(kernel, effect) for effect in kernel.effects)
