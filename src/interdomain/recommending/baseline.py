@@ -9,7 +9,6 @@ from gpflow.base import RegressionData
 from gpflow.likelihoods import Likelihood
 from gpflow.utilities import deepcopy
 
-from .._arguments import Array
 from .._targets import number_of_latents
 
 _STEPS = 50
@@ -41,7 +40,7 @@ def density_of_the_mean(
     def density(X: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
         return tf.reduce_mean(own.log_prob(X, tf.repeat(constant, len(X), axis=0), Y))
 
-    variables: Array = [constant, *own.trainable_variables]
+    variables = [constant, *own.trainable_variables]
     gpflow.optimizers.Scipy().minimize(
         lambda: -density(*rows), variables, compile=False, options={"maxiter": _STEPS}
     )

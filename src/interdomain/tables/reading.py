@@ -101,13 +101,14 @@ class TableReader:
         :raises ValueError: If there are other columns.
         """
         count = len(self.levels)
-        new, known = ([_key(name) for name in names] for names in (found, self.names or ()))
-        if new == known or (self.names is None and len(new) == count):
-            return list(range(count))
-        if self.names is not None and set(new) == set(known) and len(new) == len(set(new)) == count:
-            return [new.index(name) for name in known]
         if self.names is None:
-            self._check_number(len(new))
+            self._check_number(len(found))
+            return list(range(count))
+        new, known = [_key(name) for name in found], [_key(name) for name in self.names]
+        if new == known:
+            return list(range(count))
+        if set(new) == set(known) and len(new) == len(set(new)) == count:
+            return [new.index(name) for name in known]
         missing = [name for name in self.names if _key(name) not in new]
         others = [name for name in found if _key(name) not in known]
         raise ValueError(

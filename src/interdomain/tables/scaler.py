@@ -102,7 +102,8 @@ class TableScaler:
                     f"mean of its {len(levels)} levels. Train with rows of all levels, if these "
                     "matter."
                 )
-        return (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
+        scaled: Array = (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
+        return scaled
 
     def _columns(self, numbers: Array) -> Array:
         """Columns of numbers, and those of zeros and ones for categories."""
@@ -110,7 +111,7 @@ class TableScaler:
             column[:, None] if shares is None else _indicators(column, 1 + len(shares), shares)
             for column, shares in zip(numbers.T, self._shares, strict=True)
         ]
-        columns = np.concatenate(parts, axis=1)
+        columns: Array = np.concatenate(parts, axis=1)
         return columns if self._order is None else columns[:, self._order]
 
     def _labels(self) -> list[str]:
