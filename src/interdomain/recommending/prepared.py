@@ -26,7 +26,8 @@ _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
 _INPUTS = """\
 scaler = idm.tables.TableScaler(X{scale})  # {what}
-X_train, Y_train = scaler(X), np.asarray(Y, float).reshape(len(Y), -1)"""
+X_train = scaler(X)
+Y_train = np.asarray(Y, X_train.dtype).reshape(len(Y), -1)"""
 
 _SCALED_TARGETS = """
 Y_mean, Y_std = Y_train.mean(axis=0), Y_train.std(axis=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gpflow
 import numpy as np
 
 from .._arguments import Array, choice, short, warn
@@ -25,9 +26,10 @@ class TableScaler:
     >>> scaler(np.array([[2.0, 7.0, 1.0]])).tolist(), scaler.left_out
     ([[0.0, 1.0]], ('column 1',))
 
-    Called with rows, it returns the rows on these scales, ``[N, K]``. A frame may have the columns
-    in any order, if their names are different. A level that the training rows do not have comes
-    with a warning, and has the mean of each column of zeros and ones.
+    Called with rows, it returns the rows on these scales, ``[N, K]`` in ``gpflow.default_float()``.
+    A frame may have the columns in any order, if their names are different. A level that the
+    training rows do not have comes with a warning, and has the mean of each column of zeros and
+    ones.
 
     :param X: The training rows: a matrix ``[N, D]``, or a data frame of columns of numbers and of
         categories (text, or what pandas calls a category).
@@ -103,7 +105,7 @@ class TableScaler:
                     "matter."
                 )
         scaled: Array = (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
-        return scaled
+        return scaled.astype(gpflow.default_float())
 
     def _columns(self, numbers: Array) -> Array:
         """Columns of numbers, and those of zeros and ones for categories."""
