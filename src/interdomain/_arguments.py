@@ -109,6 +109,14 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
     raise _error(name, rule, values)
 
 
+def pair(name: str, data: Any) -> tuple[Any, Any]:
+    """A pair of rows and targets."""
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        what = f"{type(data).__name__}" + f" of {len(data)}" * isinstance(data, (tuple, list))
+        raise ValueError(f"{name} must be a pair (X, Y), found a {what}; pass X and Y in a tuple.")
+    return data[0], data[1]
+
+
 def numeric(
     name: str, value: Any, rule: str, remedy: str = "", kinds: str = "biuf"
 ) -> np.ndarray[Any, np.dtype[Any]]:

@@ -20,7 +20,7 @@ from ._arguments import choice, integer, short, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import compiled
-from .core.columns import validate_rows
+from .core.columns import parts_that_warn, validate_rows
 from .core.inputs import num_columns_of_latents
 from .core.latents import latent_gps
 from .neighbours.posterior import NeighbourPosterior
@@ -104,6 +104,7 @@ def predict_in_batches(
         shapes = [[None, part.shape[1]] for part in data]
         function = _traced(function, *map(tf.TensorSpec, shapes, types))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
+    watchful = parts_that_warn(kernel)  # each warns of the first batch that it has to warn of
     results = []
     with bar_of_rows(method, len(data[0]), progress=progress) as bar:
         for start in range(0, len(data[0]), batch_size):
@@ -116,6 +117,7 @@ def predict_in_batches(
                 raise ValueError(f"X: {what}; mend them, or leave them out.")
             if kernel is not None:
                 validate_rows("X", kernel, batch[0])
+                watchful = [part for part in watchful if not part.warn_of_rows(batch[0])]
             if Y is not None and likelihood is not None:
                 check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]

@@ -49,8 +49,8 @@ def test_the_code_does_what_was_done(X: Any, arguments: dict[str, Any], columns:
             assert found.X.shape[1] == columns
             scope = {"X": X, "Y": Y, "np": np, "idm": idm}
             exec(found.code, scope)
-            np.testing.assert_array_equal(scope["X"], found.X)
-            np.testing.assert_array_equal(scope["Y"], found.Y)
+            np.testing.assert_array_equal(scope["X_train"], found.X)
+            np.testing.assert_array_equal(scope["Y_train"], found.Y)
 
 
 def test_scales() -> None:
@@ -74,6 +74,50 @@ def test_columns_with_two_values_are_categories() -> None:
         np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 
 
+def test_columns_that_do_not_vary_are_left_out() -> None:
+    found = prepare(CONSTANT, TARGETS)
+    np.testing.assert_array_equal(found.X, prepare(TABLE, TARGETS).X)
+    assert found.sentences == ("Columns of X that do not vary are left out: column 0.",)
+    frame = Frame(FRAME, one=np.full(ROWS, 3), same=np.full(ROWS, "a", dtype=object))
+    found = prepare(frame, TARGETS)
+    np.testing.assert_array_equal(found.X, prepare(FRAME, TARGETS).X)
+    assert "same, one" in found.sentences[0]
+
+
+def test_latitudes_and_longitudes() -> None:
+    """Recognised by names and ranges; an argument says it of arrays."""
+    places = RNG.uniform(-1, 1, size=(ROWS, 2)) * [80, 170]
+    latitude, longitude = places.T
+    named = Frame(lng=longitude, Latitude=latitude)
+    for X, arguments in (
+        (named, {}),
+        (places, {"inputs": "degrees"}),
+        (Frame(lat=latitude, longitude=longitude % 360), {}),
+    ):
+        found = prepare(X, TARGETS, **arguments)
+        np.testing.assert_array_equal(found.X[:, 0], latitude)
+        assert found.on_globe
+        for name, candidate in candidates_for(found, None, 30, {}).items():
+            assert '"degrees"' in candidate.code.partition("X_train")[0]
+            assert ("neighbours" in name) == ('local_inputs="degrees"' in candidate.code), name
+            assert "GlobeMatern52" in candidate.code or name == "neighbours"
+    small = Frame(lat=latitude / 80, lon=longitude / 80)
+    more = Frame(named, height=TABLE[:, 0])
+    beyond = Frame(lat=2 * latitude, lon=longitude)
+    for X, arguments, sentence in (
+        (named, {"inputs": "euclidean"}, ""),
+        (places, {}, "If the columns are latitude and longitude in degrees, pass inputs='degrees'"),
+        (small, {}, "of a small area, which is taken for a plane"),
+        (more, {}, "taken for columns of a plane, since there are other columns"),
+        (beyond, {}, ""),
+        (TABLE[:, :2], {}, ""),
+    ):
+        found = prepare(X, TARGETS, **arguments)
+        assert not found.on_globe and sentence in "".join(found.sentences)
+        assert bool(found.sentences) == bool(sentence)
+        np.testing.assert_allclose(found.X.std(axis=0), 1)
+
+
 @pytest.mark.parametrize(
     ("X", "Y", "arguments", "message"),
     [
@@ -83,8 +127,11 @@ def test_columns_with_two_values_are_categories() -> None:
         (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be a column of real n"),
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
+        (TABLE, TARGETS, {"inputs": "degrees"}, "two columns alone, latitude and longitude"),
+        (99 * TABLE[:, :2], TARGETS, {"inputs": "degrees"}, "latitudes from -90 to 90"),
+        (TABLE, TARGETS, {"inputs": "radians"}, "inputs must be 'degrees' or 'euclidean'"),
         (TABLE[:19], TARGETS[:19], {}, "X must have 20 rows or more, found 19"),
-        (CONSTANT, TARGETS, {}, r"X: columns \[0\] do not vary"),
+        (CONSTANT[:, :1], TARGETS, {}, "X: no column varies"),
     ],
 )
 def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str) -> None:
@@ -125,7 +172,7 @@ def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
         for one, other in zip(built.parameters, likelihood.parameters, strict=True):
             assert one.trainable == other.trainable
         assert "likelihood = " not in found[name].code and "likelihood, " in found[name].code
-        assert "Y - Y.mean" not in found[name].code
+        assert "Y_mean" not in found[name].code
 
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:

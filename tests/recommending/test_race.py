@@ -132,6 +132,18 @@ def test_the_best_in_time_is_first() -> None:
     assert Race(entries, (5.0, 10.0), "wall", 9, 2).ranking == ("first", "second", "late")
 
 
+def test_each_entry_says_its_own_rows() -> None:
+    entries = {
+        "few": RaceEntry(None, [(1.0, 2.0, 0.1)], None, 3_000),
+        "many": RaceEntry(None, [(1.0, 1.0, 0.1)], None, 40_000),
+        "broken": RaceEntry(None, [], "RuntimeError: no", 3_000),
+    }
+    head, _, few, many, broken = str(Race(entries, (5.0,), "wall", 3_000, 7)).splitlines()
+    assert head.startswith("3,000 to 40,000 rows, 7 held out: their mean log density")
+    assert few.split()[:2] == ["few", "3,000"] and many.split()[:2] == ["many", "40,000"]
+    assert broken.split()[:3] == ["broken", "3,000", "failed:"]
+
+
 def test_rows_that_are_given_and_processor_seconds(clock: None) -> None:
     """A classifier by passes, compared on other rows; the data are all trained with."""
     build = lambda data: waves(data, gpflow.likelihoods.Bernoulli())  # noqa: E731
@@ -151,3 +163,14 @@ def test_wrong_arguments() -> None:
         race({"a": exact((X, Y))}, (X, Y), 1, progress=False)
     with pytest.raises(ValueError, match="data: X must have 20 rows or more, found 5; with so few"):
         race({"exact": exact}, (X[:5], Y[:5]), 1, progress=False)
+    for models in ({}, [], [exact], exact):
+        with pytest.raises(ValueError, match="models must be a dict of one or more functions"):
+            race(models, (X, Y), 1, progress=False)  # type: ignore[arg-type]
+    for entrant in ((exact,), (exact, 3), (exact, {}, {}), (None, {})):
+        with pytest.raises(ValueError, match=r"models\['a'\] must be a (function|pair)"):
+            race({"a": entrant}, (X, Y), 1, progress=False)  # type: ignore[dict-item]
+    for data in (X, (X, Y, Y)):
+        with pytest.raises(ValueError, match=r"data must be a pair \(X, Y\), found a "):
+            race({"exact": exact}, data, 1, progress=False)
+    with pytest.raises(ValueError, match="seconds must be a number or a list of numbers"):
+        race({"exact": exact}, (X, Y), [], progress=False)

@@ -11,9 +11,12 @@ from unittest.mock import create_autospec
 import gpflow
 import numpy as np
 import pytest
+from scipy.special import gammaln
+from scipy.stats import norm
 
 import interdomain as idm
 from interdomain.recommending import recipes, recommend
+from interdomain.recommending.baseline import density_of_the_mean
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.race import Race, RaceEntry
@@ -27,8 +30,21 @@ LABELS = (Y > np.median(Y)).astype(float)
 PIXELS = RNG.uniform(size=(ROWS, 36))
 Bernoulli = gpflow.likelihoods.Bernoulli
 
+
+class Frame(dict[Any, Any]):
+    """What a data frame has: columns by name, each of a type of its own."""
+
+    columns = property(lambda self: list(self))
+
+
+PLACES = Frame(lon=360 * X[:, 0] - 180, Lat=np.degrees(np.arcsin(2 * X[:, 1] - 1)))
+KINDS = np.array(["red", "green", "blue"], dtype=object)[np.arange(ROWS) % 3]
+HOSTILE = '"); import os; os.abort() #'
+MIXED = Frame({HOSTILE: X[:, 0], "kind": KINDS})
+
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "table": (X, Y, {}),
+    "globe": (PLACES, 50 + 9 * Y, {}),
     "classes": (X, LABELS, {"likelihood": Bernoulli()}),
     "images": (PIXELS, LABELS, {"image_shape": (6, 6), "likelihood": Bernoulli()}),
 }
@@ -38,9 +54,10 @@ OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
 ENDING = ["exact", "waves", "neighbours", "effects", "harmonics"]
 ENDING += ["effects and harmonics", "harmonics and neighbours"]
 FIT = {
-    "table": {*ENDING, *OF_TABLES},
-    "classes": {"waves", "harmonics", "effects", *OF_TABLES},
-    "images": {"patches"},
+    "table": {*ENDING, *OF_TABLES, "orthogonal points"},
+    "globe": {"exact", "neighbours", "harmonics", "harmonics and neighbours"},
+    "classes": {"waves", "harmonics", "effects", *OF_TABLES, "orthogonal points"},
+    "images": {"patches", "orthogonal points"},
 }
 
 
@@ -57,7 +74,7 @@ def small(case: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
     found = small(case)
-    assert set(found) == FIT[case] | set(POINTS)
+    assert set(found) == FIT[case] | {"points"}
 
 
 def test_maps() -> None:
@@ -75,12 +92,28 @@ def test_wide_tables_and_large_ones() -> None:
     )
 
 
+def rows_of(X: Any, rows: slice) -> Any:
+    """Rows of an array or of a frame."""
+    if isinstance(X, Frame):
+        return Frame({name: column[rows] for name, column in X.items()})
+    return X[rows]
+
+
 def ran(case: str, name: str) -> None:
-    """The model that a script leaves predicts."""
-    scope = {"X": CASES[case][0], "Y": CASES[case][1], **CASES[case][2]}
+    """The script, as it is printed, leaves a model, and a function that predicts in units of Y."""
+    X, Y, arguments = CASES[case]
+    passed = {key: value for key, value in arguments.items() if key == "likelihood"}
+    scope = {"X": X, "Y": Y, **passed}
     exec(small(case)[name].code, scope)
-    mean, variance = scope["model"].predict_f(prepared(case).X[:5])
-    assert np.all(np.isfinite(mean)) and np.all(np.asarray(variance) > 0)
+    assert scope["X"] is X and scope["Y"] is Y, name  # to be predicted at, as they were
+    expected, variance = scope["model"].predict_y(prepared(case).X[:5])
+    center, unit = (0.0, 1.0) if arguments else (Y.mean(axis=0), Y.std(axis=0))
+    for rows in (slice(5), slice(1)):  # a single row, too
+        mean, deviation = scope["predict"](rows_of(X, rows))
+        atol = 1e-7 * np.max(unit)
+        np.testing.assert_allclose(mean, center + unit * expected[rows], atol=atol, err_msg=name)
+        np.testing.assert_allclose(np.square(deviation), unit**2 * variance[rows], rtol=1e-5)
+        assert np.all(deviation > 0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -94,7 +127,11 @@ def test_the_code_makes_a_model_and_trains_it(case: str, monkeypatch: pytest.Mon
         prior = idm.kernels.FiniteRank(kernel, features)
         return SimpleNamespace(model=idm.models.StructuredSGPR(data, prior, features))
 
+    def eagerly(model: Any, X: Any, method: str, progress: bool) -> Any:
+        return [np.asarray(part) for part in getattr(model, method)(X)]
+
     fit, fit_additive = idm.fit, idm.tables.fit_additive
+    monkeypatch.setattr(idm, "predict_in_batches", eagerly)
     for name, candidate in small(case).items():
         trained = create_autospec(fit), create_autospec(fit_additive, side_effect=additive)
         monkeypatch.setattr(idm, "fit", trained[0])
@@ -104,10 +141,73 @@ def test_the_code_makes_a_model_and_trains_it(case: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "name"), [("table", "effects"), ("images", "patches")])
+@pytest.mark.parametrize(
+    ("case", "name"), [("table", "effects"), ("images", "patches"), ("globe", "harmonics")]
+)
 def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     """docs/which/tables.md has that of effects and harmonics."""
     ran(case, name)
+
+
+def test_predictions_at_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales and levels are those of the training rows, whatever the new rows are."""
+    candidate = candidates_for(prepare(MIXED, Y), None, 20, {"steps": 3})["waves"]
+    fit = idm.fit
+    monkeypatch.setattr(idm, "fit", lambda model: fit(model, steps=2, progress=False))
+    scope: dict[str, Any] = {"X": MIXED, "Y": Y}
+    exec(candidate.code, scope)
+    predict = scope["predict"]
+    # Numbers of the columns by hand: levels in order, without the first one.
+    by_hand = np.column_stack([X[:, 0], KINDS == "green", KINDS == "red"]).astype(float)
+    scaled = (by_hand - by_hand.mean(axis=0)) / by_hand.std(axis=0)
+    expected = Y.mean() + Y.std() * scope["model"].predict_y(scaled)[0]
+    whole = predict(MIXED)[0]
+    np.testing.assert_allclose(whole, expected, atol=1e-8)
+
+    def at(rows: Any, **others: Any) -> Any:
+        return predict(Frame({name: column[rows] for name, column in (MIXED | others).items()}))[0]
+
+    for rows in (KINDS != "green", KINDS == "blue", slice(7, 8), slice(50, 20, -1)):
+        np.testing.assert_allclose(at(rows), whole[rows], atol=1e-8)
+    swapped = Frame({name: MIXED[name][:4] for name in reversed(MIXED)})
+    np.testing.assert_allclose(predict(swapped)[0], whole[:4], atol=1e-8)
+    with pytest.warns(UserWarning, match=r"1 of 2 rows have levels of column 'kind'.*\['grey'\]"):
+        unknown = at(slice(2), kind=np.array(["grey", "green"], dtype=object))
+    scaled[0, 1:] = 0  # the mean of the columns of a level
+    expected = Y.mean() + Y.std() * scope["model"].predict_y(scaled[:2])[0]
+    np.testing.assert_allclose(unknown, expected, atol=1e-8)
+    for wrong, message in [
+        (X, "X must have 2 columns, those of the training rows, found 3"),
+        (Frame(kind=KINDS), r"the 2 columns of the training rows.*import os.* are missing"),
+        (Frame(MIXED, more=KINDS), r"found 3: \[\] are missing, and \['more'\] are others"),
+        (Frame(MIXED, kind=X[:, 0] * np.nan), "column 'kind' must not have missing"),
+        (Frame({**MIXED, HOSTILE: KINDS}), "column '.*' must be a column of real numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            predict(wrong)
+
+
+def test_no_name_of_a_column_is_evaluated() -> None:
+    """Names that are no literals, that are equal, or that are code."""
+
+    class ByPlace:
+        def __getitem__(self, key: Any) -> Any:
+            return X[key]
+
+    names = [np.datetime64("2020-01-01"), float("nan"), HOSTILE]
+    twice: list[Any] = ["a", "a", ("__import__('os').abort()",)]
+    for frame, found in (
+        (Frame(zip(names, X.T, strict=True)), names),
+        (SimpleNamespace(columns=twice, iloc=ByPlace()), twice[2:]),
+    ):
+        data = prepare(frame, Y)
+        np.testing.assert_array_equal(data.X, prepare(X, Y).X)
+        scope: dict[str, Any] = {"X": frame, "Y": Y, "np": np, "idm": idm}
+        exec(data.code, scope)
+        np.testing.assert_array_equal(scope["X_train"], data.X)
+        for candidate in candidates_for(data, None, 20, {"steps": 3}).values():
+            assert data.code in candidate.code
+            assert not any(str(name) in candidate.code for name in found)
 
 
 module = importlib.import_module("interdomain.recommending.recommend")  # a function has its name
@@ -171,6 +271,40 @@ def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
     assert all("steps" not in one["model"][1] for one in asked[7:])
     assert raced({**densities, "harmonics": 0.51})[0].name == "harmonics"
     assert raced({"points": float("nan"), "effects": -20.0})[0].name != "points"
+
+
+def test_a_winner_has_to_exceed_the_mean_of_y_clearly() -> None:
+    of_mean = -0.5 * np.log(2 * np.pi * np.e)  # of standardised Y, but for the draw of rows
+    found, asked = raced({"waves": of_mean + 0.05})
+    assert found.name == "waves" and not found.learnt
+    assert str(found).startswith("Nothing was learnt. The best was waves")
+    assert "No candidate is clearly better than the mean of Y: on 24 held-out" in found.sentences[0]
+    learnt, _ = raced({"waves": of_mean + 0.5})
+    assert learnt.learnt and str(learnt).startswith("Take waves") and not learnt.sentences
+    longest = {one["name"]: one["seconds"] for one in asked}
+    assert longest["exact"] == 15 and longest["waves"] > 50  # of 60 seconds
+
+
+def test_the_density_of_a_constant() -> None:
+    counts, labels = RNG.poisson(3.0, size=(200, 1)).astype(float), LABELS[:, :1]
+    rows = np.zeros([200, 2])
+    for likelihood, Y, constant in (
+        (gpflow.likelihoods.Poisson(), counts, lambda Y, m: Y * np.log(m) - m - gammaln(Y + 1)),
+        (Bernoulli(), labels, lambda Y, p: Y * np.log(p) + (1 - Y) * np.log(1 - p)),
+        (None, counts, lambda Y, m: norm.logpdf(Y, m, np.std(counts[:100]))),
+    ):
+        train, rest = (rows[:100], Y[:100]), (rows[: len(Y) - 100], Y[100:])
+        expected = np.mean(constant(rest[1], np.mean(train[1])))
+        density = density_of_the_mean(likelihood, train, rest)
+        np.testing.assert_allclose(density, expected, rtol=1e-4)
+
+
+def test_twenty_rows_suffice() -> None:
+    _, asked = raced({}, X=X[:20], Y=Y[:20])
+    assert {len(one["rows"]) for one in asked} == {16}
+    failing = {"failing": lambda data: 1 / 0}  # a race of given held-out rows takes any number
+    found = idm.race(failing, (X[:3], Y[:3]), 1, validation_data=(X, Y), progress=False)
+    assert found.num_rows == 3 and "ZeroDivisionError" in str(found.entries["failing"].error)
 
 
 def test_neighbours_that_win_are_named_with_harmonics_which_there_is_no_time_to_try() -> None:

@@ -139,13 +139,60 @@ def test_effects_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found.result.elbo, same.elbo(), rtol=1e-8)
 
 
+class Frame(dict[Any, Any]):
+    """What a data frame has: columns by name, each of a type of its own."""
+
+    columns = property(lambda self: list(self))
+
+
+def test_a_frame_with_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is that of the numbers of levels; its report has the names of the levels."""
+    monkeypatch.setattr("interdomain.tables.fitting._SUBSET_STEPS", 5)
+    sites = np.array(["north", "south", "west"], dtype=object)[STATION]
+    frame = Frame(site=sites, a=X[:, 0], new=STATION == 1)
+    numbers = np.column_stack([STATION, X[:, 0], STATION == 1])
+    target = Y / 1e6
+    options: dict[str, Any] = {"names": None, "effects": "main", "steps": 2}
+    found = fitted((frame, target), 30, **options)
+    same = fitted((numbers, target), 30, categorical=[0], **options)
+    assert found.kernel.names == ("site", "a", "new")
+    np.testing.assert_allclose(found.result.elbo, same.result.elbo, rtol=1e-10)
+    np.testing.assert_array_equal(found.kernel.encode(frame), numbers)
+    swapped = Frame({name: frame[name][:4] for name in ("new", "site", "a")})
+    np.testing.assert_array_equal(found.kernel.encode(swapped), numbers[:4])
+    # The result of the fit is taken for its model, and the frame for its rows.
+    reports = idm.tables.effects(found, frame), idm.tables.effects(same.model, numbers)
+    for rows in (frame, numbers):
+        np.testing.assert_allclose(reports[0].at(rows)[0], reports[1].at(numbers)[0], atol=1e-10)
+    effects_of_sites = reports[0].of("site", ["west", "north"])
+    np.testing.assert_allclose(effects_of_sites, reports[1].of(0, [2, 0]), atol=1e-10)
+    ticks = reports[0].plot_effect("site").get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["north", "south", "west"]
+    with pytest.raises(ValueError, match="levels of 'site', found 'east'; its levels are"):
+        reports[0].of("site", ["east"])
+    with pytest.warns(UserWarning, match=r"site: \['east'\] are none of its 3 levels"):
+        rows = found.kernel.encode(Frame(frame, site=["east"] * 400))
+    with pytest.warns(UserWarning, match="site: other levels than those of the data"):
+        _, variance = found.model.predict_f(rows[:1])
+    assert variance[0, 0] > found.kernel.variances[0]  # the prior's
+
+
 def test_bad_input() -> None:
     missing = np.where(np.arange(400)[:, None] == 7, [[0, np.nan, 0, 0, 0]], X)
     for wrong, options, message in [
         ((missing, Y), {}, "X must be finite, found 1 of 400 rows .*'b'"),
         ((X, Y), {"categorical": ["e"]}, "'e' must be categories.* 400 levels in 400 rows"),
         ((X, Y), {"effects": "chosen"}, "effects must be .*pass .'main', 'chosen'."),
+        (X, {}, r"data must be a pair \(X, Y\), found a ndarray; pass X and Y in a tuple"),
+        ((X, Y[:, 0]), {}, r"Y must be a matrix \[N, P\] with the 400 rows of X, found shape"),
+        ((X, Y[:9]), {}, r"Y must be a matrix \[N, P\] with the 400 rows of X, found shape"),
+        ((X, Y.astype(str)), {}, "Y must be a matrix .* of real numbers"),
+        ((X, Y), {"names": [1, 2, 3, 4, 5]}, "names must be text, found 1; pass str"),
+        ((X, Y), {"subset_size": 0}, "subset_size must be an integer of 2 or more"),
+        ((X, Y), {"seed": "first"}, "seed must be an integer of 0 or more"),
         ((X, Y), {"num_inducing": 8}, "num_inducing must be 11 or more"),
     ]:
         with pytest.raises(ValueError, match=message):
             fitted(wrong, **options)
+    with pytest.raises(ValueError, match=r"data must be a pair \(X, Y\)"):
+        fit_additive(X, Y)  # type: ignore[arg-type]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
+import warnings
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF
 
+from interdomain import predict_in_batches
+from interdomain.core.columns import parts_that_warn
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.kernels import FiniteRank
 from interdomain.models import AdditiveSVGP, StructuredSGPR
@@ -207,6 +212,45 @@ def test_columns_that_the_kernel_does_not_see() -> None:
     np.testing.assert_allclose(total, model.predict_f(wide)[0][:, 0], atol=1e-8)
 
 
+def test_values_for_which_there_are_no_data(model: StructuredSGPR, report: Effects) -> None:
+    """Each prediction and each effect warns of them once, by the name of the column; compiled
+    predictions of batches, too; rows of the data pass without a word."""
+    far = X[:5].copy()
+    far[1, 0], far[3, 1], far[2, 2] = 1e4, -70.0, 9.0
+    messages = [
+        "a: 1 of 5 values are far outside of the range of its data, from 0 to 8, such as 10000",
+        "b: 1 of 5 values are far outside of the range of its data, from -3 to 3, such as -70",
+        r"site: \[9.\] are none of its 3 levels",
+    ]
+    assert parts_that_warn(model.kernel + gpflow.kernels.Constant()) == [KERNEL]
+    for predict in (
+        lambda rows: model.predict_f(rows),
+        lambda rows: model.posterior().predict_f(rows),
+        lambda rows: predict_in_batches(model, rows, progress=False),
+        report.at,
+        lambda rows: effects(model, rows, num_draws=2),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            predict(far)
+        found = [str(warning.message) for warning in caught]
+        for message in messages:
+            assert [bool(re.match(message, text)) for text in found].count(True) == 1, found
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            predict(X[:5])
+    with pytest.warns(UserWarning, match=messages[1].replace("of 5", "of 2")):
+        report.of("b", [0.0, -70.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report.of("b", [3.7, -3.7])  # within a quarter of the margin, functions go on
+        tf.function(model.kernel, autograph=False)(tf.constant(far))  # a graph cannot warn
+    many = np.repeat(far, 3, axis=0)  # the warning comes with the first batch that has any
+    with pytest.warns(UserWarning, match="a: 1 of 2 values") as caught:
+        predict_in_batches(model, many, batch_size=2, progress=False)
+    assert len(caught) == 1
+
+
 def test_report(report: Effects) -> None:
     assert report.names == ("a", "b", "site", "a x b", "a x site", "b x site")
     draws = report.variance_draws
@@ -254,6 +298,9 @@ def test_errors(model: StructuredSGPR, report: Effects) -> None:
             "must have a Gaussian q of features of effects alone, found GPR; pass an interdomain",
         ),
         (of_svgp(KERNEL, points), "found none in Additive with InducingPoints"),
+        (lambda: effects(model, X, output="first"), "output must be an integer of 0 or more"),
+        (lambda: effects(model, X, num_draws=0), "num_draws must be an integer of 1 or more"),
+        (lambda: effects(model, X, seed=-1), "seed must be an integer of 0 or more"),
         (lambda: effects(model, X, output=2), "output must be from 0 to 1, found 2; pass the"),
         (lambda: report.of((0, 1, 2), X), r"found \(0, 1, 2\); pass one of a"),
         (lambda: report.of("a x b", X), r"each of 'a x b', found shape \(60, 3\)"),

@@ -131,6 +131,12 @@ def test_some_of_the_features_of_a_prior() -> None:
     ]
     assert bounds[0] < bounds[1]
     other = Additive([NumericColumn([0.0, 5.0]), *COLUMNS[1:]], kernel.effects)
+    for wrong in (Matern52(), Additive):
+        for make in (AdditiveFeatures.for_kernel, AdditiveFeatures):
+            with pytest.raises(ValueError, match="kernel must be an Additive kernel, found"):
+                make(wrong, 20)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="num_inducing must be an integer of 1 or more"):
+        AdditiveFeatures.for_kernel(kernel, "20")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="kernel must have the columns and effects"):
         Kuf(few, other, data[0])
 

@@ -4,6 +4,7 @@ expects of them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -111,3 +112,10 @@ def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
     for part in scaled_parts(kernel):
         if hasattr(part, "validate_rows"):
             part.validate_rows(name, X)
+
+
+def parts_that_warn(kernel: Kernel | None) -> list[Any]:
+    """The parts of a kernel that warn of rows which they know nothing of, by a method
+    ``warn_of_rows(X)`` that says whether it did: graphs cannot warn."""
+    parts = () if not isinstance(kernel, Kernel) else (kernel, *kernel.submodules)
+    return [part for part in parts if hasattr(part, "warn_of_rows")]

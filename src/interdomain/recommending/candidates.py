@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Mapping
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from .prepared import PreparedData
 from .race import Entrant
 
 _MOST_ROWS_EXACT = 2_000
+
+_BOTH = "harmonics and neighbours"
 
 _MOST_WAVE_COLUMNS = 3
 
@@ -45,7 +47,7 @@ class Candidate(NamedTuple):
 
     :ivar why: What the model is, and when it is worth trying.
     :ivar code: A script that makes and trains it, from X and Y as they were passed; and from
-        ``likelihood``, if one was passed.
+        ``likelihood``, if one was passed. It ends with a function ``predict(X_new)``.
     :ivar entrant: It as an entrant of a :func:`~interdomain.race` on scaled rows.
     """
 
@@ -100,10 +102,19 @@ def candidates_for(
         ("orthogonal points", True, recipes.ORTHOGONAL_POINTS, batches, {}),
         ("blocks", is_table, recipes.BLOCKS, batches, {}),
         ("effects and harmonics", near and zonal, recipes.EFFECTS_AND_HARMONICS, {}, twice),
-        ("harmonics and neighbours", near and zonal, recipes.HARMONICS_AND_NEIGHBOURS, {}, degrees),
+        (_BOTH, near and zonal, recipes.HARMONICS_AND_NEIGHBOURS, {}, degrees),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
+    if data.on_globe:
+        degree = {"max_degree": max(math.isqrt(size) - 1, 1)}
+        listed = [
+            ("exact", exact, recipes.GLOBE_EXACT, {}, {}),
+            ("neighbours", gaussian, recipes.GLOBE_NEIGHBOURS, {}, {}),
+            ("harmonics", True, recipes.GLOBE_HARMONICS + passes, {}, degree),
+            ("points", True, recipes.GLOBE_POINTS, batches, {}),
+            (_BOTH, gaussian, recipes.GLOBE_HARMONICS_AND_NEIGHBOURS, {}, degree),
+        ]
     suitable = {}
     for name, suits, recipe, training, settings in listed:
         if suits:
@@ -116,24 +127,27 @@ def candidates_for(
             script = "\n".join([*names, recipe])
             lines = [recipes.IMPORTS, data.code, "", script]
             if training is not None:  # else it is trained already
-                rows = ["(X, Y)"] if "batch_size" in training else []
+                rows = ["(X_train, Y_train)"] if "batch_size" in training else []
                 texts = [f"{argument}={value!r}" for argument, value in training.items()]
                 lines.append(f"idm.fit({', '.join(['model', *rows, *texts])})")
             build = functools.partial(_built, script, likelihood)
             why = recipe.splitlines()[0].removeprefix("# ")
-            suitable[name] = Candidate(why, "\n".join([*lines, ""]), (build, training))
+            lines += ["", "", data.predict] if data.predict else [""]
+            suitable[name] = Candidate(why, "\n".join(lines), (build, training))
     return suitable
 
 
 def _highest_degree(columns: int, size: int) -> int:
     """Of harmonics of all degrees up to it, which are no more than this; at least 1."""
-    of_degrees = (comb(L + columns, L) + comb(L + columns - 1, L - 1) for L in itertools.count(1))
+    of_degrees = (
+        math.comb(L + columns, L) + math.comb(L + columns - 1, L - 1) for L in itertools.count(1)
+    )
     return max(1, sum(1 for _ in itertools.takewhile(lambda number: number <= size, of_degrees)))
 
 
 def _built(script: str, likelihood: Likelihood | None, data: RegressionData) -> Any:
     """The model that a script makes of scaled rows."""
-    scope: dict[str, Any] = {"X": data[0], "Y": data[1]}
+    scope: dict[str, Any] = {"X_train": data[0], "Y_train": data[1]}
     if likelihood is not None:
         scope["likelihood"] = deepcopy(likelihood)  # each model has its own
     exec(recipes.IMPORTS + script, scope)

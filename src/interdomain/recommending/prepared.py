@@ -12,26 +12,56 @@ from gpflow import Parameter
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 
-from .._arguments import Array, as_image_shape, filled_matrix, finite_array, instance, real_array
+from .._arguments import Array, as_image_shape, finite_array, instance
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
+from ..tables import TableScaler
+from .places import is_on_the_globe
 from .race import check_enough
+from .recipes import IMPORTS
+
+HELD_OUT = 5
+"""One row in this many is held out."""
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
+
+_INPUTS = """\
+scaler = idm.tables.TableScaler(X{scale})  # {what}
+X_train = scaler(X)
+Y_train = np.asarray(Y, X_train.dtype).reshape(len(Y), -1)"""
+
+_SCALED_TARGETS = """
+Y_mean, Y_std = Y_train.mean(axis=0), Y_train.std(axis=0)
+Y_train = (Y_train - Y_mean) / Y_std"""
+
+_PREDICT = '''\
+def predict(X_new):
+    """The mean and the standard deviation of y at new rows, {units}."""
+    mean, variance = idm.predict_in_batches(
+        model, scaler(X_new), method="predict_y", progress=False
+    )
+    return {mean}, {deviation}
+'''
 
 
 class PreparedData(NamedTuple):
     """A table, scaled.
 
-    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1.
+    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and degrees remain degrees.
     :ivar Y: ``[N, P]``; standardised if noise is Gaussian.
-    :ivar code: Lines of code that turn the X and Y that were passed into these.
+    :ivar code: Lines of code that make X_train and Y_train of the X and Y that were passed.
     :ivar image_shape: The shape of the images that the rows are; None for a table.
+    :ivar on_globe: Whether X has two columns alone, latitude and longitude in degrees.
+    :ivar predict: Code of a function that predicts y at new rows, in the units of Y.
+    :ivar sentences: What the user should know of the columns.
     """
 
     X: Array
     Y: Array
     code: str
     image_shape: tuple[int, ...] | None
+    on_globe: bool = False
+    predict: str = ""
+    sentences: tuple[str, ...] = ()
 
 
 def prepare(
@@ -39,80 +69,65 @@ def prepare(
     Y: Any,
     likelihood: Likelihood | None = None,
     image_shape: Sequence[int] | None = None,
+    inputs: str | None = None,
 ) -> PreparedData:
     """Bring X, and Y under Gaussian noise, to scales that suit the models.
 
     :raises ValueError: As :func:`recommend`, whose arguments these are.
     """
-    scope = {"X": X, "Y": Y, "np": np}
-    lines = _code_for_frame(X)
-    lines.append("X, Y = np.asarray(X, float), np.asarray(Y, float).reshape(len(Y), -1)")
-    if getattr(X, "columns", None) is None:
-        filled_matrix("X", X, "a matrix [N, D], or a data frame of numbers and categories,")
     finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
     if not np.size(Y):
         raise ValueError(f"Y must be [N, P] with the rows of X, found shape {np.shape(Y)}.")
-    exec("\n".join(lines), scope)
-    rows, targets = scope["X"], scope["Y"]
-    if len(targets) != len(rows):
+    scaler = TableScaler(X, "none")
+    given = scaler(X)
+    targets = np.asarray(Y, float).reshape(len(Y), -1)
+    if len(targets) != len(given):
         raise ValueError(
-            f"Y must be [N, P] with the {len(rows)} rows of X, found shape {np.shape(Y)}."
+            f"Y must be [N, P] with the {len(given)} rows of X, found shape {np.shape(Y)}."
         )
-    check_enough("X", len(rows))
+    check_enough("X", len(given), HELD_OUT)
     if likelihood is not None:
         number_of_latents(likelihood, targets.shape[1])
         check_targets(likelihood, targets)
     if not np.all(np.nanmin(targets, axis=0) < np.nanmax(targets, axis=0)):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
-    constant = np.flatnonzero(rows.std(axis=0) <= 1e-12 * np.abs(rows.mean(axis=0)))
-    if len(constant) and image_shape is None:
-        raise ValueError(
-            f"X: columns {constant.tolist()} do not vary; pass the others, which tell rows apart."
-        )
-    scales, shape = [f"X = {_STANDARDISED}"], None
+    shape = None
     if image_shape is not None:
-        shape, scales = as_image_shape(image_shape), ["X = (X - X.min()) / (X.max() - X.min())"]
-        if math.prod(shape) != rows.shape[1]:
+        shape = as_image_shape(image_shape)
+        if math.prod(shape) != given.shape[1]:
             raise ValueError(
-                f"image_shape must have {rows.shape[1]} pixels, the columns of X, found {shape}; "
+                f"image_shape must have {given.shape[1]} pixels, the columns of X, found {shape}; "
                 "pass (height, width) or (height, width, channels)."
             )
+    names = scaler.names
+    on_globe, sentences = is_on_the_globe(names, given, inputs, is_table=shape is None)
+    scale, what = "", "levels, means and deviations of these rows"
+    if shape is not None:
+        scale, what = "pixels", "the range of these pixels"
+    elif on_globe:
+        scale, what = "degrees", "latitude, then longitude"
+    code = _INPUTS.format(scale=f', "{scale}"' if scale else "", what=what)
     if likelihood is None:
-        scales.append(f"Y = {_STANDARDISED}".replace("X", "Y"))
-    exec("\n".join(scales), scope)
+        code += _SCALED_TARGETS
+    scope = {"X": X, "Y": Y}
+    exec(IMPORTS + code, scope)
+    rows, left_out = scope["X_train"], scope["scaler"].left_out
+    if left_out:
+        sentences = (
+            *sentences,
+            f"Columns of X that do not vary are left out: {', '.join(left_out)}.",
+        )
     parts = () if likelihood is None else likelihood.submodules
     functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
-    if functions and not (rows.shape == np.shape(X) and np.allclose(rows, scope["X"])):
+    if functions and not (rows.shape == np.shape(X) and np.allclose(given, rows)):
         raise ValueError(
             f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
             f"standardised X; pass a likelihood for {_STANDARDISED}, and this as X."
         )
-    return PreparedData(scope["X"], scope["Y"], "\n".join([*lines, *scales]), shape)
-
-
-def _code_for_frame(X: Any) -> list[str]:
-    """The code that makes numbers of a frame: a column of zeros and ones for each level of a
-    category but the first. None for a matrix."""
-    names = getattr(X, "columns", None)
-    if names is None:
-        return []
-    lines = []
-    for name in names:
-        values, text = np.asarray(X[name]), f"np.asarray(X[{name!r}])"
-        if str(X[name].dtype) == "category" or all(isinstance(value, str) for value in values):
-            has_gaps = any(value is None or value != value for value in values)
-            text += f"[:, None] == np.unique({text})[1:]"
-        else:
-            remedy = "pass numbers, or text for categories"
-            numbers = real_array(f"X: column {name!r}", values, "a column", remedy)
-            has_gaps = not np.all(np.isfinite(numbers))
-        if has_gaps:
-            raise ValueError(
-                f"X: column {name!r} must not have missing or infinite values; remove these rows, "
-                "or fill in what is missing."
-            )
-        lines.append(f"    {text},")
-    return ["X = np.column_stack([", *lines, "])"]
+    of_mean = ("mean * Y_std + Y_mean", "np.sqrt(variance) * Y_std")
+    mean, deviation = of_mean if likelihood is None else ("mean", "np.sqrt(variance)")
+    predict = _PREDICT.format(units="in the units of Y", mean=mean, deviation=deviation)
+    return PreparedData(rows, scope["Y_train"], code, shape, on_globe, predict, sentences)
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

@@ -15,7 +15,7 @@ from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .. import fit, predict_in_batches
-from .._arguments import choice, filled_matrix, finite_array, instance, integer, number
+from .._arguments import choice, filled_matrix, finite_array, instance, integer, number, pair
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR
 from ..training import StopFit
@@ -53,11 +53,13 @@ class RaceEntry(NamedTuple):
     :ivar model: The model at the end of the race; None if it could not be built.
     :ivar trace: How well it predicted, in order of time.
     :ivar error: Why it failed; None if it did not.
+    :ivar num_rows: The number of training rows of the model; None for those of the race.
     """
 
     model: Any
     trace: Sequence[Point]
     error: str | None
+    num_rows: int | None = None
 
 
 def _at(trace: Sequence[Point], seconds: float) -> Point | None:
@@ -98,15 +100,18 @@ class Race:
         width = max(len("model"), *map(len, self.entries))
         clock = "wall time" if self.clock == "wall" else "the processors"
         times = "".join(f"{f'{seconds:g} s':>11}" for seconds in self.times)
+        numbers = {name: entry.num_rows or self.num_rows for name, entry in self.entries.items()}
+        few, many = (choose(numbers.values(), default=self.num_rows) for choose in (min, max))
+        differ = few < many
         lines = [
-            f"{self.num_rows:,} rows, {self.num_held_out:,} held out: their mean log density after "
-            f"seconds of {clock}",
-            f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}",
+            f"{few:,} {f'to {many:,} ' * differ}rows, {self.num_held_out:,} held out: their mean "
+            f"log density after seconds of {clock}",
+            f"{'model':<{width}}{'     rows' * differ}{times}{'in the end':>24}{'RMSE':>9}",
         ]
         failed = [name for name, entry in self.entries.items() if not entry.trace]
         for name in (*self.ranking, *failed):
             entry = self.entries[name]
-            line = f"{name:<{width}}"
+            line = f"{name:<{width}}" + f"{numbers[name]:>9,}" * differ
             if entry.trace:
                 points = [_at(entry.trace, seconds) for seconds in self.times]
                 line += "".join(f"{f'{p[1]:.4f}' if p else '-':>11}" for p in points)
@@ -171,23 +176,36 @@ def race(
     :return: A table, when printed. ``entries`` has, by name, the ``model``, its ``trace``, a list
         of seconds, log density and root mean squared error, and, if it failed, the ``error``;
         ``ranking`` the names, best first.
-    :raises ValueError: for fewer than 20 rows, or rows that are not finite.
+    :raises ValueError: for no models; for rows that are not finite, or fewer than 20 rows of which
+        a tenth is held out.
     """
-    entrants = {name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()}
-    for name, (build, _) in entrants.items():
+    rule = "a dict of one or more functions that build models, by name"
+    instance("models", models, Mapping, rule, 'pass {"points": build_points}')
+    if not models:
+        raise ValueError(f"models must be {rule}, found none.")
+    entrants: dict[str, Entrant] = {
+        name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()
+    }
+    for name, entrant in entrants.items():
+        build, arguments = entrant if len(entrant) == 2 else (None, None)
         remedy = "pass one that takes (X, Y) and returns a new model"
         instance(f"models[{name!r}]", build, Callable, "a function", remedy)
+        if arguments is not None:
+            what = "a pair of a function and a dict of the arguments of fit, or None"
+            instance(f"models[{name!r}]", arguments, Mapping, what)
     if not isinstance(seconds, (list, tuple)):
         longest = number("seconds", seconds, above=0)
         seconds = [share * longest for share in _SHARES]
     times = tuple(sorted(number("seconds", time, above=0) for time in seconds))
+    if not times:
+        raise ValueError("seconds must be a number or a list of numbers, found none of them.")
     choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
     X, Y = _checked_rows("data", data)
-    check_enough("data: X", len(X))
     if validation_data is not None:
         train, held_out = (X, Y), _checked_rows("validation_data", validation_data)
     else:
+        check_enough("data: X", len(X), _HELD_OUT)
         order = np.random.default_rng(seed).permutation(len(X))
         count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
         apart, rest = order[:count], np.sort(order[count:])
@@ -225,7 +243,7 @@ class _Runner:
         except Exception as exception:  # whatever it is, the others go on
             text = str(exception).strip().splitlines()
             error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
-        return RaceEntry(model, self._trace, error)
+        return RaceEntry(model, self._trace, error, len(train[0]))
 
     def _passed(self) -> float:
         return self._now() - self._started - self._apart
@@ -268,19 +286,24 @@ class _Runner:
         self._apart += self._now() - before
 
 
-def check_enough(name: str, count: int) -> None:
-    """Refuse so few rows that those held out would say nothing."""
+def check_enough(name: str, count: int, one_in: int) -> None:
+    """Refuse so few rows that the held-out rows would say nothing.
+
+    :param one_in: One row in this many is held out.
+    """
     if count < _LEAST_ROWS:
         raise ValueError(
-            f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few take "
-            "gpflow.models.GPR, whose prior says more than rows held out."
+            f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, of which "
+            f"{_LEAST_ROWS // one_in} in {_LEAST_ROWS} are held out, take gpflow.models.GPR, whose "
+            "prior says more than rows held out."
         )
 
 
 def _checked_rows(name: str, data: Any) -> RegressionData:
     """NaN in Y may stand for a value that is missing, which is for the models to say."""
-    X = filled_matrix(f"{name}: X", data[0], "a matrix [N, D]")
-    Y = finite_array(f"{name}: Y", data[1], (2,), "a matrix [N, P]", missing=True)
+    X, Y = pair(name, data)
+    X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
+    Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)
     if len(X) != len(Y):
         raise ValueError(f"{name}: found {len(X)} rows of X and {len(Y)} of Y; pass as many.")
     return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())

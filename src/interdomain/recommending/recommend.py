@@ -16,8 +16,9 @@ from gpflow.likelihoods import Likelihood
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from ..training import StopFit
+from .baseline import density_of_the_mean
 from .candidates import STEPS, Candidate, candidates_for
-from .prepared import checked_likelihood, prepare
+from .prepared import HELD_OUT, checked_likelihood, prepare
 from .race import CLOCKS, Clock, Race, RaceEntry, race
 
 _ROWS, _SIZE = 3_000, 150
@@ -42,8 +43,15 @@ _LAST_END = 0.95
 
 _FULL_SIZE = 500
 
-_HELD_OUT, _MOST_HELD_OUT = 5, 2_000
-"""One row in this many is held out; and the largest number of held-out rows."""
+_MOST_HELD_OUT = 2_000
+"""The largest number of held-out rows."""
+
+_SHARE_OF_EXACT = 0.25
+"""Of the seconds: the longest training of an exact GP, whose steps take long with many rows."""
+
+_LEARNT = 3.0
+"""In nats, over all held-out rows: by how much the best candidate has to exceed the mean of Y. (If
+the mean of Y is the truth, a given model does so with a probability of 5% at most.)"""
 
 _TIE = 0.002
 """In nats a row: among candidates that are this close, the one that is named first is taken. A
@@ -60,6 +68,7 @@ class Recommendation:
     :ivar race: How well the small versions predicted, of those that there was time for.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
+    :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
     """
 
     name: str
@@ -67,15 +76,18 @@ class Recommendation:
     race: Race = field(repr=False)
     candidates: Mapping[str, Candidate] = field(repr=False)
     seconds: float
+    learnt: bool = True
 
     @property
     def code(self) -> str:
         """A script that makes and trains it at full size, from X, Y and ``likelihood`` as they were
-        passed."""
+        passed. It ends with a function ``predict(X_new)``, which returns the mean and the standard
+        deviation of y in the units of Y."""
         return self.candidates[self.name].code
 
     def __str__(self) -> str:
-        head = f"Take {self.name}: {self.candidates[self.name].why}"
+        what = f"{self.name}: {self.candidates[self.name].why}"
+        head = f"Take {what}" if self.learnt else f"Nothing was learnt. The best was {what}"
         parts = [head, *self.sentences, *([str(self.race)] if self.race.entries else [])]
         return "\n\n".join([*parts, self.code])
 
@@ -87,6 +99,7 @@ def recommend(
     seconds: float = 60,
     *,
     image_shape: Sequence[int] | None = None,
+    inputs: str | None = None,
     clock: Clock = "cpu",
     seed: int = 0,
     progress: bool = True,
@@ -107,18 +120,23 @@ def recommend(
     full or a diagonal q trained on minibatches (3 to 50 columns); effects of single columns and of
     pairs; and, for Gaussian noise, these together with harmonics, splines (up to two columns), the
     nearest rows, and these for what harmonics leave. For images the candidates are a model on
-    patches, the exact GP, inducing points and orthogonal points.
+    patches, the exact GP, inducing points and orthogonal points. For two columns of latitude and
+    longitude they are models of the globe: the exact GP, harmonics, the nearest places by great
+    circles, both together, and inducing points.
 
     Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 40,000
     rows, since among few the nearest are far. Candidates whose training ends by itself are tried
-    first; the others, which are trained on minibatches, share the time that is left.
+    first, and the exact GP has a quarter of the seconds at most; the others, which are trained on
+    minibatches, share the time that is left.
 
-    Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
+    :class:`~interdomain.tables.TableScaler` standardises columns of X, and degrees of a globe
+    remain as they are. Y is standardised under Gaussian noise. A column with two values counts as
     categories where effects of columns are summed.
 
     :param X: ``[N, D]``, finite numbers; or a data frame of columns of numbers and of categories
         (text, or what pandas calls a category), which become a column of zeros and ones for each
-        level but the first. Leave out rows with missing values and columns that do not vary.
+        level but the first. Leave out rows with missing values. Columns that do not vary are left
+        out.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: The likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None for Gaussian noise of one variance, which is trained: so is a
@@ -128,17 +146,22 @@ def recommend(
     :param seconds: The time for everything: with more time more candidates are tried, and those of
         minibatches trained for longer.
     :param image_shape: (height, width) or (height, width, channels), if rows are images.
+    :param inputs: "degrees" if the two columns of X are latitude and longitude, in this order (in a
+        data frame, with these names in any order); "euclidean" if they are not. By default they are
+        recognised by the names of a data frame: lat, latitude, lon, lng, long, longitude and the
+        like, over more than 20 degrees.
     :param clock: "cpu" counts the seconds of all processors together, so that other programs
         hardly change the answer; or "wall".
     :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: Show a progress bar.
     :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
-        makes and trains it at full size, ``race`` says how well the small versions predicted, and
-        ``candidates`` has all candidates at full size.
-    :raises ValueError: For X or Y that are not finite or have a column that does not vary, Y that
-        is unknown to the likelihood, a likelihood with a function of X that is not standardised, or
-        fewer than 20 rows.
+        makes and trains it at full size, and ends with a function ``predict(X_new)``; ``race`` says
+        how well the small versions predicted, ``learnt`` whether any exceeds the mean of Y clearly,
+        and ``candidates`` has all candidates at full size.
+    :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
+        does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
+        standardised, or fewer than 20 rows, of which 4 are held out.
     """
     choice("clock", clock, tuple(CLOCKS))
     now = CLOCKS[clock]
@@ -146,14 +169,15 @@ def recommend(
     likelihood = checked_likelihood(likelihood)
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
-    data = prepare(X, Y, likelihood, image_shape)
+    data = prepare(X, Y, likelihood, image_shape, inputs)
     full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
 
     order = np.random.default_rng(seed).permutation(len(data.X))
-    apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
+    apart = max(min(len(order) // HELD_OUT, _MOST_HELD_OUT), 1)
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
-    columns = (np.ptp(data.X[rows], axis=0) > 0) | (data.image_shape is not None)
+    whole_rows = data.image_shape is not None or data.on_globe
+    columns = (np.ptp(data.X[rows], axis=0) > 0) | whole_rows
     nearby = order[apart : apart + _ROWS_NEARBY]
     train, many, held_out = (
         (data.X[part][:, columns], data.Y[part]) for part in (rows, nearby, order[:apart])
@@ -179,6 +203,8 @@ def recommend(
             continue
         if endless[name]:
             left /= len(in_turn) - place + 1  # the last part is for predictions
+        elif name == "exact":
+            left = min(left, _SHARE_OF_EXACT * seconds)
         parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
         if name in small and left > sum(trace[-1][0] for trace in parts if trace):
             build, training = small[name].entrant
@@ -205,7 +231,18 @@ def recommend(
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
-    sentences = []
+    sentences = list(data.sentences)
+    learnt = True
+    if densities:
+        of_mean = density_of_the_mean(likelihood, train, held_out)
+        learnt = not apart * (best - of_mean) <= _LEARNT
+        if not learnt:
+            sentences.insert(
+                0,
+                f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows "
+                f"the best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass "
+                "other columns, more rows, or more seconds.",
+            )
     whole = "harmonics and neighbours"
     if winner == "neighbours" and whole in full and whole not in densities:
         winner = whole
@@ -225,4 +262,4 @@ def recommend(
         )
     if not_tried := [name for name in in_turn if name not in entries]:
         sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
-    return Recommendation(winner, tuple(sentences), outcome, full, now() - started)
+    return Recommendation(winner, tuple(sentences), outcome, full, now() - started, learnt)

@@ -8,12 +8,14 @@ from .effects import effects
 from .features import AdditiveFeatures
 from .fitting import fit_additive
 from .kernel import Additive
+from .scaler import TableScaler
 
 __all__ = [
     "Additive",
     "AdditiveFeatures",
     "CategoricalColumn",
     "NumericColumn",
+    "TableScaler",
     "effects",
     "fit_additive",
 ]

@@ -6,6 +6,7 @@ on; 0 is the constant. Products of them over several columns are the features of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import gpflow
@@ -13,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import Array, finite_array, number, short, warn
+from .._arguments import Array, finite_array, items, number, short, warn
 from ..linalg.periodic import table, zero_mean_covariances
 
 _MAX_LEVELS = 2_000
@@ -27,12 +28,15 @@ class _Column:
     :ivar num_levels: The number of functions of a column of categories, all of which are always
         used; None for a numeric column, where the lengthscale says how many of its functions
         matter.
+    :ivar level_names: What a data frame has in place of the levels of a column of categories, in
+        their order; None if it has these numbers.
     :ivar period: The length of the box of a column that has a lengthscale, in ranges of the data.
     :ivar level_variances: The prior variance of the function of each level in a kernel of variance
         one, ``[num_levels]``.
     """
 
     num_levels: int | None = None
+    level_names: tuple[Any, ...] | None = None
     period = 1.0
     level_variances: Array = np.zeros(0)
 
@@ -40,6 +44,8 @@ class _Column:
         """
         :param parts: All that makes it this column, but for the label; arrays are made read-only.
         """
+        if label is not None and not isinstance(label, str):
+            raise ValueError(f"label must be text, found {short(label)}; pass str(label).")
         self.label = label
         for part in parts:
             if isinstance(part, np.ndarray):
@@ -73,7 +79,8 @@ class NumericColumn(_Column):
     either side. Lengthscales are therefore measured in ranges of the column. Where a few values are
     far from the others, knots at quantiles spread the others over the box. Beyond the first and the
     last knot, positions are extrapolated by up to a quarter of the margin; further away, a function
-    keeps its value.
+    keeps its value. Values that are further away than this part of the range come with a warning,
+    unless they are computed in a graph.
 
     :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
         the range of the data.
@@ -158,8 +165,30 @@ class NumericColumn(_Column):
         return tf.clip_by_value(place, -reach, 1 + reach)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """Places in the box, as fractions of its period: what functions and covariances take."""
+        """Places in the box, as fractions of its period: what functions and covariances take.
+
+        Numbers far outside of the range come with a warning, unless they are in a graph.
+        """
+        if tf.executing_eagerly():
+            self.warn_of(np.asarray(x))
         return (self.positions_of(x) + self.margin / 2) / self.period
+
+    def warn_of(self, values: Array) -> bool:
+        """Warn of values that are far outside of the range of the data, and say whether any is."""
+        first, last = self.knots[[0, -1]]
+        reach = self.margin / 4 * (last - first)
+        far = (values < first - reach) | (values > last + reach)
+        if not np.any(far):
+            return False
+        beyond = values[far]
+        worst = beyond[np.argmax(np.maximum(first - beyond, beyond - last))]
+        warn(
+            f"{self.label or 'a numeric column'}: {np.count_nonzero(far)} of {far.size} values are "
+            f"far outside of the range of its data, from {first:.6g} to {last:.6g}, such as "
+            f"{worst:.6g}; its effects are constant there, with bands that are too narrow. Train "
+            "with such rows, or leave them out."
+        )
+        return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
         """Cosine and sine of one period, of two periods, ...: the functions 1, ..., ``highest`` at
@@ -195,12 +224,22 @@ class CategoricalColumn(_Column):
 
     :param levels: The levels, different numbers ``[L]``, two or more.
     :param label: What it is called in reports and messages.
+    :param level_names: What a data frame has in place of these levels, such as text, ``[L]``; in
+        reports and messages, too.
     :ivar levels: The levels, increasing, ``[L]``.
+    :ivar level_names: As given.
     :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
-    def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
-        self.levels = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
+    def __init__(
+        self,
+        levels: TensorType,
+        *,
+        label: str | None = None,
+        level_names: Sequence[Any] | None = None,
+    ) -> None:
+        given = finite_array("levels", levels, (1,), "a vector [L] of two or more")
+        self.levels = np.sort(given)
         size = self.num_levels = len(self.levels)
         different = len(np.unique(self.levels))
         if not 2 <= different == size <= _MAX_LEVELS:
@@ -209,6 +248,11 @@ class CategoricalColumn(_Column):
                 f"{different} among {size}; pass each level once, as a number."
             )
         super().__init__(label, self.levels)
+        if level_names is not None:
+            named = items("level_names", level_names, "a name for each level")
+            if len(named) != size:
+                raise ValueError(f"level_names must be {size}, found {short(named)}.")
+            self.level_names = tuple(named[place] for place in np.argsort(given))
         # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
         basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
         self._functions = np.zeros([size, size + 1])
@@ -218,11 +262,18 @@ class CategoricalColumn(_Column):
         self._matrix = self._functions.T @ (self.level_variances[:, None] * self._functions)
 
     @classmethod
-    def from_data(cls, values: TensorType, *, label: str | None = None) -> CategoricalColumn:
+    def from_data(
+        cls,
+        values: TensorType,
+        *,
+        label: str | None = None,
+        level_names: Sequence[Any] | None = None,
+    ) -> CategoricalColumn:
         """Make the column with the levels that occur in the data.
 
         :param values: ``[N]``.
         :param label: As for the constructor.
+        :param level_names: As for the constructor, in increasing order of the levels.
         :raises ValueError: If values are not finite or all the same, or there are more than half as
             many levels as values, or more than 2,000.
         """
@@ -233,7 +284,7 @@ class CategoricalColumn(_Column):
                 f"{what} must be categories of several rows each, found {len(levels)} levels in "
                 f"{len(sorted_values)} rows; pass it as a column of numbers, or merge levels."
             )
-        return cls(levels, label=label)
+        return cls(levels, label=label, level_names=level_names)
 
     def grid(self, count: int) -> Array:
         """The levels, whatever the count."""
@@ -245,14 +296,22 @@ class CategoricalColumn(_Column):
         flat = tf.reshape(x, [-1])
         places = tf.minimum(tf.searchsorted(levels, flat), len(self.levels) - 1)
         known = tf.gather(levels, places) == flat
-        if tf.executing_eagerly() and not tf.reduce_all(known):
-            unseen = np.unique(flat[~known])
-            warn(
-                f"{self.label or 'a column of categories'}: {short(unseen)} are none of its "
-                f"{len(self.levels)} levels, and get the prior's mean and variance; pass levels "
-                "that the column was made with, if this is a mistake."
-            )
+        if tf.executing_eagerly():
+            self.warn_of(np.asarray(x))
         return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
+
+    def warn_of(self, values: Array) -> bool:
+        """Warn of values that are none of the levels, and say whether any is."""
+        unseen = np.unique(values[~np.isin(values, self.levels.astype(values.dtype))])
+        if not len(unseen):
+            return False
+        found = "other levels than those of the data" if self.level_names else short(unseen)
+        warn(
+            f"{self.label or 'a column of categories'}: {found} are none of its "
+            f"{len(self.levels)} levels, and get the prior's mean and variance; pass levels "
+            "that the column was made with, if this is a mistake."
+        )
+        return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
         """The functions 1, ..., ``highest`` at indices of levels ``[N]``, ``[highest, N]``."""

@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from scipy.sparse import coo_matrix
 
-from .._arguments import Array, IntArray
+from .._arguments import Array, IntArray, filled_matrix
 from .columns import Column
 from .features import AdditiveFeatures
 from .kernel import Additive, Effect
+from .reading import is_frame
 
 _ROUNDING = 1e-12
 """Means below it are zero: functions are of order one."""
@@ -161,6 +162,14 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
             left_over.get(effect, 0.0),
         )
     return terms
+
+
+def rows_with_all_columns(table: Additive, X: Any) -> Array:
+    """Rows as numbers, with all columns of the model, ``[N, D]``; categories of a frame are
+    encoded."""
+    if is_frame(X) and len(list(X.columns)) == table.num_columns:
+        return table.encode(X)
+    return filled_matrix("X", X, "a matrix [N, D]")
 
 
 def rows_of_table(table: Additive, X: Array) -> Array:

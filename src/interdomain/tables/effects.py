@@ -10,11 +10,18 @@ import numpy as np
 from gpflow.base import TensorType
 from scipy.linalg import block_diag
 
-from .._arguments import Array, filled_matrix, number
+from .._arguments import Array, integer, number
 from ..inducing_variables import SumInducingVariables
 from ..models import OrthogonalSVGP, StructuredSGPR
-from .effect_terms import Weights, column_functions, effect_terms, rows_of_table
+from .effect_terms import (
+    Weights,
+    column_functions,
+    effect_terms,
+    rows_of_table,
+    rows_with_all_columns,
+)
 from .features import AdditiveFeatures
+from .fitting import AdditiveFit
 from .frames import effect_name
 from .kernel import Additive
 from .report import Effects
@@ -23,7 +30,7 @@ _MOST_ROWS = 5_000
 
 
 def effects(
-    model: gpflow.models.GPModel,
+    model: gpflow.models.GPModel | AdditiveFit,
     X: TensorType,
     *,
     output: int = 0,
@@ -63,12 +70,13 @@ def effects(
 
     :param model: A :class:`~interdomain.models.StructuredSGPR`, ``gpflow.models.SVGP`` or
         :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
-        rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`.
+        rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`; or what
+        :func:`fit_additive` returns.
         If it is a summand, all results are for that summand. The prior variance of an effect that
         its features do not represent (none if the kernel is of finite rank) is added to its
         variance at a point, but not included in the shares.
     :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
-        random) are used.
+        random) are used; or a data frame, if the kernel was made for one.
     :param output: The column of Y to look at.
     :param scale: A factor for f. If Y was divided by its standard deviation for training, pass that
         to get results in the original units. Shares do not depend on it.
@@ -77,8 +85,12 @@ def effects(
     :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
         output, X does not fit, or numbers are not positive.
     """
+    output, seed = integer("output", output, at_least=0), integer("seed", seed, at_least=0)
+    num_draws = integer("num_draws", num_draws, at_least=1)
+    if isinstance(model, AdditiveFit):
+        model = model.model
     weights = _weights(model, output, number("scale", scale, above=0))
-    table, rows = weights.table, filled_matrix("X", X, "a matrix [N, D]")
+    table, rows = weights.table, rows_with_all_columns(weights.table, X)
     measure = f"the values of each column in {len(rows):,} rows"
     if len(rows) > _MOST_ROWS:
         rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]

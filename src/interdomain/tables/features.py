@@ -16,6 +16,7 @@ from .._arguments import (
     IntArray,
     check_num_inducing,
     different_rows,
+    instance,
     integer,
 )
 from ..inducing_variables import InterDomainInducingVariables
@@ -23,6 +24,8 @@ from ..linalg import Diagonal, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
 from .kernel import Additive, Effect
 from .orders import atom_size, largest_orders
+
+_RULE, _REMEDY = "an Additive kernel", "make it with interdomain.tables.Additive.from_data(X)"
 
 
 class AdditiveFeatures(InterDomainInducingVariables):
@@ -71,6 +74,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
         *,
         name: str | None = None,
     ) -> None:
+        instance("kernel", kernel, Additive, _RULE, _REMEDY)
         wrong = set(frequencies).symmetric_difference(kernel.effects)
         if wrong:
             raise ValueError(
@@ -114,6 +118,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         :param num_inducing: The number M of features, at most, the constant included.
         :raises ValueError: If there are too many features, or too few for the effects.
         """
+        instance("kernel", kernel, Additive, _RULE, _REMEDY)
+        integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", num_inducing, "features")
         return cls(kernel, largest_orders(kernel, num_inducing), name=name)
 

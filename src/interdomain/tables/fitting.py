@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
-from .._arguments import integer, items
+from .._arguments import integer, items, numeric, pair
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
 from ..training import FitResult, fit
@@ -21,6 +21,7 @@ from .frames import effect_name
 from .kernel import Additive, Effect
 from .orders import atom_size, largest_orders
 from .pairs import RankedPair, choose_pairs, features_of, with_pairs
+from .reading import is_frame
 
 _CHOSEN = "chosen"
 
@@ -119,7 +120,8 @@ def fit_additive(
     kernel.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. All columns of Y
-        share the parameters and the effects.
+        share the parameters and the effects. X may be a data frame of numbers and categories: the
+        model takes ``fitted.kernel.encode(X)`` then, and :func:`effects` the frame.
     :param num_inducing: the largest number M of features, including the constant.
     :param effects: the effects, as :class:`~interdomain.tables.Additive` takes them. Include
         ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
@@ -131,12 +133,15 @@ def fit_additive(
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
-    :raises ValueError: for wrong arguments; for columns that are constant, have missing values or
-        nearly as many levels as rows (the message names them); if Y does not vary or is not finite;
-        or if the requested effects need more features.
+    :raises ValueError: for wrong arguments, such as data that are no pair (X, Y); for columns that
+        are constant, have missing values or nearly as many levels as rows (the message names them);
+        if Y does not vary or is not finite; or if the requested effects need more features.
     """
     started = time.perf_counter()
+    X, Y = pair("data", data)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
+    subset_size = integer("subset_size", subset_size, at_least=2)
+    steps, seed = integer("steps", steps, at_least=0), integer("seed", seed, at_least=0)
     rule = "tuples of columns, 'main', 'pairs' or 'chosen'"
     listed = [effects] if isinstance(effects, str) else items("effects", effects, rule)
     asked_for = [effect for effect in listed if not (isinstance(effect, str) and effect == _CHOSEN)]
@@ -146,12 +151,20 @@ def fit_additive(
             "by what others leave."
         )
     choosing = len(asked_for) < len(listed)
-    X, Y = data
-    if not np.all(np.isfinite(np.asarray(Y, float))):
-        raise ValueError("data: Y must be finite, found rows that are not; remove them.")
     kernel = Additive.from_data(
         X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
     )
+    X = kernel.encode(X) if is_frame(X) else X
+    Y = np.asarray(Y) if hasattr(Y, "iloc") else Y
+    numeric("data: Y", Y, "a matrix [N, P]")
+    if np.ndim(Y) != 2 or len(X) != len(Y):
+        raise ValueError(
+            f"data: Y must be a matrix [N, P] with the {len(X)} rows of X, found shape "
+            f"{np.shape(Y)}; pass np.reshape(Y, [-1, 1]) of a vector."
+        )
+    if not np.all(np.isfinite(np.asarray(Y, float))):
+        raise ValueError("data: Y must be finite, found rows that are not; remove them.")
+    data = X, Y
     size = num_inducing
     if choosing:  # pairs are added later
         atoms = sum(atom_size(kernel, effect) for effect in kernel.effects)

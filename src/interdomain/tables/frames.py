@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import as_integer, items, real_array, short
+from .._arguments import Array, as_integer, items, real_array, short, warn
 from .columns import CategoricalColumn, Column, NumericColumn
+from .reading import TableReader, is_frame
 
 _RULE = "tuples of columns, 'main' or 'pairs'"
 
@@ -18,8 +19,11 @@ _RULE = "tuples of columns, 'main' or 'pairs'"
 def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
     """One for each column: ``column 0``, ... for those without.
 
-    :raises ValueError: If two are the same.
+    :raises ValueError: If two are the same, or one is no text.
     """
+    wrong = [name for name in names if name is not None and not isinstance(name, str)]
+    if wrong:
+        raise ValueError(f"names must be text, found {short(wrong[0])}; pass str() of each name.")
     labels = tuple(f"column {k}" if name is None else name for k, name in enumerate(names))
     twice = [name for name in labels if labels.count(name) > 1]
     if twice:
@@ -31,11 +35,14 @@ def columns_of_table(
     X: TensorType, names: Sequence[str] | None, categorical: Sequence[int | str]
 ) -> list[Column]:
     """See :meth:`interdomain.tables.Additive.from_data`."""
+    of_frame, level_names = [], None
+    if is_frame(X):
+        reader = TableReader.from_data(X)
+        X, of_frame, level_names = reader(X), list(reader.names or ()), reader.levels
     values = real_array("X", X, "a matrix [N, D]")
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
     if names is None:  # those of a data frame
-        of_frame = list(getattr(X, "columns", ()))
         names = of_frame if of_frame and all(isinstance(name, str) for name in of_frame) else None
     count = values.shape[1]
     labels = [None] * count if names is None else items("names", names, "text for each column")
@@ -54,9 +61,31 @@ def columns_of_table(
         column_number("categorical", entry, shown)
         for entry in items("categorical", chosen, "numbers or names of columns")
     }
-    kinds = (CategoricalColumn if k in levels else NumericColumn for k in range(count))
-    triples = zip(kinds, values.T, shown, strict=True)
-    return [kind.from_data(column, label=name) for kind, column, name in triples]
+    columns: list[Column] = []
+    for k, (column, name) in enumerate(zip(values.T, shown, strict=True)):
+        named = None if level_names is None else level_names[k]
+        if named is not None or k in levels:
+            columns.append(CategoricalColumn.from_data(column, label=name, level_names=named))
+        else:
+            columns.append(NumericColumn.from_data(column, label=name))
+    return columns
+
+
+def numbers_of_table(X: TensorType, columns: Sequence[Column], names: Sequence[str]) -> Array:
+    """See :meth:`interdomain.tables.Additive.encode`."""
+    levels = [column.level_names for column in columns]
+    of_frame = list(getattr(X, "columns", ()))
+    reader = TableReader(names if set(of_frame) & set(names) else None, levels)
+    numbers = reader(X)
+    for column, values, (name, given) in zip(columns, numbers.T, reader.columns(X), strict=True):
+        unknown = values == column.num_levels
+        if column.level_names is not None and np.any(unknown):
+            found = np.asarray(given, object)[unknown].tolist()
+            warn(
+                f"{column.label or name}: {short(list(dict.fromkeys(found)))} are none of its "
+                f"{column.num_levels} levels, and get the prior's mean and variance."
+            )
+    return numbers
 
 
 def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -15,11 +15,17 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential, Sta
 from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
 
-from .._arguments import finite_array, instance, items, short
+from .._arguments import Array, finite_array, instance, items, short
 from .._tracing import unconverted
 from ..linalg.periodic import wave_variances
 from .columns import Column
-from .frames import checked_effects, checked_names, columns_of_table, effect_name
+from .frames import (
+    checked_effects,
+    checked_names,
+    columns_of_table,
+    effect_name,
+    numbers_of_table,
+)
 
 Effect: TypeAlias = tuple[int, ...]
 
@@ -148,7 +154,8 @@ class Additive(gpflow.kernels.Kernel):
         have a prior variance of one.
 
         :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
-            to be standardised.
+            to be standardised. In a data frame, columns of text, or of what pandas calls a
+            category, hold categories: :meth:`encode` makes numbers of its rows.
         :param effects: As for the constructor.
         :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
@@ -161,6 +168,31 @@ class Additive(gpflow.kernels.Kernel):
         kernel = cls(columns_of_table(X, names, categorical), effects, **options)
         kernel.variances.assign(kernel.variances / len(kernel.effects))
         return kernel
+
+    def encode(self, X: Any) -> Array:
+        """The rows of a table as the numbers ``[N, D]`` that models take: in a data frame, a
+        category becomes the number of its level, and the columns may have any order.
+
+        >>> import numpy as np, interdomain as idm
+        >>> site = idm.tables.CategoricalColumn([0, 1], level_names=["north", "south"])
+        >>> kernel = idm.tables.Additive([idm.tables.NumericColumn([0, 9]), site])
+        >>> kernel.encode(np.array([[3.0, "south"]], dtype=object)).tolist()
+        [[3.0, 1.0]]
+
+        :param X: ``[N, D]``, the columns of the table: a frame like the one that the kernel was
+            made for, or an array.
+        :raises ValueError: For other columns; naming the column, for values that are missing,
+            infinite or no numbers.
+        :warns UserWarning: For levels that the table does not have.
+        """
+        return numbers_of_table(X, self.columns, self.names)
+
+    def warn_of_rows(self, X: Array) -> bool:
+        """Warn of rows ``[N, D]`` for which the table has no data, and say whether there are any:
+        numbers far outside of the range of a column, and unknown levels."""
+        rows = self.seen(X).numpy()
+        warned = [column.warn_of(x) for column, x in zip(self.columns, rows.T, strict=True)]
+        return any(warned)
 
     @property
     def effect_variances(self) -> tf.Tensor:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, Array, filled_matrix, finite_array, items, short
+from .._arguments import ROWS_OF_A_BATCH, Array, finite_array, items, short
 from .._progress import aligned
 from ..plotting.axes import new_axes, new_figure
 from .columns import Column
-from .effect_terms import ColumnFunctions, EffectTerm, rows_of_table
+from .effect_terms import ColumnFunctions, EffectTerm, rows_of_table, rows_with_all_columns
 from .frames import column_number
 from .kernel import Additive, Effect
 
@@ -103,7 +103,7 @@ class Effects:
         :param X: ``[N, D]``, as for the model.
         :raises ValueError: If X is not finite, or has other columns.
         """
-        X = filled_matrix("X", X, "a matrix [N, D]")
+        X = rows_with_all_columns(self._table, X)
         means, variances = [], []
         for start in range(0, len(X), ROWS_OF_A_BATCH):
             batch = rows_of_table(self._table, X[start : start + ROWS_OF_A_BATCH])
@@ -118,13 +118,15 @@ class Effects:
 
         :param effect: The name of the effect, the number or name of its only column, or a list of
             the numbers or names of its columns.
-        :param values: ``[N, k]`` for an effect of k columns, in the order in which ``effect`` lists
-            them (in increasing order, if it is a name); also ``[N]`` for one column.
+        :param values: Numbers, or names of levels, ``[N, k]`` for an effect of k columns, in the
+            order in which ``effect`` lists them (in increasing order, if it is a name); also
+            ``[N]`` for one column.
         :raises ValueError: If there is no such effect, or values do not fit it.
         """
         columns = self._columns_of(effect)
         number = self.effects.index(tuple(sorted(columns)))
         form = f"a matrix [N, {len(columns)}], a column for each of {self.names[number]!r}"
+        values = self._encoded(columns, values)
         rows = finite_array("values", values, (1, 2), form)
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.shape[1] != len(columns):
@@ -132,6 +134,24 @@ class Effects:
         of_column = dict(zip(columns, rows.T, strict=True))
         term = self._terms[number]
         return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
+
+    def _encoded(self, columns: Effect, values: Any) -> Any:
+        """Values of these columns with the numbers of levels in place of their names."""
+        given = np.asarray(values)
+        if given.dtype.kind in "biuf" or given.ndim not in (1, 2):
+            return values
+        rows = given.astype(object).reshape(len(given), -1)
+        for k, column in zip(columns, rows.T, strict=False):
+            names = self.columns[k].level_names or ()
+            numbers = dict(zip(names, range(len(names)), strict=True))
+            for place, value in enumerate(column.tolist()):
+                if isinstance(value, str) and value not in numbers:
+                    raise ValueError(
+                        f"values must be numbers or levels of {self.column_names[k]!r}, found "
+                        f"{value!r}; its levels are {short(list(names))}."
+                    )
+                column[place] = numbers.get(value, value)
+        return rows
 
     def __str__(self) -> str:
         totals = self.total_shares, self.total_share_deviations
@@ -206,7 +226,7 @@ class Effects:
             else:
                 style = {"capsize": 3, "ecolor": "0.2"}
                 ax.bar(np.arange(len(mean)), mean, yerr=spread, alpha=0.7, error_kw=style)
-                _level_ticks(ax.xaxis, values[0])
+                _level_ticks(ax.xaxis, columns[0])
             ax.set(xlabel=names[0], ylabel=label)
         share, deviation = self.shares[number], self.share_deviations[number]
         title = f"{self.names[number]}: {share:.1%} ± {deviation:.1%}"
@@ -233,12 +253,13 @@ def _draw_map(
     mesh = ax.pcolormesh(across, up, mean, shading="nearest", rasterized=True, **colours)
     ax.figure.colorbar(mesh, ax=ax, label=label)
     ax.set(xlabel=names[0], ylabel=names[1])
-    for axis, numeric, levels in zip((ax.xaxis, ax.yaxis), is_numeric, values, strict=True):
+    for axis, numeric, column in zip((ax.xaxis, ax.yaxis), is_numeric, columns, strict=True):
         if not numeric:
-            _level_ticks(axis, levels)
+            _level_ticks(axis, column)
 
 
-def _level_ticks(axis: Any, levels: Array) -> None:
-    """The levels, or some of them if there are many."""
-    step = -(-len(levels) // 12)
-    axis.set_ticks(np.arange(len(levels))[::step], [f"{level:g}" for level in levels[::step]])
+def _level_ticks(axis: Any, column: Column) -> None:
+    """The levels, or every second or third of them if there are many."""
+    names = column.level_names or [f"{level:g}" for level in column.grid(0)]
+    step = -(-len(names) // 12)
+    axis.set_ticks(np.arange(len(names))[::step], [str(name) for name in names[::step]])

@@ -1,0 +1,63 @@
+"""Recognises a table of places: two columns, latitude and longitude in degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._arguments import Array, choice
+from ..tables.places import in_range, named_places
+
+_WIDE = 20.0
+"""Degrees of either column: a plane distorts wider areas."""
+
+
+def is_on_the_globe(
+    names: Sequence[str], rows: Array, inputs: str | None, *, is_table: bool
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether a table is one of latitudes and longitudes, and what the user should know of it.
+
+    :param names: The names of the columns.
+    :param rows: The rows, ``[N, D]``.
+    :param inputs: "degrees" for places, "euclidean" for a plane, None to recognise places by the
+        names of the columns.
+    :raises ValueError: For "degrees" with other than two columns.
+    """
+    if inputs is not None:
+        remedy = "pass None to recognise latitude and longitude by the names of the columns"
+        choice("inputs", inputs, ("degrees", "euclidean"), remedy)
+    named = named_places(names)
+    if inputs == "degrees":
+        if rows.shape[1] != 2 or not is_table:
+            raise ValueError(
+                "inputs must be 'degrees' for two columns alone, latitude and longitude, found "
+                f"{rows.shape[1]} columns; pass inputs=None."
+            )
+        return True, ()
+    if inputs == "euclidean" or not is_table:
+        return False, ()
+    if named is not None and rows.shape[1] == 2 and in_range(rows, named):
+        if np.max(np.ptp(rows, axis=0)) > _WIDE:
+            return True, (
+                "The columns are latitude and longitude: the models are those of the globe. Pass "
+                "inputs='euclidean' for those of a plane.",
+            )
+        return False, (
+            "The columns are latitude and longitude of a small area, which is taken for a plane. "
+            "Pass inputs='degrees' for models of the globe.",
+        )
+    if named is not None and in_range(rows, named):
+        return False, (
+            "Latitude and longitude are taken for columns of a plane, since there are other "
+            "columns: GlobeMatern52(active_dims=...) is the kernel of the globe for a sum or a "
+            "product.",
+        )
+    if rows.shape[1] == 2 and any(
+        in_range(rows, order) and np.min(np.ptp(rows, axis=0)) > _WIDE for order in ((0, 1), (1, 0))
+    ):
+        return False, (
+            "If the columns are latitude and longitude in degrees, pass inputs='degrees' (in this "
+            "order) for models of the globe.",
+        )
+    return False, ()

@@ -1,0 +1,208 @@
+"""Reads the rows of tables as numbers: the columns of a data frame, in order, and the levels of its
+categories. No name of a column is ever evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._arguments import Array, filled_matrix, real_array, short
+
+Level = Any
+"""One of the values of a column of categories, such as a text."""
+
+
+class TableReader:
+    """Reads rows as numbers, new rows like the training rows.
+
+    A category becomes the place of its level among the levels of the training rows, and a level
+    that they do not have becomes the number of levels.
+
+    :param names: The names of the columns; None if new frames are read by the order of columns.
+    :param levels: The levels of each column in increasing order; None for a column of numbers.
+    """
+
+    def __init__(
+        self, names: Sequence[Any] | None, levels: Sequence[Sequence[Level] | None]
+    ) -> None:
+        self.names = None if names is None else tuple(names)
+        self.levels = tuple(None if some is None else tuple(some) for some in levels)
+
+    @classmethod
+    def from_data(cls, X: Any) -> TableReader:
+        """Make the reader for training rows: a matrix, or a data frame of numbers and categories.
+
+        :raises ValueError: Naming the column, for a column that is neither; for values that are
+            missing or infinite; for a table without rows or columns.
+        """
+        if not is_frame(X):
+            return cls(None, [None] * filled_matrix("X", X, _RULE).shape[1])
+        names = list(X.columns)
+        if not names or not len(_column(X, 0)):
+            raise ValueError(f"X must be {_RULE}, found {len(names)} columns without rows.")
+        levels: list[list[Level] | None] = []
+        for place, name in enumerate(names):
+            values = _column(X, place)
+            if _is_categorical(values):
+                levels.append(_in_order(_present(values, name)))
+            else:
+                _numbers(values, name)
+                levels.append(None)
+        return cls(names, levels)
+
+    def __call__(self, X: Any) -> Array:
+        """The rows as numbers, ``[N, D]``.
+
+        :raises ValueError: For other columns than the training rows have, and for values that are
+            missing, infinite or no numbers.
+        """
+        if not is_frame(X) and not any(self.levels):
+            rows = filled_matrix("X", X, _RULE)
+            self._check_number(rows.shape[1])
+            return rows
+        read = []
+        for (name, values), levels in zip(self.columns(X), self.levels, strict=True):
+            if levels is None:
+                read.append(_numbers(values, name))
+            else:
+                known = {level: float(place) for place, level in enumerate(levels)}
+                present = _present(values, name)
+                read.append(np.array([known.get(value, len(levels)) for value in present]))
+        return np.stack(read, axis=1)
+
+    def columns(self, X: Any) -> list[tuple[Any, Any]]:
+        """The name and the values of each column, in the order of the training rows.
+
+        :raises ValueError: For other columns than the training rows have.
+        """
+        if is_frame(X):
+            names = list(X.columns)
+            return [(names[place], _column(X, place)) for place in self._places(names)]
+        rows = np.asarray(X, dtype=object)
+        if rows.ndim != 2:
+            raise ValueError(
+                f"X must be {_RULE}, found shape {rows.shape}; pass X[:1] for one row."
+            )
+        self._check_number(rows.shape[1])
+        return list(enumerate(rows.T))
+
+    def _check_number(self, found: int) -> None:
+        count = len(self.levels)
+        if found != count:
+            raise ValueError(
+                f"X must have {count} columns, those of the training rows, found {found}."
+            )
+
+    def _places(self, found: list[Any]) -> list[int]:
+        """The place of each column of the training rows among these columns.
+
+        :raises ValueError: If there are other columns.
+        """
+        count = len(self.levels)
+        if self.names is None:
+            self._check_number(len(found))
+            return list(range(count))
+        new, known = [_key(name) for name in found], [_key(name) for name in self.names]
+        if new == known:
+            return list(range(count))
+        if set(new) == set(known) and len(new) == len(set(new)) == count:
+            return [new.index(name) for name in known]
+        missing = [name for name in self.names if _key(name) not in new]
+        others = [name for name in found if _key(name) not in known]
+        raise ValueError(
+            f"X must have the {count} columns of the training rows, each once, found {len(new)}: "
+            f"{short(missing)} are missing, and {short(others)} are others; pass these columns by "
+            "the same names."
+        )
+
+
+_RULE = "a matrix [N, D], or a data frame of numbers and categories"
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has columns with names, like a data frame of pandas or polars."""
+    return getattr(X, "columns", None) is not None
+
+
+def _column(X: Any, place: int) -> Any:
+    """The values of a column by its place: two may have the same name."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, place]
+    if hasattr(X, "__getitem__"):
+        return X[list(X.columns)[place]]
+    return np.asarray(X)[:, place]
+
+
+def _key(name: Any) -> Any:
+    """A name that equals itself: NaN does not."""
+    return ("not a number",) if _is_missing(name) else name
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # the NA of pandas is neither true nor false; an array
+        return np.ndim(value) == 0
+
+
+def _is_categorical(column: Any) -> bool:
+    """Whether it is a category for pandas, or text."""
+    if str(getattr(column, "dtype", "")) == "category":
+        return True
+    values = np.asarray(column)
+    if values.dtype.kind not in "OUST":
+        return False
+    present = [value for value in values if not _is_missing(value)]
+    return bool(present) and all(isinstance(value, str) for value in present)
+
+
+def _present(column: Any, name: Any) -> list[Level]:
+    """The values of a column of categories.
+
+    :raises ValueError: If a value is missing.
+    """
+    values = list(column.tolist() if hasattr(column, "tolist") else column)
+    if any(_is_missing(value) for value in values):
+        raise _has_gaps(name)
+    return values
+
+
+def _numbers(column: Any, name: Any) -> Array:
+    """The values of a column of numbers.
+
+    :raises ValueError: If they are no numbers, or a value is missing or infinite.
+    """
+    values = np.asarray(column)
+    remedy = "pass numbers, or text for categories"
+    if values.dtype.kind in "mM":
+        remedy = "pass numbers, such as the days since the first of them"
+    if values.dtype == object:
+        gaps = [_is_missing(value) for value in values]
+        if not all(gaps):
+            values = np.where(gaps, np.nan, values)
+    numbers = real_array(f"X: column {_shown(name)}", values, "a column", remedy)
+    if not np.all(np.isfinite(numbers)):
+        raise _has_gaps(name)
+    return numbers
+
+
+def _has_gaps(name: Any) -> ValueError:
+    return ValueError(
+        f"X: column {_shown(name)} must not have missing or infinite values; remove these rows, "
+        "or fill in what is missing."
+    )
+
+
+def _shown(name: Any) -> str:
+    return short(name if isinstance(name, (str, int)) else str(name))
+
+
+def _in_order(values: Sequence[Level]) -> list[Level]:
+    """Each value once, in increasing order; by their text, if they have no order."""
+    different = list(dict.fromkeys(values))
+    try:
+        return sorted(different)
+    except TypeError:
+        return sorted(different, key=str)
