@@ -148,7 +148,7 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
         any number of rows, as with GPflow's Softmax: these are left out.
     """
-    if isinstance(model, NeighbourPosterior) or getattr(model, "num_neighbours", 0) > 0:
+    if isinstance(model, NeighbourPosterior) or getattr(model, "has_neighbours", False):
         raise ValueError(
             f"model: a {type(model).__name__} looks up neighbours among its rows, which a "
             "SavedModel cannot; keep its data and its parameters "

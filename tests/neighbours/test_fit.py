@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import gpflow
@@ -49,7 +51,7 @@ def test_the_evidence_decides(smooth: float, rough: float, kept: set[str]) -> No
     assert set(parts.evidence) == {"features", "neighbours", "both"}
     np.testing.assert_allclose(model.elbo() / NUM_ROWS, parts.evidence[parts.kept], rtol=1e-9)
     np.testing.assert_allclose(sum(parts.shares.values()), 1)
-    assert (model.num_neighbours == 0) == (parts.kept == "features")
+    assert model.parts == parts.kept and model.num_neighbours == 8
     if parts.kept == "both":
         kernel = model.local_kernel
         np.testing.assert_allclose(model.likelihood.variance, 0.0025, rtol=0.4)
@@ -72,7 +74,69 @@ def test_only_one_part() -> None:
         fitted = idm.fit(model, steps=1, progress=False, options={"parts": parts}).parts
         assert fitted is not None and set(fitted.evidence) == {parts}
         has_features = parts == "features"
-        assert (model.has_features, model.num_neighbours > 0) == (has_features, not has_features)
+        assert (model.has_features, model.has_neighbours) == (has_features, not has_features)
+
+
+def test_a_fit_keeps_what_was_built(tmp_path: Any) -> None:
+    """A fit selects parts, whose predictions are those of a model of these alone, also in copies
+    and files. A second fit tries all of them, from the parameters of the first."""
+    data = rows(smooth=1.0, rough=0.3)
+    X, model = data[0][:7], make(data)
+    block = (model.kernel, model.inducing_variable)
+    built = (*block, model.local_kernel, model.num_neighbours)
+    for parts, other in (("features", "neighbours"), ("neighbours", "features")):
+        idm.fit(model, steps=1, progress=False, options={"parts": parts})
+        assert (*block, model.local_kernel, model.num_neighbours) == built
+        assert model.parts == parts and all(p.trainable for p in model.parameters)
+        shared = {"local_kernel": model.local_kernel, "likelihood": model.likelihood}
+        alone = VecchiaSGPR(
+            data,
+            *(block if parts == "features" else ()),
+            num_neighbours=0 if parts == "features" else 8,
+            progress=False,
+            **shared,
+        )
+        tf.train.Checkpoint(model=model).write(str(tmp_path / parts))
+        restored = make(data)
+        restored.use(other)
+        restored.elbo()
+        tf.train.Checkpoint(model=restored).read(str(tmp_path / parts)).expect_partial()
+        restored.search()
+        pickled = pickle.loads(pickle.dumps(model))
+        for each in (model, restored, copy.deepcopy(model), pickled):
+            assert each.parts == parts
+            np.testing.assert_allclose(each.elbo(), alone.elbo(), rtol=1e-10)
+            for mine, expected in zip(each.predict_f(X), alone.predict_f(X), strict=True):
+                np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-10)
+        if parts == "features":
+            assert idm.sample_functions(model, 2)(X).shape == (2, 7, 1)
+            idm.save(model, tmp_path / "saved")
+        else:
+            with pytest.raises(ValueError, match="looks up neighbours"):
+                idm.save(model, tmp_path / "saved")
+        pickled.extend((X, data[1][:7]))
+        alone.extend((X, data[1][:7]))
+        np.testing.assert_allclose(pickled.elbo(), alone.elbo(), rtol=1e-10)
+    names = set(gpflow.utilities.parameter_dict(model))
+    assert names == set(gpflow.utilities.parameter_dict(make(data)))
+    before = model.local_kernel.lengthscales.numpy()
+    fitted = idm.fit(model, steps=1, progress=False).parts
+    assert fitted is not None and set(fitted.evidence) == {"features", "neighbours", "both"}
+    assert model.parts == fitted.kept == "both"
+    np.testing.assert_allclose(model.local_kernel.lengthscales, before, rtol=0.5)
+
+
+def test_an_error_leaves_the_parts_as_they_were() -> None:
+    model = make(rows(smooth=1.0, rough=0.3))
+
+    def stop(*_: Any) -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        idm.fit(model, progress=False, options={"parts": "neighbours"}, callbacks=[stop])
+    assert model.parts == "both"
+    with pytest.raises(ValueError, match="parts must be 'neighbours', found 'both'"):
+        VecchiaSGPR(model.arrays, local_kernel=gpflow.kernels.Matern32()).use("both")
 
 
 def test_rare_rows_set_the_noise() -> None:
@@ -125,8 +189,11 @@ def test_bad_input() -> None:
         idm.fit(model, checkpoint_dir="folder", progress=False)
     with pytest.raises(ValueError, match="parts must be"):
         idm.fit(model, progress=False, options={"parts": "all"})
-    with pytest.raises(ValueError, match="batch_size"):
-        idm.fit(model, batch_size=100, progress=False)
+    for arguments in ({"batch_size": 100}, {"optimizer": 0.1}, {"data": data}):
+        with pytest.raises(ValueError, match=f"{next(iter(arguments))}: a VecchiaSGPR"):
+            idm.fit(model, progress=False, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_size: a VecchiaSGPR"):
+        idm.fit(model, data, batch_size=100, optimizer=0.1, progress=False)
     alone = VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32())
     with pytest.raises(ValueError, match="num_inducing"):
         idm.fit(alone, num_inducing=20, progress=False)

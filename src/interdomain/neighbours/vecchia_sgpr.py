@@ -9,13 +9,14 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorData
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array, IntArray, integer
+from .._arguments import Array, IntArray, choice, integer
 from .._tracing import unconverted
 from ..core.finite_rank import is_complete
 from ..regression.features import Features
@@ -24,6 +25,7 @@ from ..regression.rows import Rows, RowsInBatches
 from ..regression.structured_sgpr import StructuredSGPR
 from ..regression.sums import SufficientStatistics, statistics_of
 from .local_kernel import LocalKernel
+from .parts import UsedParts
 from .posterior import NeighbourPosterior
 from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
 
@@ -115,8 +117,11 @@ class VecchiaSGPR(StructuredSGPR):
                 f"{missing} must be given with the other of the two, found None; pass both, or "
                 "neither for neighbours alone."
             )
+        self._nothing = NoKernel(), NoFeatures()
+        self._used, self._summed = UsedParts("both"), "both"
+        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
         if kernel is None or inducing_variable is None:
-            kernel, inducing_variable = NoKernel(), NoFeatures()
+            kernel, inducing_variable = self._nothing
         elif not is_complete(inducing_variable, kernel):
             raise ValueError(
                 "kernel must be of finite rank and have these features, so that what they leave is "
@@ -139,7 +144,6 @@ class VecchiaSGPR(StructuredSGPR):
             progress=progress,
         )
         self.local_kernel, self.local_inputs = local_kernel, local_inputs
-        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
         if num_prediction_neighbours is not None:
             integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
         self._given_for_predictions = num_prediction_neighbours
@@ -165,9 +169,38 @@ class VecchiaSGPR(StructuredSGPR):
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
 
     @property
+    def all_parts(self) -> tuple[str, ...]:
+        """The names of the parts that the model was built with, of which it can use each."""
+        if isinstance(self.inducing_variable, NoFeatures):
+            return ("neighbours",)
+        return ("features", "neighbours", "both") if self._num_neighbours else ("features",)
+
+    @property
+    def parts(self) -> str:
+        """The parts that the evidence and predictions use: "features", "neighbours" or "both".
+
+        These are all parts that the model was built with, until :meth:`use` selects one.
+        """
+        return self._used.name if self._used.name in self.all_parts else self.all_parts[-1]
+
+    @property
     def has_features(self) -> bool:
-        """Whether there are features beside the neighbours."""
-        return int(self.inducing_variable.num_inducing) > 0
+        """Whether the model uses features."""
+        return self.parts != "neighbours"
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether the model uses neighbours."""
+        return self.parts != "features" and self._num_neighbours > 0
+
+    def use(self, parts: str) -> None:
+        """Select the parts that the evidence and predictions use. The other part stays in the
+        model, with its parameters. :func:`interdomain.fit` selects the parts of highest evidence.
+
+        :param parts: "features", "neighbours" or "both".
+        :raises ValueError: If the model was built without one of these.
+        """
+        self._used.name = choice("parts", parts, self.all_parts, "build the model with both")
 
     def search(self, num_neighbours: int | None = None) -> None:
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.
@@ -178,7 +211,7 @@ class VecchiaSGPR(StructuredSGPR):
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
             self._built_features = None
         self._search = self.local.neighbours(self.arrays[0])
-        self._sums.replace(self._rows(), None)
+        self._replace_sums()
 
     def extend(self, data: tuple[Any, Any]) -> None:
         """Add rows, which come after all others in the order: the sums of the others stay, and
@@ -199,15 +232,21 @@ class VecchiaSGPR(StructuredSGPR):
         self._search = self._search.extended(coordinates)
         added = np.arange(self.num_data - len(new[0]), self.num_data)
         statistics += statistics_of(self._rows(added), self._features)
+        self._replace_sums(statistics)
+
+    def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
+        """Take the sums of the present rows, for the parts that are used."""
+        self._summed = self.parts
         self._sums.replace(self._rows(), statistics)
 
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         X, Y = self.arrays
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
             return rows
-        entries = max(self._num_neighbours**2, int(self.inducing_variable.num_inducing))
+        _, inducing_variable = self._block()
+        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
         return NeighbourRows(
             X,
             Y,
@@ -223,15 +262,27 @@ class VecchiaSGPR(StructuredSGPR):
         """The number N of rows."""
         return len(self.arrays[0])
 
+    @property
+    def _features(self) -> Features:
+        if self._summed != self.parts:  # other parts were selected, or restored by a checkpoint
+            with tf.init_scope():
+                self._replace_sums()
+        return super()._features
+
+    def _block(self) -> tuple[Kernel, InducingVariables]:
+        """The kernel and the features, if they are used."""
+        return (self.kernel, self.inducing_variable) if self.has_features else self._nothing
+
     def _feature_parts(self) -> tuple[tf.Module, ...]:
-        local = (self.local_kernel, self.likelihood) if self._num_neighbours else ()
-        return (*super()._feature_parts(), *local)
+        local = (self.local_kernel, self.likelihood) if self.has_neighbours else ()
+        return (*self._block(), self.mean_function, *local)
 
     def _make_features(self) -> Features:
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             return super()._make_features()
         return WhitenedFeatures(
-            *super()._feature_parts(),
+            *self._block(),
+            self.mean_function,
             self.num_columns,
             self.num_latent_gps,
             local=self.local,
@@ -241,7 +292,7 @@ class VecchiaSGPR(StructuredSGPR):
 
     def _noise_variance(self) -> tf.Tensor:
         """One, of whitened rows."""
-        return tf.ones([], tf.float64) if self._num_neighbours else super()._noise_variance()
+        return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
     def model_of(
         self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
@@ -273,7 +324,7 @@ class VecchiaSGPR(StructuredSGPR):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             return super().posterior(precompute_cache)
         features = self._features
         assert isinstance(features, WhitenedFeatures)
@@ -296,7 +347,7 @@ class VecchiaSGPR(StructuredSGPR):
         return super().to_svgp()
 
     def _refuse(self, what: str, remedy: str) -> None:
-        if self._num_neighbours:
+        if self.has_neighbours:
             raise ValueError(
                 f"{what}: a VecchiaSGPR has none, as its rows depend on {self._num_neighbours} "
                 f"neighbours each; {remedy}."

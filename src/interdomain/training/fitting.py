@@ -150,7 +150,7 @@ def fit(
         callback returns a mapping from names to numbers, it is shown on the progress bar and kept
         in the result. If it raises :class:`~interdomain.training.StopFit`, the fit ends after this
         step, on all workers of a strategy. A callback should not change the model.
-    :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
+    :param checkpoint_dir: a folder for checkpoints (a VecchiaSGPR takes none), which are written at the start, every ``every``
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
         goes on from the newest that can be read. A checkpoint is written only where the loss is
         finite, and ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it
@@ -198,7 +198,7 @@ def fit(
     started, left = time.perf_counter(), dict(options or {})
     is_dual = isinstance(model, DualSVGP)
     in_turns = isinstance(model, VecchiaSGPR) and model.num_neighbours > 0
-    in_passes = is_dual or (isinstance(model, StructuredSGPR) and optimizer is None)
+    in_passes = is_dual or in_turns or (isinstance(model, StructuredSGPR) and optimizer is None)
     if steps is None:
         steps = 20 if is_dual else 8 if in_turns else 1000
     size, on_subset = (3_000, 25) if is_dual else (5_000, 50)
@@ -229,6 +229,10 @@ def fit(
                 f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
                 f"found a {type(model).__name__}; leave num_inducing out."
             )
+    if in_turns and optimizer is not None:
+        raise ValueError(
+            f"optimizer: a VecchiaSGPR is trained in turns, found {optimizer!r}; leave optimizer out."
+        )
     if is_dual:
         if optimizer is not None:
             raise ValueError(
