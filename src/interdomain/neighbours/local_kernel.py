@@ -141,14 +141,16 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         self._covariance = local.covariance
 
     def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """The mean log density a row.
+        """The mean log density of a row.
 
         :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
-            there are ``[B, m + 1]``; and what is left of them, ``[B, m + 1, P]``.
+            there are ``[B, m + 1]``; the weights of rows in the mean ``[B]``; and the residuals,
+            ``[B, m + 1, P]``.
         """
-        points, known, residuals = data
+        points, known, of_rows, residuals = data
         noise = noise_variance_of(self.likelihood)
         weights, log_variances = conditional_weights(self._covariance(points), known, noise)
         errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
         densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
-        return -tf.reduce_mean(tf.reduce_sum(densities, axis=1)) / 2
+        density = -tf.reduce_sum(of_rows[:, None] * densities) / 2
+        return tf.cast(density, gpflow.default_float())

@@ -149,7 +149,7 @@ class VecchiaSGPR(StructuredSGPR):
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
         order = np.random.default_rng(seed).permutation(int(data[0].shape[0]))
-        self.arrays = tuple(part[order] for part in self._rows_at_hand.in_memory() or ())
+        self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
         self.local.check(self.arrays[0])
         self.search()
 
@@ -225,7 +225,8 @@ class VecchiaSGPR(StructuredSGPR):
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
                 "pass rows of the same kind."
             )
-        new = rows.in_memory()
+        new = self._as_floats(rows)
+        self.local.check(new[0])
         self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
         self._source = self._rows_of(self.arrays)
         coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
@@ -233,6 +234,11 @@ class VecchiaSGPR(StructuredSGPR):
         added = np.arange(self.num_data - len(new[0]), self.num_data)
         statistics += statistics_of(self._rows(added), self._features)
         self._replace_sums(statistics)
+
+    def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
+        """X and Y in the default float."""
+        dtype = gpflow.default_float()
+        return tuple(part.astype(dtype, copy=False) for part in rows.in_memory() or ())
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
         """Take the sums of the present rows, for the parts that are used."""
@@ -302,15 +308,32 @@ class VecchiaSGPR(StructuredSGPR):
         model._built_features = None  # those of this model are whitened
         return model
 
-    def sample(self, number: int, seed: int) -> tuple[Array, Array, IntArray]:
-        """Random rows with their neighbours for the present lengthscales: rows X ``[U, D]`` and Y
-        ``[U, P]``, and where among them those of each row are, ``[number, m + 1]``. Of many rows it
-        is the last third that is drawn from: one tree then has all of their neighbours."""
+    def sample(
+        self, number: int, seed: int, chances: Array | None = None
+    ) -> tuple[Array, Array, IntArray, Array]:
+        """Draw random rows with their neighbours for the present lengthscales.
+
+        The rows are X ``[U, D]`` and Y ``[U, P]``; the places of the neighbours and, last, of the
+        row among them are ``[B, m + 1]``. The weights ``[B]`` make a weighted sum over the sample
+        an unbiased estimate of the mean over all rows. By default rows are drawn uniformly; of
+        many rows only from the last third: one tree then has all of their neighbours.
+
+        :param number: The number B of rows; with ``chances`` it is the largest number.
+        :param chances: The chance of each row to be drawn, ``[N]``, of sum one.
+        """
         X, Y = self.arrays
-        first = 2 * len(X) // 3 if len(X) > 6 * number else 0
         rng, number = np.random.default_rng(seed), min(number, len(X))
-        rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
-        return NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours).sample(rows)
+        if chances is None:
+            first = 2 * len(X) // 3 if len(X) > 6 * number else 0
+            rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
+            weights = np.full(number, 1 / number)
+        else:  # systematic sampling: each row is drawn once at most
+            expected = np.minimum(number * chances, 1)
+            ends = np.cumsum(expected)
+            rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
+            weights = 1 / (len(X) * expected[rows])
+        rows_of = NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours)
+        return *rows_of.sample(rows), weights
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """As of a StructuredSGPR. Without features there are none, and predictions take no pass."""
