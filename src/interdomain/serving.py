@@ -104,6 +104,7 @@ def predict_in_batches(
         shapes = [[None, part.shape[1]] for part in data]
         function = _traced(function, *map(tf.TensorSpec, shapes, types))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
+    check_rows = getattr(model, "check_rows", None)
     results = []
     with bar_of_rows(method, len(data[0]), progress=progress) as bar:
         for start in range(0, len(data[0]), batch_size):
@@ -116,6 +117,8 @@ def predict_in_batches(
                 raise ValueError(f"X: {what}; mend them, or leave them out.")
             if kernel is not None:
                 validate_rows("X", kernel, batch[0])
+            if check_rows is not None:
+                check_rows(batch[0])
             if Y is not None and likelihood is not None:
                 check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]

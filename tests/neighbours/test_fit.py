@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from typing import Any
 
 import gpflow
@@ -14,6 +15,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
 from interdomain.neighbours.local_kernel import conditional_weights
+from interdomain.training.vecchia_rows import chances_of_rows, warn_of_rows
 
 NUM_ROWS = 700
 
@@ -51,6 +53,9 @@ def test_the_evidence_decides(smooth: float, rough: float, kept: set[str]) -> No
     assert set(parts.evidence) == {"features", "neighbours", "both"}
     np.testing.assert_allclose(model.elbo() / NUM_ROWS, parts.evidence[parts.kept], rtol=1e-9)
     np.testing.assert_allclose(sum(parts.shares.values()), 1)
+    assert list(parts.shares) == ["features", "neighbours", "noise", "unexplained"]
+    noise = model.likelihood.variance / np.mean(np.square(model.arrays[1]))
+    np.testing.assert_allclose(parts.shares["noise"], noise, rtol=0.1)
     assert model.parts == parts.kept and model.num_neighbours == 8
     if parts.kept == "both":
         kernel = model.local_kernel
@@ -137,6 +142,132 @@ def test_an_error_leaves_the_parts_as_they_were() -> None:
     assert model.parts == "both"
     with pytest.raises(ValueError, match="parts must be 'neighbours', found 'both'"):
         VecchiaSGPR(model.arrays, local_kernel=gpflow.kernels.Matern32()).use("both")
+
+
+ZEROS = 8_000
+"""Rows of a square, nearly all of zero."""
+
+
+@pytest.mark.parametrize(("number", "seed"), [(6, 0), (46, 1)])
+def test_rare_rows_are_in_the_samples(number: int, seed: int) -> None:
+    """Targets are zero but for a few rows near one place. The evidence is above that of parameters
+    that describe these, and predictions there are of their size."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.uniform(0, 1, (ZEROS, 2)), np.zeros([ZEROS, 1])
+    near = np.argsort(np.linalg.norm(X - 0.5, axis=1))[:number]
+    Y[near, 0] = rng.uniform(3, 4, number)
+    kernel = gpflow.kernels.Matern32(lengthscales=0.1)
+    model = VecchiaSGPR((X, Y), local_kernel=kernel, num_neighbours=12, progress=False)
+    result = idm.fit(model, steps=1, progress=False)
+    error = np.sqrt(np.mean((model.predict_f(X[near])[0] - Y[near]) ** 2))
+    assert error < 0.8
+    kernel.lengthscales.assign(0.03)
+    kernel.variance.assign(1.0)
+    model.likelihood.variance.assign(1e-4)
+    model.search()
+    assert result.elbo > float(model.elbo()) + 1_000
+
+
+def test_weighted_samples_are_unbiased() -> None:
+    """The mean of many weighted sums is the mean of all rows; every sample has rare rows."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.uniform(0, 1, (2_000, 2)), 0.01 * rng.normal(size=(2_000, 1))
+    Y[:3] = [[5.0], [6.0], [7.0]]
+    model = VecchiaSGPR((X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=2)
+    chances = chances_of_rows(model, lambda X: np.zeros([len(X), 1]))
+    assert chances is not None
+    np.testing.assert_allclose(np.sum(chances), 1)
+    sums = []
+    for seed in range(40):
+        _, targets, places, weights = model.sample(100, seed, chances)
+        drawn = targets[places[:, -1], 0]
+        assert len(drawn) <= 101 and np.sum(drawn > 4) == 3
+        sums.append([weights.sum(), weights @ drawn, weights @ drawn**2])
+    expected = [1, np.mean(Y), np.mean(Y**2)]
+    deviations = np.std(sums, axis=0) / np.sqrt(len(sums)) + 1e-12
+    assert np.all(np.abs(np.mean(sums, axis=0) - expected) < 4 * deviations)
+    model = VecchiaSGPR(rows(smooth=1.0, rough=1.0), local_kernel=gpflow.kernels.Matern32())
+    assert chances_of_rows(model, model.mean_function) is None
+
+
+def test_targets_without_variation() -> None:
+    """Zero residuals give the mean function with the smallest noise, whatever the parts."""
+    X = rows(smooth=0.0, rough=0.0)[0][:150]
+    of_mean = {"mean_function": gpflow.mean_functions.Constant(5.0)}
+    for level, arguments in ((0.0, {}), (5.0, of_mean)):
+        Y = np.full([len(X), 1], level)
+        alone = VecchiaSGPR(
+            (X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=5, **arguments
+        )
+        for model in (alone, *([make((X, Y))] if not level else [])):
+            parts = idm.fit(model, steps=1, progress=False).parts
+            assert parts is not None and not np.any(np.isnan(list(parts.shares.values())))
+            mean, variance = model.predict_y(X[:5] + 0.01)
+            np.testing.assert_allclose(mean, level, atol=1e-3)
+            np.testing.assert_allclose(np.sqrt(variance), 1e-3, rtol=0.1)
+
+
+def test_far_from_the_mean_function() -> None:
+    """A constant mean function gives the fit of the targets without it; zero is refused."""
+    X, Y = rows(smooth=1.0, rough=0.0)
+    for offset in (1e5, 1e8):
+        far = (X, Y + offset)
+        constant = gpflow.mean_functions.Constant(offset)
+        gpflow.set_trainable(constant, False)
+        model, without, refused = (
+            VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32(), num_neighbours=8, **more)
+            for data, more in ((far, {"mean_function": constant}), ((X, Y), {}), (far, {}))
+        )
+        for each in (model, without):
+            idm.fit(each, steps=1, progress=False)
+        mean = idm.predict_in_batches(model, X)[0] - offset
+        np.testing.assert_allclose(mean, without.predict_f(X)[0], atol=0.01)
+        with pytest.raises(ValueError, match="away from the mean function, more than 1,000"):
+            idm.fit(refused, steps=1, progress=False)
+
+
+def test_all_types_of_rows() -> None:
+    """Integers and float32, and all in float32, are trained as float64 is."""
+    X, Y = rows(smooth=1.0, rough=0.3)
+    X = np.round(X[:300] * 100 + 120)
+    evidence = dict[str, float]()
+    for name in ("float64", "float32", "int64", "uint8", "all"):
+        config = gpflow.config.Config(float=np.float32 if name == "all" else np.float64)
+        with gpflow.config.as_context(config):
+            data = X.astype("float32" if name == "all" else name), Y[:300]
+            kernel = gpflow.kernels.Matern32(lengthscales=40.0)
+            model = VecchiaSGPR(data, local_kernel=kernel, num_neighbours=5, progress=False)
+            evidence[name] = idm.fit(model, steps=1, progress=False).elbo
+            assert model.predict_f(data[0][:3])[0].dtype == gpflow.default_float()
+    np.testing.assert_allclose(list(evidence.values()), evidence["float64"], rtol=1e-2)
+
+
+def test_warnings_before_training() -> None:
+    X, Y = rows(smooth=1.0, rough=0.3)
+    places = np.repeat(X[:20], 20, axis=0)
+    degrees = {"local_inputs": "degrees"}
+    cases: list[tuple[Any, Any, dict[str, Any], str | None]] = [
+        (X, Y, {}, None),
+        (X * [80, 170], Y, degrees, None),
+        (np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0), {}, None),
+        (X * 1e5, Y, {}, "columns of X are far from standardised, such as column 0"),
+        (X, Y * 1e5, {}, "Y is up to"),
+        (X * [1.5, 3.1], Y, degrees, "look like radians"),
+        (X * 0.01 + 40, Y, degrees, "lengthscales of local_kernel, which are chords"),
+        (places, np.tile(Y[:20], [20, 1]), {}, "400 rows are at 20 distinct places"),
+    ]
+    for inputs, targets, arguments, message in cases:
+        model = VecchiaSGPR(
+            (inputs, targets), local_kernel=gpflow.kernels.Matern32(), num_neighbours=9, **arguments
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of_rows(model)
+        found = [str(each.message) for each in caught]
+        assert len(found) == (message is not None), (message, found)
+        assert message is None or message in found[0]
+    with pytest.warns(UserWarning, match="Y is up to"):
+        idm.fit(make((X, 1e5 * Y)), steps=1, progress=False, options={"parts": "neighbours"})
 
 
 def test_rare_rows_set_the_noise() -> None:

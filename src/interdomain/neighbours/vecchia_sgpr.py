@@ -168,6 +168,11 @@ class VecchiaSGPR(StructuredSGPR):
         """How many rows predictions condition on."""
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
 
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """With neighbours :func:`interdomain.fit` warns, as the prior has a second kernel."""
+        if not self._num_neighbours:
+            super()._warn_of_scales(X, Y)
+
     @property
     def all_parts(self) -> tuple[str, ...]:
         """The names of the parts that the model was built with, of which it can use each."""
@@ -227,10 +232,10 @@ class VecchiaSGPR(StructuredSGPR):
             )
         new = self._as_floats(rows)
         self.local.check(new[0])
-        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
-        self._source = self._rows_of(self.arrays)
         coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
         self._search = self._search.extended(coordinates)
+        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
+        self._source = self._rows_of(self.arrays)
         added = np.arange(self.num_data - len(new[0]), self.num_data)
         statistics += statistics_of(self._rows(added), self._features)
         self._replace_sums(statistics)
@@ -353,6 +358,12 @@ class VecchiaSGPR(StructuredSGPR):
         assert isinstance(features, WhitenedFeatures)
         nearest = partial(self._search.nearest, number=self.num_prediction_neighbours)
         return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
+
+    def check_rows(self, X: Array) -> None:
+        """:raises ValueError: For new rows of other columns than the model's, or that the local
+        kernel cannot take."""
+        if self.has_neighbours:
+            self.posterior(PrecomputeCacheType.NOCACHE).check_rows(X)
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""

@@ -94,7 +94,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         if not is_read:  # rows of another model were looked at there
             X, Y = source.sample
             if np.any(finite := source.finite(X, Y)):
-                warn_of_scales(self, X[finite], Y[finite])
+                self._warn_of_scales(X[finite], Y[finite])
+
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """Warn of columns that are far from the scales of the prior."""
+        warn_of_scales(self, X, Y)
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""

@@ -26,6 +26,7 @@ from .passes import frozen
 from .results import Ending, FitResult, NonFiniteError, Parts
 from .run import Plan, Run, train
 from .structured import fit_structured
+from .vecchia_rows import chances_of_rows, check_offset, mean_square, sample_of, warn_of_rows
 
 _OF_START, _FEW, _MANY, _OF_NOISE = 256, 1_024, 4_096, 8_192
 """Rows whose conditional densities train the local kernel: at each start; at the best; in each
@@ -46,19 +47,9 @@ _LENGTHSCALES = (1.0, 0.3)
 _FACTOR = 4.0
 """Between levels of noise that are tried."""
 
-_HEAVY = 16.0
-"""The mean fourth power, in squares of the mean square (3 of a Gaussian), above which rare rows hold
-much of the variation. The smallest sample estimates a mean square to a quarter at this value."""
-
-_NEAREST = 5
-"""Rows whose mean a row is compared with, to find rare rows."""
-
 _LEAST_VARIANCE = 100.0
 """Of the residuals, at the starts, in units of the lower bound of the noise variance: so that
 residuals of zero have a start."""
-
-_FAR_OFF = 1e3
-"""Deviations of Y between it and the mean function, beyond which training loses the deviations."""
 
 _ENOUGH = 1e-3
 """Nats a row: turns end when the evidence rises by less."""
@@ -83,9 +74,8 @@ class Turns:
     ) -> None:
         self._model, self._conditionals = model, conditionals
         self._seed, self._explained, self.best = seed, explained, -np.inf
-        residuals = np.asarray(model.arrays[1] - np.asarray(explained(model.arrays[0])), np.float64)
-        _check_offset(residuals, model.likelihood.variance_lower_bound)
-        self._chances = chances_of_rows(model, residuals)
+        check_offset(model, explained)
+        self._chances = chances_of_rows(model, explained)
         self.variables = tuple(model.trainable_variables)
         self.stored = {"model": model}
         self.described = {"method": "turns"}
@@ -122,7 +112,7 @@ class Turns:
         # A common factor of lengthscales leaves neighbours as they are.
         trained, judged = self.batch(_OF_START, 0), self.batch(_OF_START, 1)
         least = _LEAST_VARIANCE * model.likelihood.variance_lower_bound
-        total = max(_mean_square(trained), least)
+        total = max(mean_square(trained), least)
         given, tried = kernel.lengthscales.numpy(), []
         # The present values are the first start: a second fit goes on from these.
         starts = [None, *itertools.product(_NOISE_SHARES, _LENGTHSCALES)]
@@ -149,7 +139,7 @@ class Turns:
         """To the level, if there is one, at which many rows are likelier than at that of few."""
         likelihood = self._model.likelihood
         now = float(noise_variance_of(likelihood))
-        most = max(_mean_square(batch), now)
+        most = max(mean_square(batch), now)
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
         densities = list[float]()
         for level in levels:
@@ -166,7 +156,7 @@ class Turns:
     def batch(self, number: int, seed: int) -> tuple[tf.Tensor, ...]:
         """A sample of rows, with the residuals of features and mean: see :class:`Conditionals`."""
         number = min(number, max(256, _MOST_ENTRIES // (self._model.num_neighbours + 1) ** 2))
-        X, Y, places, *near = _sample(self._model, number, seed, self._chances)
+        X, Y, places, *near = sample_of(self._model, number, seed, self._chances)
         left = Y - np.asarray(self._explained(X))
         points, known, weights = near
         residuals = np.asarray(left, np.float64)[places]
@@ -193,6 +183,7 @@ def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
     if parts is not None:
         names = (choice("parts", parts, names, "pass a kernel and its features for others"),)
     _check(model, plan)
+    warn_of_rows(model)
     before = model.parts
     try:
         return _fit_parts(model, plan, names)
@@ -294,69 +285,10 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
         )
 
 
-def _check_offset(residuals: Array, least_noise: float) -> None:
-    """:raises ValueError: If Y is so far from the mean function that its variation is lost beside
-    this distance."""
-    most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
-    distances = np.abs(residuals.mean(axis=0))
-    deviations = np.maximum(residuals.std(axis=0), np.sqrt(least_noise))
-    column = int(np.argmax(distances / deviations))
-    if distances[column] > most * deviations[column]:
-        raise ValueError(
-            f"data: Y is {distances[column]:.3g} away from the mean function, more than {most:,.0f} "
-            f"times its deviation {residuals.std(axis=0)[column]:.3g}; pass "
-            "mean_function=gpflow.mean_functions.Constant(Y.mean(axis=0)), or "
-            "(Y - Y.mean(axis=0)) / Y.std(axis=0)."
-        )
-
-
-def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
-    """The chance of each row to be drawn into a sample, ``[N]``; None for the same chance.
-
-    Where rare rows hold much of the variation, a uniform sample may have none of these. Half of a
-    sample is then uniform, and the other half proportional to the squares of the residuals and of
-    their differences from the mean of the nearest rows, so far as these squares are concentrated.
-
-    :param residuals: Y without what features and mean explain, ``[N, P]``.
-    """
-    X, _ = model.arrays
-    search = model.local.neighbours(X)
-    near = search.nearest(search.points * search.lengthscales, _NEAREST)
-    concentrated = []
-    for differences in (residuals - residuals.mean(axis=0), residuals - residuals[near].mean(1)):
-        squares = np.sum(np.square(differences), axis=1)
-        if len(X) * np.sum(np.square(squares)) > _HEAVY * np.sum(squares) ** 2:
-            concentrated.append(squares / np.sum(squares))
-    if not concentrated:
-        return None
-    chances: Array = (1 / len(X) + np.mean(concentrated, axis=0)) / 2
-    return chances
-
-
-def _sample(
-    model: VecchiaSGPR, number: int, seed: int, chances: Array | None = None
-) -> tuple[Any, ...]:
-    """Random rows with their neighbours: X and Y, the places of the neighbours and, last, of the
-    row, ``[B, m + 1]``; coordinates ``[B, m + 1, d]``, which neighbours there are ``[B, m + 1]``,
-    and the weights of rows ``[B]``."""
-    X, Y, places, weights = model.sample(number, seed, chances)
-    known, places = places >= 0, np.maximum(places, 0)
-    points = model.local.coordinates(tf.convert_to_tensor(X)).numpy()
-    return X, Y, places, points[places], known, weights
-
-
-def _mean_square(batch: tuple[tf.Tensor, ...]) -> float:
-    """The mean square of the residuals of all rows, from a sample."""
-    _, _, weights, residuals = batch
-    squares = tf.reduce_mean(tf.square(residuals[:, -1]), axis=1)
-    return float(tf.reduce_sum(weights * squares))
-
-
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
-    """The shares of the mean square of Y less its mean function, on a sample: see :class:`Parts`."""
-    X, Y = model.arrays
-    chances = chances_of_rows(model, np.asarray(Y - np.asarray(model.mean_function(X)), np.float64))
-    X, Y, places, points, known, of_rows = _sample(model, _FEW, seed, chances)
+    """The shares of the mean square of Y less its mean, on a sample: see :class:`Parts`."""
+    chances = chances_of_rows(model, model.mean_function)
+    X, Y, places, points, known, of_rows = sample_of(model, _FEW, seed, chances)
     total = (Y - np.asarray(model.mean_function(X)))[places[:, -1]]
     left = (Y - model.explained(X))[places]
     errors, noise = left[:, -1], noise_variance_of(model.likelihood)
