@@ -55,8 +55,9 @@ class LocalKernel:
                 f"local_kernel must have one lengthscale, or {width} for this X, found "
                 f"{list(shape)}; pass lengthscales=np.ones({width})."
             )
-        coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
-        in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+        with tf.init_scope():
+            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
+            in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
 
     def warn(self, X: Array) -> None:
         """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""

@@ -124,7 +124,7 @@ def in_lengthscales(coordinates: Array, lengthscales: Any) -> Array:
     """
     points: Array = np.ascontiguousarray(coordinates / lengthscales)
     most = np.sqrt(np.finfo(gpflow.default_float()).max) / 1e4
-    if not np.all(np.abs(points) < most):
+    if not np.all(np.abs(points) < most):  # NaN is not, either
         raise ValueError(
             f"X must be finite and below {most:.0e} lengthscales, so that distances are finite, "
             f"found {np.max(np.abs(points)):.3g} lengthscales; pass (X - X.mean(axis=0)) / "

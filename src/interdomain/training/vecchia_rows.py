@@ -69,8 +69,8 @@ def warn_of_rows(model: VecchiaSGPR) -> None:
         warn(
             f"data: {len(X):,} rows are at {places:,} distinct places. Most of the "
             f"{model.num_neighbours} nearest rows of a row are at its own place, and say nothing "
-            "of the function between places; pass the mean of Y at each place, a larger "
-            "num_neighbours, or features (kernel and inducing_variable)."
+            "of the function between places; pass the mean of Y at each place, or features (kernel "
+            "and inducing_variable)."
         )
 
 
