@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 
-class UsedParts(tf.train.experimental.PythonState):
+class UsedParts(tf.train.experimental.PythonState):  # type: ignore[misc]
     """The name of the parts that a model uses, which is saved in checkpoints of the model.
 
     :ivar name: "features", "neighbours" or "both".
