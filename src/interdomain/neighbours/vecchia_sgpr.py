@@ -176,7 +176,7 @@ class VecchiaSGPR(StructuredSGPR):
     @property
     def all_parts(self) -> tuple[str, ...]:
         """The names of the parts that the model was built with, of which it can use each."""
-        if isinstance(self.inducing_variable, NoFeatures):
+        if self.inducing_variable is self._nothing[1]:
             return ("neighbours",)
         return ("features", "neighbours", "both") if self._num_neighbours else ("features",)
 
