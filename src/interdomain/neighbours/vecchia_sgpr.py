@@ -65,6 +65,10 @@ class VecchiaSGPR(StructuredSGPR):
     alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
     are few enough.
 
+    :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours or both, for
+    the evidence and predictions (:attr:`parts`). Kernels, features and the number of neighbours
+    stay as they were built, and :meth:`use` selects other parts.
+
     Predictions condition on the nearest of all rows, by default on four times as many as training
     does, which smooth functions gain by. A joint covariance is that of their errors: its diagonal
     is that of ``predict_f`` without ``full_cov``.
@@ -87,8 +91,9 @@ class VecchiaSGPR(StructuredSGPR):
     :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
     :param seed: Of the order of rows.
     :param progress: Show a progress bar in passes that take more than a second.
-    :raises ValueError: For arguments that are wrong or do not go together; in a pass, where the
-        noise is too small for rows that are repeated.
+    :raises ValueError: For arguments that are wrong or do not go together; for rows whose
+        distances in lengthscales overflow; in a pass, where the noise is too small for rows that
+        are repeated.
     :ivar arrays: The rows X and Y, in their order.
     :ivar local_kernel: As given.
     :ivar local_inputs: As given.
