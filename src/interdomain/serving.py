@@ -105,6 +105,7 @@ def predict_in_batches(
         function = _traced(function, *map(tf.TensorSpec, shapes, types))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
     watchful = parts_that_warn(kernel)  # each warns of the first batch that it has to warn of
+    check_rows = getattr(model, "check_rows", None)
     results = []
     with bar_of_rows(method, len(data[0]), progress=progress) as bar:
         for start in range(0, len(data[0]), batch_size):
@@ -118,6 +119,8 @@ def predict_in_batches(
             if kernel is not None:
                 validate_rows("X", kernel, batch[0])
                 watchful = [part for part in watchful if not part.warn_of_rows(batch[0])]
+            if check_rows is not None:
+                check_rows(batch[0])
             if Y is not None and likelihood is not None:
                 check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
@@ -150,7 +153,7 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
         any number of rows, as with GPflow's Softmax: these are left out.
     """
-    if isinstance(model, NeighbourPosterior) or getattr(model, "num_neighbours", 0) > 0:
+    if isinstance(model, NeighbourPosterior) or getattr(model, "has_neighbours", False):
         raise ValueError(
             f"model: a {type(model).__name__} looks up neighbours among its rows, which a "
             "SavedModel cannot; keep its data and its parameters "

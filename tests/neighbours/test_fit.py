@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import warnings
 from typing import Any
 
 import gpflow
@@ -12,6 +15,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
 from interdomain.neighbours.local_kernel import conditional_weights
+from interdomain.training.vecchia_rows import chances_of_rows, warn_of_rows
 
 NUM_ROWS = 700
 
@@ -49,7 +53,10 @@ def test_the_evidence_decides(smooth: float, rough: float, kept: set[str]) -> No
     assert set(parts.evidence) == {"features", "neighbours", "both"}
     np.testing.assert_allclose(model.elbo() / NUM_ROWS, parts.evidence[parts.kept], rtol=1e-9)
     np.testing.assert_allclose(sum(parts.shares.values()), 1)
-    assert (model.num_neighbours == 0) == (parts.kept == "features")
+    assert list(parts.shares) == ["features", "neighbours", "noise", "unexplained"]
+    noise = model.likelihood.variance / np.mean(np.square(model.arrays[1]))
+    np.testing.assert_allclose(parts.shares["noise"], noise, rtol=0.1)
+    assert model.parts == parts.kept and model.num_neighbours == 8
     if parts.kept == "both":
         kernel = model.local_kernel
         np.testing.assert_allclose(model.likelihood.variance, 0.0025, rtol=0.4)
@@ -72,7 +79,196 @@ def test_only_one_part() -> None:
         fitted = idm.fit(model, steps=1, progress=False, options={"parts": parts}).parts
         assert fitted is not None and set(fitted.evidence) == {parts}
         has_features = parts == "features"
-        assert (model.has_features, model.num_neighbours > 0) == (has_features, not has_features)
+        assert (model.has_features, model.has_neighbours) == (has_features, not has_features)
+
+
+def test_a_fit_keeps_what_was_built(tmp_path: Any) -> None:
+    """A fit selects parts, whose predictions are those of a model of these alone, also in copies
+    and files. A second fit tries all of them, from the parameters of the first."""
+    data = rows(smooth=1.0, rough=0.3)
+    X, model = data[0][:7], make(data)
+    block = (model.kernel, model.inducing_variable)
+    built = (*block, model.local_kernel, model.num_neighbours)
+    evidence = dict[str, float]()
+    for parts, other in (("features", "neighbours"), ("neighbours", "features")):
+        result = idm.fit(model, steps=1, progress=False, options={"parts": parts})
+        evidence[parts] = result.elbo / NUM_ROWS
+        assert (*block, model.local_kernel, model.num_neighbours) == built
+        assert model.parts == parts and all(p.trainable for p in model.parameters)
+        shared = {"local_kernel": model.local_kernel, "likelihood": model.likelihood}
+        alone = VecchiaSGPR(
+            data,
+            *(block if parts == "features" else ()),
+            num_neighbours=0 if parts == "features" else 8,
+            progress=False,
+            **shared,
+        )
+        tf.train.Checkpoint(model=model).write(str(tmp_path / parts))
+        restored = make(data)
+        restored.use(other)
+        restored.elbo()
+        tf.train.Checkpoint(model=restored).read(str(tmp_path / parts)).expect_partial()
+        restored.search()
+        pickled = pickle.loads(pickle.dumps(model))
+        for each in (model, restored, copy.deepcopy(model), pickled):
+            assert each.parts == parts
+            np.testing.assert_allclose(each.elbo(), alone.elbo(), rtol=1e-10)
+            for mine, expected in zip(each.predict_f(X), alone.predict_f(X), strict=True):
+                np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-10)
+        if parts == "features":
+            assert idm.sample_functions(model, 2)(X).shape == (2, 7, 1)
+            idm.save(model, tmp_path / "saved")
+        else:
+            with pytest.raises(ValueError, match="looks up neighbours"):
+                idm.save(model, tmp_path / "saved")
+        pickled.extend((X, data[1][:7]))
+        alone.extend((X, data[1][:7]))
+        np.testing.assert_allclose(pickled.elbo(), alone.elbo(), rtol=1e-10)
+    names = set(gpflow.utilities.parameter_dict(model))
+    assert names == set(gpflow.utilities.parameter_dict(make(data)))
+    fitted = idm.fit(model, steps=1, progress=False).parts
+    assert fitted is not None and set(fitted.evidence) == {"features", "neighbours", "both"}
+    assert model.parts == fitted.kept == "both"
+    assert all(fitted.evidence[parts] > evidence[parts] - 0.01 for parts in evidence)
+
+
+def test_an_error_leaves_the_parts_as_they_were() -> None:
+    model = make(rows(smooth=1.0, rough=0.3))
+
+    def stop(*_: Any) -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        idm.fit(model, progress=False, options={"parts": "neighbours"}, callbacks=[stop])
+    assert model.parts == "both"
+    with pytest.raises(ValueError, match="parts must be 'neighbours', found 'both'"):
+        VecchiaSGPR(model.arrays, local_kernel=gpflow.kernels.Matern32()).use("both")
+
+
+ZEROS = 8_000
+"""Rows of a square, nearly all of zero."""
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_rare_rows_are_in_the_samples(seed: int) -> None:
+    """Targets are zero but for six rows near one place, and are 3 to 4 there. A prediction there
+    is of this size, and the evidence exceeds the evidence of parameters that describe the rows."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.uniform(0, 1, (ZEROS, 2)), np.zeros([ZEROS, 1])
+    near = np.argsort(np.linalg.norm(X - 0.5, axis=1))[:6]
+    Y[near, 0] = rng.uniform(3, 4, 6)
+    kernel = gpflow.kernels.Matern32(lengthscales=0.1)
+    model = VecchiaSGPR((X, Y), local_kernel=kernel, num_neighbours=12, progress=False)
+    result = idm.fit(model, steps=1, progress=False)
+    assert 2.5 < model.predict_f(np.full([1, 2], 0.5))[0][0, 0] < 4.5
+    kernel.lengthscales.assign(0.03)
+    kernel.variance.assign(1.0)
+    model.likelihood.variance.assign(1e-4)
+    model.search()
+    assert result.elbo > float(model.elbo()) + 1_000
+
+
+def test_weighted_samples_are_unbiased() -> None:
+    """The mean of many weighted sums is the mean of all rows; every sample has rare rows."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.uniform(0, 1, (2_000, 2)), 0.01 * rng.normal(size=(2_000, 1))
+    Y[:3] = [[5.0], [6.0], [7.0]]
+    model = VecchiaSGPR((X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=2)
+    chances = chances_of_rows(model, lambda X: np.zeros([len(X), 1]))
+    assert chances is not None
+    np.testing.assert_allclose(np.sum(chances), 1)
+    sums = []
+    for seed in range(40):
+        _, targets, places, weights = model.sample(100, seed, chances)
+        drawn = targets[places[:, -1], 0]
+        assert len(drawn) <= 101 and np.sum(drawn > 4) == 3
+        sums.append([weights.sum(), weights @ drawn, weights @ drawn**2])
+    expected = [1, np.mean(Y), np.mean(Y**2)]
+    deviations = np.std(sums, axis=0) / np.sqrt(len(sums)) + 1e-12
+    assert np.all(np.abs(np.mean(sums, axis=0) - expected) < 4 * deviations)
+    model = VecchiaSGPR(rows(smooth=1.0, rough=1.0), local_kernel=gpflow.kernels.Matern32())
+    assert chances_of_rows(model, model.mean_function) is None
+
+
+def test_targets_without_variation() -> None:
+    """Zero residuals give the mean function with the smallest noise, whatever the parts."""
+    X = rows(smooth=0.0, rough=0.0)[0][:150]
+    fives = VecchiaSGPR(
+        (X, np.full([len(X), 1], 5.0)),
+        local_kernel=gpflow.kernels.Matern32(),
+        num_neighbours=5,
+        mean_function=gpflow.mean_functions.Constant(5.0),
+    )
+    for level, model in ((5.0, fives), (0.0, make((X, np.zeros([len(X), 1]))))):
+        parts = idm.fit(model, steps=1, progress=False).parts
+        assert parts is not None and not np.any(np.isnan(list(parts.shares.values())))
+        mean, variance = model.predict_y(X[:5] + 0.01)
+        np.testing.assert_allclose(mean, level, atol=1e-3)
+        np.testing.assert_allclose(np.sqrt(variance), 1e-3, rtol=0.1)
+
+
+def test_far_from_the_mean_function() -> None:
+    """A constant mean function gives the fit of the targets without it; zero is refused."""
+    X, Y = rows(smooth=1.0, rough=0.0)
+    constant, far = gpflow.mean_functions.Constant(1e8), (X, Y + 1e8)
+    gpflow.set_trainable(constant, False)
+    model, without, refused = (
+        VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32(), num_neighbours=8, **more)
+        for data, more in ((far, {"mean_function": constant}), ((X, Y), {}), (far, {}))
+    )
+    for each in (model, without):
+        idm.fit(each, steps=1, progress=False)
+    mean = idm.predict_in_batches(model, X)[0] - 1e8
+    np.testing.assert_allclose(mean, without.predict_f(X)[0], atol=0.01)
+    with (
+        pytest.warns(UserWarning, match="Y is up to"),
+        pytest.raises(ValueError, match="away from the mean function, more than 1,000 times"),
+    ):
+        idm.fit(refused, steps=1, progress=False)
+
+
+def test_all_types_of_rows() -> None:
+    """X of integers, and a model in float32, are trained as in float64."""
+    X, Y = rows(smooth=1.0, rough=0.3)
+    X = np.round(X[:300] * 100 + 120)
+    evidence = dict[str, float]()
+    for name in ("float64", "uint8", "all"):
+        config = gpflow.config.Config(float=np.float32 if name == "all" else np.float64)
+        with gpflow.config.as_context(config):
+            data = X.astype("float32" if name == "all" else name), Y[:300]
+            kernel = gpflow.kernels.Matern32(lengthscales=40.0)
+            model = VecchiaSGPR(data, local_kernel=kernel, num_neighbours=5, progress=False)
+            evidence[name] = idm.fit(model, steps=1, progress=False).elbo
+            assert model.predict_f(data[0][:3])[0].dtype == gpflow.default_float()
+    np.testing.assert_allclose(list(evidence.values()), evidence["float64"], rtol=1e-2)
+
+
+def test_warnings_before_training() -> None:
+    X, Y = rows(smooth=1.0, rough=0.3)
+    places = np.repeat(X[:20], 20, axis=0)
+    degrees = {"local_inputs": "degrees"}
+    cases: list[tuple[Any, Any, dict[str, Any], str | None]] = [
+        (X, Y, {}, None),
+        (X * [80, 170], Y, degrees, None),
+        (np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0), {}, None),
+        (X * 1e5, Y, {}, "columns of X are far from standardised, such as column 0"),
+        (X, Y * 1e5, {}, "Y is up to"),
+        (X * [1.5, 3.1], Y, degrees, "look like radians"),
+        (X * 0.01 + 40, Y, degrees, "lengthscales of local_kernel, which are chords"),
+        (places, np.tile(Y[:20], [20, 1]), {}, "400 rows are at 20 distinct places"),
+    ]
+    for inputs, targets, arguments, message in cases:
+        model = VecchiaSGPR(
+            (inputs, targets), local_kernel=gpflow.kernels.Matern32(), num_neighbours=9, **arguments
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of_rows(model)
+        found = [str(each.message) for each in caught]
+        assert len(found) == (message is not None), (message, found)
+        assert message is None or message in found[0]
+    with pytest.warns(UserWarning, match="Y is up to"):
+        idm.fit(make((X, 1e5 * Y)), steps=1, progress=False, options={"parts": "neighbours"})
 
 
 def test_rare_rows_set_the_noise() -> None:
@@ -125,8 +321,11 @@ def test_bad_input() -> None:
         idm.fit(model, checkpoint_dir="folder", progress=False)
     with pytest.raises(ValueError, match="parts must be"):
         idm.fit(model, progress=False, options={"parts": "all"})
-    with pytest.raises(ValueError, match="batch_size"):
-        idm.fit(model, batch_size=100, progress=False)
+    for arguments in ({"batch_size": 100}, {"optimizer": 0.1}, {"data": data}):
+        with pytest.raises(ValueError, match=f"{next(iter(arguments))}: a VecchiaSGPR"):
+            idm.fit(model, progress=False, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_size: a VecchiaSGPR"):
+        idm.fit(model, data, batch_size=100, optimizer=0.1, progress=False)
     alone = VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32())
     with pytest.raises(ValueError, match="num_inducing"):
         idm.fit(alone, num_inducing=20, progress=False)

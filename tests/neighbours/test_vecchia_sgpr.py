@@ -271,6 +271,59 @@ def test_a_search_is_noticed_by_what_was_compiled() -> None:
             value()
 
 
+@pytest.mark.parametrize("family", ["points", "harmonics", "nothing"])
+def test_compiled_for_any_rows(family: str) -> None:
+    model = make(FAMILIES[family]())
+    expected = model.predict_f(NEW)
+    for shape in ([None, None], [None, 2], None):
+        spec = [tf.TensorSpec(shape, tf.float64)]
+        compiled = tf.function(model.predict_f, input_signature=spec, autograph=False)
+        for mine, eager in zip(compiled(NEW), expected, strict=True):
+            np.testing.assert_allclose(mine, eager, rtol=1e-9, atol=1e-12)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[3,3\]"):
+        compiled(np.ones([3, 3]))
+
+
+def test_new_rows_that_the_model_cannot_take() -> None:
+    model = make(harmonics())
+    data = 80 * rows()[0], rows()[1]
+    globe = make(data=data, local_inputs="degrees", local_kernel=gpflow.kernels.Matern32())
+    wrong: list[tuple[VecchiaSGPR, Any, str]] = [
+        (model, np.ones([4, 3]), "have 2 columns, found 3 columns"),
+        (model, np.ones([4, 1]), "have 2 columns, found 1 columns"),
+        (model, NEW * 1e160, "below 1e[+]150 lengthscales"),
+        (globe, np.array([[95.0, 3.0]]), "from -90 to 90"),
+    ]
+    for each, X, message in wrong:
+        for predict in (
+            each.predict_f,
+            each.predict_y,
+            each.posterior().predict_f,
+            lambda X, model=each: idm.predict_in_batches(model, X),
+            lambda X, model=each: idm.predict_in_batches(model.posterior(), X),
+            lambda X, model=each: model.extend((X, np.ones([len(X), 2]))),
+        ):
+            with pytest.raises(ValueError, match="columns" if "columns" in message else message):
+                predict(X)
+    with pytest.raises(ValueError, match="found 3 columns"):
+        tf.function(model.predict_f, autograph=False)(tf.ones([3, 3], tf.float64))
+    assert model.num_data == NUM_ROWS
+    np.testing.assert_allclose(model.elbo(), make(harmonics()).elbo())
+
+
+def test_the_smallest_noise_variance() -> None:
+    """GPflow's lower bound itself is taken, less is refused; also by a StructuredSGPR."""
+    block = harmonics()
+    for kind in (
+        lambda **more: make(**more),
+        lambda **more: StructuredSGPR(rows(), *block, **more),
+    ):
+        assert np.isfinite(kind(noise_variance=1e-6).elbo())
+        for value in (0.0, -1.0, np.nan, np.inf, 1e-12):
+            with pytest.raises(ValueError, match="noise_variance must be finite and 1e-06 or more"):
+                kind(noise_variance=value)
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "kernel alone": ({"block": harmonics()[:1]}, "inducing_variable must be given"),
     "full prior": ({"block": (harmonics()[0].kernel, harmonics()[1])}, "kernel must be of finite"),
@@ -278,6 +331,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "product": ({"local_kernel": local() * local()}, "local_kernel must be a stationary"),
     "three": ({"local_kernel": gpflow.kernels.RBF(lengthscales=np.ones(3))}, "lengthscale, or 2"),
     "latitude": ({"local_inputs": "degrees", "data": (100 * rows()[0], rows()[1])}, "from -90"),
+    "far": ({"data": (rows()[0] * 1e160, rows()[1])}, "below 1e[+]150 lengthscales"),
     "not finite": ({"data": (rows()[0] * np.nan, rows()[1])}, "NaN"),
 }
 

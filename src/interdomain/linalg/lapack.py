@@ -77,7 +77,7 @@ def copied(upper: Array) -> Array:
 def square_lengths(upper: Array) -> Array:
     """The diagonal of ``U U^T``."""
     lengths = [np.einsum("ij,ij->i", block, block) for _, block in _panels(upper)]
-    return np.concatenate(lengths)
+    return np.concatenate([np.zeros(0), *lengths])
 
 
 def turned(upper: Array) -> Array:

@@ -10,11 +10,16 @@ import tensorflow as tf
 from gpflow.kernels import Kernel, Stationary
 from gpflow.likelihoods import Gaussian
 
-from .._arguments import Array, choice, instance
+from .._arguments import Array, choice, instance, warn
 from ..core.columns import of_columns
-from ..families.sphere.mathematics.globe import check_latitude_longitude, on_the_globe
+from ..families.sphere.mathematics.globe import (
+    check_latitude_longitude,
+    on_the_globe,
+    warn_of_radians,
+)
 from ..regression.rows_model import noise_variance_of
-from .search import Neighbours
+from ..regression.scales import FAR
+from .search import Neighbours, in_lengthscales
 
 
 class LocalKernel:
@@ -37,18 +42,35 @@ class LocalKernel:
         instance("local_kernel", kernel, Stationary, what, remedy)
         self.kernel, self.inputs = kernel, inputs
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Array, name: str = "data: X") -> None:
         """:raises ValueError: For rows that the kernel cannot take."""
         columns = self.kernel.slice(X, None)[0]
         if self.inputs == "degrees":
             of_columns(columns, 2, ", latitude and longitude in degrees", "select them")
-            check_latitude_longitude("data: X", np.asarray(columns))
+            check_latitude_longitude(name, np.asarray(columns))
         width = 3 if self.inputs == "degrees" else columns.shape[1]
         shape = self.kernel.lengthscales.shape
         if shape not in ((), (width,)):
             raise ValueError(
                 f"local_kernel must have one lengthscale, or {width} for this X, found "
                 f"{list(shape)}; pass lengthscales=np.ones({width})."
+            )
+        with tf.init_scope():
+            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
+            in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+
+    def warn(self, X: Array) -> None:
+        """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""
+        if self.inputs != "degrees":
+            return
+        warn_of_radians("data: X", np.asarray(self.kernel.slice(X, None)[0]))
+        size = float(np.max(np.ptp(self.coordinates(tf.convert_to_tensor(X)).numpy(), axis=0)))
+        lengths = self.kernel.lengthscales.numpy()
+        if 0 < size < np.min(lengths) / FAR:
+            warn(
+                f"data: X has a size of {size:.3g} on a globe of radius 1, and the lengthscales of "
+                f"local_kernel, which are chords, are {np.min(lengths):.3g} or more; pass a "
+                f"{type(self.kernel).__name__} with lengthscales to match."
             )
 
     def coordinates(self, X: tf.Tensor) -> tf.Tensor:
@@ -141,14 +163,16 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         self._covariance = local.covariance
 
     def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """The mean log density a row.
+        """The mean log density of a row.
 
         :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
-            there are ``[B, m + 1]``; and what is left of them, ``[B, m + 1, P]``.
+            there are ``[B, m + 1]``; the weights of rows in the mean ``[B]``; and the residuals,
+            ``[B, m + 1, P]``.
         """
-        points, known, residuals = data
+        points, known, of_rows, residuals = data
         noise = noise_variance_of(self.likelihood)
         weights, log_variances = conditional_weights(self._covariance(points), known, noise)
         errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
         densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
-        return -tf.reduce_mean(tf.reduce_sum(densities, axis=1)) / 2
+        density = -tf.reduce_sum(of_rows[:, None] * densities) / 2
+        return tf.cast(density, gpflow.default_float())

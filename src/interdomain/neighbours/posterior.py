@@ -18,7 +18,8 @@ from gpflow.posteriors import (
 )
 
 from .._arguments import Array, IntArray
-from ..posteriors.blockwise import PosteriorOfAnyInputs
+from .._tracing import numpy_function
+from ..posteriors.blockwise import PosteriorOfAnyInputs, as_inputs
 from ..regression.rows_model import noise_variance_of
 from .local_kernel import combine
 from .whitening import WhitenedFeatures
@@ -51,6 +52,41 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         self._features, self._nearest, self._arrays = features, nearest, arrays
         self._weights = weights
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
+
+    def check_rows(self, X: Array) -> None:
+        """:raises ValueError: For new rows of other columns than the model's, or that the local
+        kernel cannot take."""
+        columns = self._arrays[0].shape[1]
+        if X.ndim != 2 or X.shape[1] != columns:
+            what = f"{X.shape[1]} columns" if X.ndim == 2 else f"shape {list(X.shape)}"
+            raise ValueError(
+                f"X must be new rows [n, {columns}], as the rows of the model have {columns} "
+                f"columns, found {what}; pass rows of the same columns."
+            )
+        self._features.local.check(X, "X")
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def fused_predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().fused_predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
+
+    def _as_rows(self, Xnew: TensorType) -> tf.Tensor:
+        """New rows ``[n, D]``, checked as far as they are known."""
+        Xnew = as_inputs(self.kernel, Xnew)
+        if tf.is_tensor(Xnew) and not hasattr(Xnew, "numpy"):  # of a graph
+            shape = Xnew.shape
+            if shape.rank is not None and shape[-1] is not None:
+                self.check_rows(np.zeros([0] * (shape.rank - 1) + [shape[-1]]))
+            return tf.ensure_shape(Xnew, [None, self._arrays[0].shape[1]])
+        self.check_rows(Xnew.numpy())
+        return Xnew
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         return tuple(PrecomputedValue(part, (False, False)) for part in self._weights())
@@ -116,7 +152,7 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
             return *some, np.concatenate([within.reshape(rows.shape), own[:, None]], axis=1)
 
         points = tf.cast(self._features.local.coordinates(Xnew), tf.float64)
-        X, Y, places = tf.numpy_function(look_up, [points], [dtype, dtype, tf.int64])
+        X, Y, places = numpy_function(look_up, [points], [dtype, dtype, tf.int64])
         X = tf.concat([tf.ensure_shape(X, [None, Xnew.shape[-1]]), Xnew], axis=0)
         Y = tf.concat([Y, tf.zeros([tf.shape(Xnew)[0], size], dtype)], axis=0)
         places = tf.ensure_shape(places, [None, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import gpflow
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -12,6 +13,8 @@ from .._arguments import Array, IntArray
 
 _GROWTH = 1.5
 """A tree holds at most so many times the rows that may be neighbours of each that is looked up."""
+
+_ROWS_LOOKED_AT = 1_000
 
 _SLACK = 8
 """How many more than the expected number of rows are looked up at first."""
@@ -27,11 +30,12 @@ class Neighbours:
     :param coordinates: Of the rows, ``[N, d]``, in this order. A random one is good: the early
         rows, whose neighbours are far, are then spread over all of space.
     :param lengthscales: ``[]`` or ``[d]``.
+    :raises ValueError: For coordinates whose distances are not finite.
     """
 
     def __init__(self, coordinates: Array, lengthscales: Any) -> None:
         self.lengthscales = lengthscales
-        self.points = np.ascontiguousarray(coordinates / lengthscales)
+        self.points = in_lengthscales(coordinates, self.lengthscales)
         self._found: tuple[int, IntArray] | None = None
 
     @cached_property
@@ -48,9 +52,16 @@ class Neighbours:
         """The rows that are nearest to some points ``[n, d]``, nearest first, ``[n, number]``; all
         rows, if they are fewer."""
         number = min(number, len(self.points))
-        rows = self._tree.query(coordinates / self.lengthscales, k=number, workers=-1)[1]
+        points = in_lengthscales(coordinates, self.lengthscales)
+        rows = self._tree.query(points, k=number, workers=-1)[1]
         nearest: IntArray = np.reshape(rows, [len(coordinates), number])
         return nearest
+
+    def share_at_own_place(self, number: int) -> float:
+        """The share of the nearest rows of a row that are at its own place, in some rows."""
+        some = self.points[:: -(-len(self.points) // _ROWS_LOOKED_AT)]
+        nearest = self._tree.query(some, k=range(2, number + 2), workers=-1)[0]
+        return float(np.mean(nearest == 0))
 
     def before_all(self, number: int) -> IntArray:
         """:meth:`before` for all rows, found once."""
@@ -60,7 +71,8 @@ class Neighbours:
 
     def extended(self, coordinates: Array) -> Neighbours:
         """With further rows, which come after these: the neighbours found for these stay."""
-        whole = Neighbours(np.concatenate([self.points, coordinates / self.lengthscales]), 1.0)
+        added_points = in_lengthscales(coordinates, self.lengthscales)
+        whole = Neighbours(np.concatenate([self.points, added_points]), 1.0)
         whole.lengthscales = self.lengthscales
         if self._found is not None:
             number, of_these = self._found
@@ -103,6 +115,22 @@ class Neighbours:
             nearest[left[enough]] = np.take_along_axis(candidates[enough], first, axis=1)
             left, count = left[~enough], 2 * count
         return nearest
+
+
+def in_lengthscales(coordinates: Array, lengthscales: Any) -> Array:
+    """Coordinates in units of lengthscales.
+
+    :raises ValueError: If distances between them are not finite.
+    """
+    points: Array = np.ascontiguousarray(coordinates / lengthscales)
+    most = np.sqrt(np.finfo(gpflow.default_float()).max) / 1e4
+    if not np.all(np.abs(points) < most):  # NaN is not, either
+        raise ValueError(
+            f"X must be finite and below {most:.0e} lengthscales, so that distances are finite, "
+            f"found {np.max(np.abs(points)):.3g} lengthscales; pass (X - X.mean(axis=0)) / "
+            "X.std(axis=0), or a local_kernel with lengthscales to match."
+        )
+    return points
 
 
 def _tree_of(points: Array) -> cKDTree:

@@ -9,13 +9,14 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorData
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array, IntArray, integer
+from .._arguments import Array, IntArray, choice, integer
 from .._tracing import unconverted
 from ..core.finite_rank import is_complete
 from ..regression.features import Features
@@ -24,6 +25,7 @@ from ..regression.rows import Rows, RowsInBatches
 from ..regression.structured_sgpr import StructuredSGPR
 from ..regression.sums import SufficientStatistics, statistics_of
 from .local_kernel import LocalKernel
+from .parts import UsedParts
 from .posterior import NeighbourPosterior
 from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
 
@@ -63,6 +65,10 @@ class VecchiaSGPR(StructuredSGPR):
     alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
     are few enough.
 
+    :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours or both, for
+    the evidence and predictions (:attr:`parts`). Kernels, features and the number of neighbours
+    stay as they were built, and :meth:`use` selects other parts.
+
     Predictions condition on the nearest of all rows, by default on four times as many as training
     does, which smooth functions gain by. A joint covariance is that of their errors: its diagonal
     is that of ``predict_f`` without ``full_cov``.
@@ -85,8 +91,9 @@ class VecchiaSGPR(StructuredSGPR):
     :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
     :param seed: Of the order of rows.
     :param progress: Show a progress bar in passes that take more than a second.
-    :raises ValueError: For arguments that are wrong or do not go together; in a pass, where the
-        noise is too small for rows that are repeated.
+    :raises ValueError: For arguments that are wrong or do not go together; for rows whose
+        distances in lengthscales overflow; in a pass, where the noise is too small for rows that
+        are repeated.
     :ivar arrays: The rows X and Y, in their order.
     :ivar local_kernel: As given.
     :ivar local_inputs: As given.
@@ -115,8 +122,11 @@ class VecchiaSGPR(StructuredSGPR):
                 f"{missing} must be given with the other of the two, found None; pass both, or "
                 "neither for neighbours alone."
             )
+        self._nothing = NoKernel(), NoFeatures()
+        self._used, self._summed = UsedParts("both"), "both"
+        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
         if kernel is None or inducing_variable is None:
-            kernel, inducing_variable = NoKernel(), NoFeatures()
+            kernel, inducing_variable = self._nothing
         elif not is_complete(inducing_variable, kernel):
             raise ValueError(
                 "kernel must be of finite rank and have these features, so that what they leave is "
@@ -139,13 +149,12 @@ class VecchiaSGPR(StructuredSGPR):
             progress=progress,
         )
         self.local_kernel, self.local_inputs = local_kernel, local_inputs
-        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
         if num_prediction_neighbours is not None:
             integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
         order = np.random.default_rng(seed).permutation(int(data[0].shape[0]))
-        self.arrays = tuple(part[order] for part in self._rows_at_hand.in_memory() or ())
+        self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
         self.local.check(self.arrays[0])
         self.search()
 
@@ -164,10 +173,44 @@ class VecchiaSGPR(StructuredSGPR):
         """How many rows predictions condition on."""
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
 
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """With neighbours :func:`interdomain.fit` warns, as the prior has a second kernel."""
+        if not self._num_neighbours:
+            super()._warn_of_scales(X, Y)
+
+    @property
+    def all_parts(self) -> tuple[str, ...]:
+        """The names of the parts that the model was built with, of which it can use each."""
+        if self.inducing_variable is self._nothing[1]:
+            return ("neighbours",)
+        return ("features", "neighbours", "both") if self._num_neighbours else ("features",)
+
+    @property
+    def parts(self) -> str:
+        """The parts that the evidence and predictions use: "features", "neighbours" or "both".
+
+        These are all parts that the model was built with, until :meth:`use` selects one.
+        """
+        return self._used.name if self._used.name in self.all_parts else self.all_parts[-1]
+
     @property
     def has_features(self) -> bool:
-        """Whether there are features beside the neighbours."""
-        return int(self.inducing_variable.num_inducing) > 0
+        """Whether the model uses features."""
+        return self.parts != "neighbours"
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether the model uses neighbours."""
+        return self.parts != "features" and self._num_neighbours > 0
+
+    def use(self, parts: str) -> None:
+        """Select the parts that the evidence and predictions use. The other part stays in the
+        model, with its parameters. :func:`interdomain.fit` selects the parts of highest evidence.
+
+        :param parts: "features", "neighbours" or "both".
+        :raises ValueError: If the model was built without one of these.
+        """
+        self._used.name = choice("parts", parts, self.all_parts, "build the model with both")
 
     def search(self, num_neighbours: int | None = None) -> None:
         """Find the neighbours of all rows, for the present lengthscales of the local kernel.
@@ -178,7 +221,7 @@ class VecchiaSGPR(StructuredSGPR):
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
             self._built_features = None
         self._search = self.local.neighbours(self.arrays[0])
-        self._sums.replace(self._rows(), None)
+        self._replace_sums()
 
     def extend(self, data: tuple[Any, Any]) -> None:
         """Add rows, which come after all others in the order: the sums of the others stay, and
@@ -192,22 +235,34 @@ class VecchiaSGPR(StructuredSGPR):
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
                 "pass rows of the same kind."
             )
-        new = rows.in_memory()
-        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
-        self._source = self._rows_of(self.arrays)
+        new = self._as_floats(rows)
+        self.local.check(new[0])
         coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
         self._search = self._search.extended(coordinates)
+        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
+        self._source = self._rows_of(self.arrays)
         added = np.arange(self.num_data - len(new[0]), self.num_data)
         statistics += statistics_of(self._rows(added), self._features)
+        self._replace_sums(statistics)
+
+    def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
+        """X and Y in the default float."""
+        dtype = gpflow.default_float()
+        return tuple(part.astype(dtype, copy=False) for part in rows.in_memory() or ())
+
+    def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
+        """Take the sums of the present rows, for the parts that are used."""
+        self._summed = self.parts
         self._sums.replace(self._rows(), statistics)
 
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         X, Y = self.arrays
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
             return rows
-        entries = max(self._num_neighbours**2, int(self.inducing_variable.num_inducing))
+        _, inducing_variable = self._block()
+        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
         return NeighbourRows(
             X,
             Y,
@@ -223,15 +278,27 @@ class VecchiaSGPR(StructuredSGPR):
         """The number N of rows."""
         return len(self.arrays[0])
 
+    @property
+    def _features(self) -> Features:
+        if self._summed != self.parts:  # other parts were selected, or restored by a checkpoint
+            with tf.init_scope():
+                self._replace_sums()
+        return super()._features
+
+    def _block(self) -> tuple[Kernel, InducingVariables]:
+        """The kernel and the features, if they are used."""
+        return (self.kernel, self.inducing_variable) if self.has_features else self._nothing
+
     def _feature_parts(self) -> tuple[tf.Module, ...]:
-        local = (self.local_kernel, self.likelihood) if self._num_neighbours else ()
-        return (*super()._feature_parts(), *local)
+        local = (self.local_kernel, self.likelihood) if self.has_neighbours else ()
+        return (*self._block(), self.mean_function, *local)
 
     def _make_features(self) -> Features:
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             return super()._make_features()
         return WhitenedFeatures(
-            *super()._feature_parts(),
+            *self._block(),
+            self.mean_function,
             self.num_columns,
             self.num_latent_gps,
             local=self.local,
@@ -241,7 +308,7 @@ class VecchiaSGPR(StructuredSGPR):
 
     def _noise_variance(self) -> tf.Tensor:
         """One, of whitened rows."""
-        return tf.ones([], tf.float64) if self._num_neighbours else super()._noise_variance()
+        return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
     def model_of(
         self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
@@ -251,15 +318,32 @@ class VecchiaSGPR(StructuredSGPR):
         model._built_features = None  # those of this model are whitened
         return model
 
-    def sample(self, number: int, seed: int) -> tuple[Array, Array, IntArray]:
-        """Random rows with their neighbours for the present lengthscales: rows X ``[U, D]`` and Y
-        ``[U, P]``, and where among them those of each row are, ``[number, m + 1]``. Of many rows it
-        is the last third that is drawn from: one tree then has all of their neighbours."""
+    def sample(
+        self, number: int, seed: int, chances: Array | None = None
+    ) -> tuple[Array, Array, IntArray, Array]:
+        """Draw random rows with their neighbours for the present lengthscales.
+
+        The rows are X ``[U, D]`` and Y ``[U, P]``; the places of the neighbours and, last, of the
+        row among them are ``[B, m + 1]``. The weights ``[B]`` make a weighted sum over the sample
+        an unbiased estimate of the mean over all rows. By default rows are drawn uniformly; of
+        many rows only from the last third: one tree then has all of their neighbours.
+
+        :param number: The number B of rows; with ``chances`` it is the largest number.
+        :param chances: The chance of each row to be drawn, ``[N]``, of sum one.
+        """
         X, Y = self.arrays
-        first = 2 * len(X) // 3 if len(X) > 6 * number else 0
         rng, number = np.random.default_rng(seed), min(number, len(X))
-        rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
-        return NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours).sample(rows)
+        if chances is None:
+            first = 2 * len(X) // 3 if len(X) > 6 * number else 0
+            rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
+            weights = np.full(number, 1 / number)
+        else:  # systematic sampling: each row is drawn once at most
+            expected = np.minimum(number * chances, 1)
+            ends = np.cumsum(expected)
+            rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
+            weights = 1 / (len(X) * expected[rows])
+        rows_of = NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours)
+        return *rows_of.sample(rows), weights
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """As of a StructuredSGPR. Without features there are none, and predictions take no pass."""
@@ -273,12 +357,18 @@ class VecchiaSGPR(StructuredSGPR):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
-        if not self._num_neighbours:
+        if not self.has_neighbours:
             return super().posterior(precompute_cache)
         features = self._features
         assert isinstance(features, WhitenedFeatures)
         nearest = partial(self._search.nearest, number=self.num_prediction_neighbours)
         return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
+
+    def check_rows(self, X: Array) -> None:
+        """:raises ValueError: For new rows of other columns than the model's, or that the local
+        kernel cannot take."""
+        if self.has_neighbours:
+            self.posterior(PrecomputeCacheType.NOCACHE).check_rows(X)
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""
@@ -296,7 +386,7 @@ class VecchiaSGPR(StructuredSGPR):
         return super().to_svgp()
 
     def _refuse(self, what: str, remedy: str) -> None:
-        if self._num_neighbours:
+        if self.has_neighbours:
             raise ValueError(
                 f"{what}: a VecchiaSGPR has none, as its rows depend on {self._num_neighbours} "
                 f"neighbours each; {remedy}."

@@ -21,7 +21,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array, check_size
+from .._arguments import Array, check_size, real_array, short
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.inputs import check_inputs, validate_inducing_variable
@@ -94,7 +94,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         if not is_read:  # rows of another model were looked at there
             X, Y = source.sample
             if np.any(finite := source.finite(X, Y)):
-                warn_of_scales(self, X[finite], Y[finite])
+                self._warn_of_scales(X[finite], Y[finite])
+
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """Warn of columns that are far from the scales of the prior."""
+        warn_of_scales(self, X, Y)
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""
@@ -300,6 +304,24 @@ def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
     return tf.cast(tf.reshape(likelihood.variance_at(somewhere), []), tf.float64)
 
 
+def _variance(noise_variance: Any) -> Any:
+    """A noise variance that GPflow's transform can take: numbers at its lower bound are raised by a
+    ten thousandth.
+
+    :raises ValueError: If it is below the bound, or no number.
+    """
+    if isinstance(noise_variance, (gpflow.Parameter, Function)):
+        return noise_variance
+    array = real_array("noise_variance", noise_variance, "a number", "pass a positive number")
+    bound = gpflow.config.default_likelihood_positive_minimum()
+    if not np.all((array >= bound) & np.isfinite(array)):
+        raise ValueError(
+            f"noise_variance must be finite and {bound:g} or more, the lower bound of GPflow's "
+            f"likelihoods, found {short(noise_variance)}; pass a larger one, or Y in larger units."
+        )
+    return np.maximum(array, bound * (1 + 1e-4))
+
+
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
     """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
     variance, which is 1 by default.
@@ -307,7 +329,7 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
     :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
     """
     if likelihood is None:
-        likelihood = Gaussian(1.0 if noise_variance is None else noise_variance)
+        likelihood = Gaussian(1.0 if noise_variance is None else _variance(noise_variance))
     elif noise_variance is not None:
         raise ValueError(
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "

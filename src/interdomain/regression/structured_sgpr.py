@@ -254,7 +254,8 @@ class StructuredSGPR(RowsModel):
         psi = tf.matmul(sums["products"], residual_of(weights))
         if features.compact is not None:
             return features.compact.collapsed(sums["gram"], psi), sums, weights
-        root = root_of(Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter))
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        root = root_of(kuu)
         trained = bool(features.trainable())
         return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
 
@@ -282,8 +283,8 @@ class StructuredSGPR(RowsModel):
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
         mean, roots = self._exact_q()
-        jitter = gpflow.config.default_jitter()
-        kuu = Kuu_operator(self.inducing_variable, self.kernel, jitter=jitter).to_dense()
+        features, jitter = self._features, gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter).to_dense()
         triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))
         mean, root = tf.matmul(triangle, mean), tf.matmul(triangle, roots[0])
         dtype = gpflow.default_float()

@@ -105,7 +105,8 @@ def fit(
     whitens them, and the parameters of the features' kernel are trained on the sums. Turns end when
     the log evidence rises by less than 0.001 a row. Neighbours alone are tried, too; what has the
     highest evidence, less log(N) / 2 nats for each number that its kernels have, is kept, and
-    ``FitResult.parts`` says which part explains what.
+    ``FitResult.parts`` says which part explains what. The other part stays in the model, which
+    does not use it (``model.parts``), and a second fit tries all parts again.
 
     **With** ``num_inducing`` the data choose the features of these two models, among harmonics or
     waves of a box. Give the model a few to start with, such as all harmonics of degrees 0 to 2.
@@ -154,7 +155,7 @@ def fit(
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
         goes on from the newest that can be read. A checkpoint is written only where the loss is
         finite, and ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it
-        anywhere.
+        anywhere. The fit of a VecchiaSGPR cannot be resumed yet, and refuses a folder.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param options: what is rarely changed, by name:
 
@@ -181,8 +182,9 @@ def fit(
         ``ftol``, ``gtol``, ``maxcor``, ``maxfun``, ``maxls``: of SciPy's L-BFGS-B.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
         from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
-        away); of a Dataset, the first batch is looked at. If the checkpoint is of a fit that had
-        ended.
+        away); of a Dataset, the first batch is looked at. If most of the nearest rows of a row of a
+        VecchiaSGPR are at its own place, or its degrees look like radians. If the checkpoint is of
+        a fit that had ended.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -198,7 +200,7 @@ def fit(
     started, left = time.perf_counter(), dict(options or {})
     is_dual = isinstance(model, DualSVGP)
     in_turns = isinstance(model, VecchiaSGPR) and model.num_neighbours > 0
-    in_passes = is_dual or (isinstance(model, StructuredSGPR) and optimizer is None)
+    in_passes = is_dual or in_turns or (isinstance(model, StructuredSGPR) and optimizer is None)
     if steps is None:
         steps = 20 if is_dual else 8 if in_turns else 1000
     size, on_subset = (3_000, 25) if is_dual else (5_000, 50)
@@ -229,6 +231,11 @@ def fit(
                 f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
                 f"found a {type(model).__name__}; leave num_inducing out."
             )
+    if in_turns and optimizer is not None:
+        raise ValueError(
+            f"optimizer: a VecchiaSGPR is trained in turns, found {optimizer!r}; leave optimizer "
+            "out."
+        )
     if is_dual:
         if optimizer is not None:
             raise ValueError(

@@ -42,9 +42,10 @@ class Parts:
 
     :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both".
     :ivar kept: the name of the one that was kept.
-    :ivar shares: of the mean square of what the mean function leaves of Y, in the model that was
-        kept, on a sample of rows: what the "features" explain; what the "neighbours" before a row
-        explain of the rest; and what is left, "noise".
+    :ivar shares: the shares of the mean square of Y less its mean function, on a sample of rows,
+        in the model that was kept. "features" is the share that the features explain;
+        "neighbours" the share that the rows before a row explain of the rest; "noise" the noise
+        variance of the model; and "unexplained" the rest, which the rows before a row do not tell.
     """
 
     evidence: Mapping[str, float]
@@ -54,7 +55,8 @@ class Parts:
     def __str__(self) -> str:
         tried = ", ".join(f"{name} {value:.4f}" for name, value in self.evidence.items())
         shares = ", ".join(f"{name} {share:.1%}" for name, share in self.shares.items())
-        return f"log evidence a row: {tried}; kept: {self.kept}\nof the variance of Y: {shares}"
+        left = f"of the mean square of Y less its mean function: {shares}"
+        return f"log evidence a row: {tried}; kept: {self.kept}\n{left}"
 
 
 @dataclass(frozen=True, eq=False)

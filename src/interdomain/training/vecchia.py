@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
@@ -18,7 +18,6 @@ from .._arguments import Array, choice
 from .._tracing import operation_by_operation
 from ..neighbours.local_kernel import Conditionals, conditional_weights
 from ..neighbours.vecchia_sgpr import VecchiaSGPR
-from ..neighbours.whitening import NoFeatures, NoKernel
 from ..regression.rows_model import noise_variance_of
 from ..regression.structured_sgpr import StructuredSGPR
 from .lbfgs import LBFGS, fit_by_lbfgs
@@ -27,6 +26,7 @@ from .passes import frozen
 from .results import Ending, FitResult, NonFiniteError, Parts
 from .run import Plan, Run, train
 from .structured import fit_structured
+from .vecchia_rows import chances_of_rows, check_offset, mean_square, sample_of, warn_of_rows
 
 _OF_START, _FEW, _MANY, _OF_NOISE = 256, 1_024, 4_096, 8_192
 """Rows whose conditional densities train the local kernel: at each start; at the best; in each
@@ -46,6 +46,10 @@ _LENGTHSCALES = (1.0, 0.3)
 
 _FACTOR = 4.0
 """Between levels of noise that are tried."""
+
+_LEAST_VARIANCE = 100.0
+"""Of the residuals, at the starts, in units of the lower bound of the noise variance: so that
+residuals of zero have a start."""
 
 _ENOUGH = 1e-3
 """Nats a row: turns end when the evidence rises by less."""
@@ -70,6 +74,8 @@ class Turns:
     ) -> None:
         self._model, self._conditionals = model, conditionals
         self._seed, self._explained, self.best = seed, explained, -np.inf
+        check_offset(model, explained)
+        self._chances = chances_of_rows(model, explained)
         self.variables = tuple(model.trainable_variables)
         self.stored = {"model": model}
         self.described = {"method": "turns"}
@@ -89,7 +95,7 @@ class Turns:
             if gain >= 0:
                 run.keep(run.step + 1)
             ending = run.after_step(elbo)
-            if not model.has_features:
+            if not model.has_features and not model.mean_function.trainable_parameters:
                 ending = Ending("converged", "without features one turn is all")
             elif gain < _ENOUGH * model.num_data:
                 ending = Ending("converged", f"the last turn raised the evidence by {gain:.2g}")
@@ -105,12 +111,17 @@ class Turns:
         variables = self._conditionals.trainable_variables
         # A common factor of lengthscales leaves neighbours as they are.
         trained, judged = self.batch(_OF_START, 0), self.batch(_OF_START, 1)
-        total = float(tf.reduce_mean(tf.square(trained[2])))
+        least = _LEAST_VARIANCE * model.likelihood.variance_lower_bound
+        total = max(mean_square(trained), least)
         given, tried = kernel.lengthscales.numpy(), []
-        for share, factor in itertools.product(_NOISE_SHARES, _LENGTHSCALES):
-            _assign(kernel.lengthscales, factor * given)
-            _assign(kernel.variance, (1 - share) * total)
-            _assign_noise(model.likelihood, share * total)
+        # The present values are the first start: a second fit goes on from these.
+        starts = [None, *itertools.product(_NOISE_SHARES, _LENGTHSCALES)]
+        for start in starts:
+            if start is not None:
+                share, factor = start
+                _assign(kernel.lengthscales, factor * given)
+                _assign(kernel.variance, (1 - share) * total)
+                _assign_noise(model.likelihood, share * total)
             with contextlib.suppress(NonFiniteError):
                 self._lbfgs(trained, _STEPS_OF_START)
                 density = self._conditionals.maximum_log_likelihood_objective(judged)
@@ -128,7 +139,7 @@ class Turns:
         """To the level, if there is one, at which many rows are likelier than at that of few."""
         likelihood = self._model.likelihood
         now = float(noise_variance_of(likelihood))
-        most = float(tf.reduce_mean(tf.square(batch[2])))
+        most = max(mean_square(batch), now)
         levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
         densities = list[float]()
         for level in levels:
@@ -143,16 +154,20 @@ class Turns:
         train(self._conditionals, method, Plan(time.perf_counter(), steps))
 
     def batch(self, number: int, seed: int) -> tuple[tf.Tensor, ...]:
-        """A sample of rows, with what features and mean leave of them."""
+        """A sample of rows, with the residuals of features and mean: see :class:`Conditionals`."""
         number = min(number, max(256, _MOST_ENTRIES // (self._model.num_neighbours + 1) ** 2))
-        X, Y, places, *near = _sample(self._model, number, seed)
+        X, Y, places, *near = sample_of(self._model, number, seed, self._chances)
         left = Y - np.asarray(self._explained(X))
-        return tuple(map(tf.constant, (*near, left[places])))
+        points, known, weights = near
+        residuals = np.asarray(left, np.float64)[places]
+        return tuple(map(tf.constant, (points, known, weights, residuals)))
 
     def _train_features(self) -> float:
         """What a pass has sums for, without data; and the evidence."""
         model = self._model
-        with frozen(model.feature_parameters.values()), operation_by_operation():
+        block = () if model.has_features else (model.kernel, model.inducing_variable)
+        unused = [parameter for part in block for parameter in part.parameters]
+        with frozen([*model.feature_parameters.values(), *unused]), operation_by_operation():
             if model.trainable_variables:
                 fit_by_lbfgs(model, steps=_STEPS)
             return float(model.elbo())
@@ -164,76 +179,88 @@ def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
 
     :param parts: "features", "neighbours" or "both", if no other is to be tried; None for all.
     """
-    names = ("features", "neighbours", "both") if model.has_features else ("neighbours",)
+    names = model.all_parts
     if parts is not None:
         names = (choice("parts", parts, names, "pass a kernel and its features for others"),)
     _check(model, plan)
+    warn_of_rows(model)
+    before = model.parts
+    try:
+        return _fit_parts(model, plan, names)
+    except BaseException:
+        model.use(before)
+        raise
+
+
+def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str]) -> FitResult:
+    """Train each of the named parts, and select the one of highest evidence."""
     results, tried = dict[str, FitResult](), dict[str, _Tried]()
     conditionals = Conditionals(model.local, model.likelihood)
     explained: Callable[[Array], Any] = model.mean_function
-    if names != ("neighbours",):
+    if tuple(names) != ("neighbours",):
         alone = _features_alone(model)
         by_lbfgs = dataclasses.replace(plan, steps=_STEPS_OF_FEATURES, every=100, callbacks=())
         results["features"] = fit_structured(alone, by_lbfgs, {})
-        model.kernel, model.inducing_variable = alone.kernel, alone.inducing_variable
-        given = _Tried(model, float(alone.elbo()), noise=alone.likelihood)
+        if plan.num_inducing is not None:
+            model.kernel, model.inducing_variable = alone.kernel, alone.inducing_variable
+        of_features = _Tried(model, "features", float(alone.elbo()), noise=alone.likelihood)
         if "features" in names:
-            tried["features"] = given
+            tried["features"] = of_features
         explained = alone.explained
-    if "neighbours" in names:
-        before = _Tried(model, np.nan)
-        model.kernel, model.inducing_variable = NoKernel(), NoFeatures()
-        turns = Turns(model, conditionals, plan.seed, model.mean_function)
-        results["neighbours"] = train(model, turns, plan)
-        tried["neighbours"] = _Tried(model, turns.best)
-        if "both" in names:
-            before.restore(model)
-    if "both" in names:
-        turns = Turns(model, conditionals, plan.seed, explained)
-        results["both"] = train(model, turns, plan)
-        tried["both"] = _Tried(model, turns.best)
+    given = _Tried(model, names[-1], np.nan)
+    for name in names:
+        if name != "features":
+            given.restore(model)
+            model.use(name)
+            left = model.mean_function if name == "neighbours" else explained
+            turns = Turns(model, conditionals, plan.seed, left)
+            results[name] = train(model, turns, plan)
+            tried[name] = _Tried(model, name, turns.best)
     kept = max(tried, key=lambda name: tried[name].worth)
     if kept == "features" or kept != names[-1]:  # otherwise it is what the model has now
         tried[kept].restore(model)
-        model.search(0 if kept == "features" else None)
+        model.search()
     evidence = {name: each.evidence / model.num_data for name, each in tried.items()}
-    of_features = results.get("features")
+    fit_of_features = results.get("features")
     return dataclasses.replace(
         results[kept],
         seconds=time.perf_counter() - plan.started,
         elbo=tried[kept].evidence,
         parts=Parts(evidence, kept, _shares(model, plan.seed)),
-        frozen=of_features.frozen if of_features else (),
-        choice=of_features.choice if of_features else None,
+        frozen=fit_of_features.frozen if fit_of_features else (),
+        choice=fit_of_features.choice if fit_of_features else None,
     )
 
 
 class _Tried:
-    """A model's features and the values of its parameters, to come back to.
+    """The values of a model's parameters, after the named parts were trained.
 
-    :param evidence: Of the features alone, if ``noise`` is given.
+    :param evidence: The evidence of these parts.
     :param noise: A likelihood whose parameters are those of the model's likelihood.
     :ivar worth: The evidence, less ``log(N) / 2`` for each number that the kernels have (Schwarz
         1978, his criterion): what explains no more than fewer numbers is not kept.
     """
 
     def __init__(
-        self, model: VecchiaSGPR, evidence: float, *, noise: Gaussian | None = None
+        self, model: VecchiaSGPR, name: str, evidence: float, *, noise: Gaussian | None = None
     ) -> None:
-        self.evidence, self._block = evidence, (model.kernel, model.inducing_variable)
-        parts = [model.kernel, *([model.local_kernel] if noise is None else [])]
-        numbers = sum(np.size(p.numpy()) for part in parts for p in part.parameters)
+        self.evidence, self._name = evidence, name
+        parts = {"neighbours": model.kernel, "features": model.local_kernel}
+        kernels = [part for other, part in parts.items() if other != name]
+        numbers = sum(np.size(p.numpy()) for kernel in kernels for p in kernel.parameters)
         self.worth = evidence - numbers * np.log(model.num_data) / 2
-        parameters = list(model.parameters)
-        self._values = [(p, p.numpy()) for p in parameters]
+        variables = [p.unconstrained_variable for p in model.parameters]
+        self._values = [(variable, variable.numpy()) for variable in variables]
         if noise is not None:
-            pairs = zip(model.likelihood.parameters, noise.parameters, strict=True)
-            self._values += [(mine, other.numpy()) for mine, other in pairs]
+            for mine, other in zip(model.likelihood.parameters, noise.parameters, strict=True):
+                value = other.unconstrained_variable.numpy()
+                self._values.append((mine.unconstrained_variable, value))
 
     def restore(self, model: VecchiaSGPR) -> None:
-        model.kernel, model.inducing_variable = self._block
-        for parameter, value in self._values:
-            parameter.assign(value)
+        """Give the model these values, and select the parts."""
+        model.use(self._name)
+        for variable, value in self._values:
+            variable.assign(value)
 
 
 def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
@@ -247,40 +274,38 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
     """:raises ValueError: For what a fit of neighbours has no use for."""
     if plan.checkpoint_dir is not None:
         raise ValueError(
-            f"checkpoint_dir: the fit of a VecchiaSGPR is not gone on with, found "
-            f"{plan.checkpoint_dir!r}; leave it out, and save what is fitted with "
-            "tf.train.Checkpoint(model=model)."
+            f"checkpoint_dir: the fit of a VecchiaSGPR cannot be resumed, found "
+            f"{plan.checkpoint_dir!r}; leave checkpoint_dir out, and save the fitted model with "
+            "tf.train.Checkpoint(model=model).write(path)."
         )
-    if plan.num_inducing is not None and not model.has_features:
+    if plan.num_inducing is not None and "features" not in model.all_parts:
         raise ValueError(
             f"num_inducing: the model has no features to begin with, found {plan.num_inducing}; "
             "give it a kernel and a few features, or leave num_inducing out."
         )
 
 
-def _sample(model: VecchiaSGPR, number: int, seed: int) -> tuple[Any, ...]:
-    """Random rows with their neighbours: X and Y, the places of these, and last of themselves,
-    ``[B, m + 1]``; their coordinates ``[B, m + 1, d]``, and which there are ``[B, m + 1]``."""
-    X, Y, places = model.sample(number, seed)
-    known, places = places >= 0, np.maximum(places, 0)
-    points = model.local.coordinates(tf.convert_to_tensor(X)).numpy()
-    return X, Y, places, points[places], known
-
-
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
-    """What parts explain of the mean square of Y without its mean function, on a sample."""
-    X, Y, places, points, known = _sample(model, _FEW, seed)
+    """The shares of the mean square of Y less its mean, on a sample: see :class:`Parts`."""
+    chances = chances_of_rows(model, model.mean_function)
+    X, Y, places, points, known, of_rows = sample_of(model, _FEW, seed, chances)
     total = (Y - np.asarray(model.mean_function(X)))[places[:, -1]]
     left = (Y - model.explained(X))[places]
-    errors = left[:, -1]
-    if model.num_neighbours:
-        noise = noise_variance_of(model.likelihood)
+    errors, noise = left[:, -1], noise_variance_of(model.likelihood)
+    if model.has_neighbours:
         covariance = model.local.covariance(tf.constant(points))
         weights, log_variances = conditional_weights(covariance, tf.constant(known), noise)
         errors = tf.einsum("bk,bkp->bp", weights, left) * tf.exp(log_variances / 2)[:, None]
-    squares = [float(np.mean(np.square(part))) for part in (total, left[:, -1], errors)]
-    first, second, third = (square / squares[0] for square in squares)
-    return {"features": first - second, "neighbours": second - third, "noise": third}
+    parts = (total, left[:, -1], errors)
+    squares = [float(of_rows @ np.mean(np.square(part), axis=1)) for part in parts]
+    first, second, third = (square / (squares[0] or 1.0) for square in squares)
+    of_noise = min(float(noise) / (squares[0] or np.inf), third)
+    return {
+        "features": first - second,
+        "neighbours": second - third,
+        "noise": of_noise,
+        "unexplained": third - of_noise,
+    }
 
 
 def _assign(parameter: Any, value: Any) -> None:
