@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import gpflow
@@ -69,7 +70,11 @@ class SVGP(gpflow.models.SVGP):
         charge: Literal["trace", "log"] = "trace",
     ) -> None:
         instance("q", q, Q, "a q of interdomain.models", "pass for example JointQ(kernel, Z)")
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        if mean_function is not None:
+            remedy = "pass one of gpflow.mean_functions"
+            instance("mean_function", mean_function, Callable, "a function of X", remedy)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)
