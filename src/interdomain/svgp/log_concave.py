@@ -41,7 +41,7 @@ def is_log_concave(likelihood: Likelihood) -> bool:
     kind = densities_of(likelihood)
     if kind is SwitchedLikelihood:
         return all(map(is_log_concave, likelihood.likelihoods))
-    if kind in _LINKS:
+    if kind is not None and kind in _LINKS:
         return any(likelihood.invlink is link for link in _LINKS[kind])
     return kind in (Gaussian, GaussianMC, Softmax)
 
@@ -50,7 +50,7 @@ def require_log_concave(likelihood: Likelihood) -> None:
     """:raises ValueError: Unless the likelihood is known to be log-concave."""
     if is_log_concave(likelihood):
         return
-    link = getattr(likelihood, "invlink", None)
+    link: Any = getattr(likelihood, "invlink", None)
     named = type(likelihood).__name__
     if hasattr(link, "__name__"):
         named += f"(invlink={link.__name__})"
