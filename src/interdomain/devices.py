@@ -35,11 +35,12 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     known = {device.name.rsplit("device:", 1)[-1]: device.name for device in available}
     listed = items("devices", devices, 'a list of names, "auto" or None')
     names = [str(name).rsplit("device:", 1)[-1].strip("/") for name in listed]
-    if not names or not set(names) <= set(known):
+    missing = [name for name in names if name not in known]
+    if missing or not names:
         raise ValueError(
-            f"devices must be a list of names, such as {list(known)}, found {listed}. Logical "
-            "devices are made with tf.config.set_logical_device_configuration, before TensorFlow "
-            "is first used."
+            f"devices must be names of devices that TensorFlow has, {list(known)}, found "
+            f"{missing or 'none'}; pass some of these, or None. Logical devices are made with "
+            "tf.config.set_logical_device_configuration, before TensorFlow is first used."
         )
     return tuple(known[name] for name in names)
 

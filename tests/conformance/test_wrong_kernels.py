@@ -19,6 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import (
     ArcCosine,
+    FiniteRank,
     Periodized,
     SphericalMatern52,
 )
@@ -53,6 +54,13 @@ WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
 ]
 
 
+class Unregistered(InducingVariables):
+    """Inducing variables of which GPflow's dispatchers know nothing."""
+
+    num_inducing = 1
+    shape = (1, None, 1)
+
+
 def assert_no_covariance(
     features: InducingVariables, kernel: Kernel, columns: int, message: str
 ) -> None:
@@ -68,9 +76,23 @@ def assert_no_covariance(
 
 @pytest.mark.parametrize("case", REPRESENTATIVES, ids=lambda case: case.name)
 def test_of_another_family(case: Case) -> None:
+    """A kernel of finite rank is refused when it is made."""
     features = case.build()[1]
-    message = f"no covariance between {type(features).__name__} and Linear"
+    message = f"no covariance between {type(features).__name__} and Linear; use [A-Z]"
     assert_no_covariance(features, gpflow.kernels.Linear(), case.input_dim, message)
+    assert_refused([(lambda: FiniteRank(gpflow.kernels.Linear(), features), message)])
+
+
+def test_the_kernels_that_messages_name() -> None:
+    assert_refused(
+        [
+            (lambda: FiniteRank(Matern32(), HARMONICS), "use SphericalMatern52, GlobeMatern52"),
+            (lambda: FiniteRank(Matern32(), BOX), r"use Periodized.from_data\(kernel, X\)"),
+            (lambda: FiniteRank(RBF(), INTERVAL), "use Matern12 or Matern32 or Matern52"),
+            (lambda: FiniteRank(ANOTHER_BOX, HARMONICS), "and Periodized; use SphericalMatern52"),
+            (lambda: FiniteRank(RBF(), Unregistered()), "between Unregistered and Squared.*; pass"),
+        ]
+    )
 
 
 def test_that_do_not_fit() -> None:

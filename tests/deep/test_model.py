@@ -192,3 +192,26 @@ def test_a_convolution_draws_one_function_of_patches() -> None:
     of_pixels = deep.Layer(layer.kernel, layer.q, NUM_DATA, layer.mean_function).sample()
     expected = np.concatenate([of_pixels(images[:, [0]]), of_pixels(images[:, [1]])], axis=1)
     np.testing.assert_allclose(of_images(images), expected, rtol=1e-9)
+
+
+def test_numbers_of_samples_and_seeds() -> None:
+    """All of the constructor's, and those of a prediction, with hidden layers and without."""
+    X = np.zeros([4, 2])
+    for widths in ([2, 1], [1]):
+        for name in ("num_samples", "num_prediction_samples", "seed"):
+            for wrong in (-1, 2.5, "a", None, True, 0)[: 6 - (name == "seed")]:
+                with pytest.raises(ValueError, match=f"{name} must be an integer"):
+                    deep.build(X, widths=widths, num_inducing=3, **{name: wrong})
+        with pytest.raises(ValueError, match="seed must be an integer from 0 to 2147483647"):
+            deep.build(X, widths=widths, num_inducing=3, seed=2**31)
+        model = deep.build(X, widths=widths, num_inducing=3, seed=2**31 - 1)
+        with pytest.raises(ValueError, match="num_samples must be an integer of 1 or more"):
+            model.predict_f(X, num_samples=0)
+        assert np.all(np.isfinite(model.elbo((X, X[:, :1]))))
+    kernel, q = model.f_layers[0].kernel, model.f_layers[0].q
+    for wrong, message in (
+        ({"kernel": "rbf"}, "kernel must be a GPflow kernel, found str"),
+        ({"mean_function": 0.5}, "mean_function must be a function of X, found float"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            deep.Layer(**({"kernel": kernel, "q": q, "num_data": 4} | wrong))

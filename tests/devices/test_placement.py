@@ -79,6 +79,12 @@ def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
 def test_names() -> None:
     for name in ("CPU:0", "/CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"):
         assert [found[-13:] for found in resolve_devices([name]) or ()] == ["/device:CPU:0"]
-    for wrong in ("CPU:0", ["CPU:99"], []):
-        with pytest.raises(ValueError, match="devices must be a list of names"):
+    of_tensorflow = r"devices must be names of devices that TensorFlow has, \['CPU:0'.*, found "
+    for wrong, message in (
+        ("CPU:0", "devices must be a list of names"),
+        (0, "devices must be a list of names"),
+        (["CPU:0", "CPU:99", "GPU:9"], of_tensorflow + r"\['CPU:99', 'GPU:9'\]; pass"),
+        ([], of_tensorflow + "none; pass"),
+    ):
+        with pytest.raises(ValueError, match=message):
             resolve_devices(wrong)

@@ -154,6 +154,11 @@ def test_outputs_of_one_mixed_model_go_together() -> None:
 
 
 def test_other_models_are_refused() -> None:
+    near = idm.models.VecchiaSGPR((X, Y), local_kernel=Matern32(), num_neighbours=3)
+    message = "of interdomain.models other than VecchiaSGPR, .* found VecchiaSGPR; .*predict_f_s"
+    with pytest.raises(ValueError, match=message):
+        sample_functions(near, 2)
+    assert near.predict_f_samples(AT, 4).shape == (4, len(AT), 1)  # as the message says
     for model in (None, gpflow.models.GPRFITC((X, Y), Matern32(), Z)):
         with pytest.raises(ValueError, match="model must be an SVGP.*predict_f_samples"):
             sample_functions(model, 2)

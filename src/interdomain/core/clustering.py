@@ -21,6 +21,7 @@ def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
     """The inputs of the function whose kernel this is, or of the one that it sums: X, or the points
     of a set kernel, such as patches, of so many random rows that they are 10,000 or more."""
     values = filled_matrix("X", X, "[N, D]")
+    seed = integer("seed", seed, at_least=0)
     if not isinstance(kernel, SetKernel) or kernel.point_dim is None:
         return values
     rows = np.random.default_rng(seed).permutation(len(values))
@@ -38,13 +39,15 @@ def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
     :param num_centres: How many centres; ``num_inducing`` in messages.
     :param seed: Of the sample and of the initial centres.
     :return: ``[num_centres, D]``.
-    :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres.
+    :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres; or if
+        the seed is not an integer of zero or more.
     """
     values = filled_matrix("X", X, "[N, D]")
     remedy = f"X has {len(values)} rows, and each centre needs one"
     num_centres = integer(
         "num_inducing", num_centres, at_least=1, at_most=len(values), remedy=remedy
     )
+    seed = integer("seed", seed, at_least=0)
     limit = max(_MAX_ROWS, 10 * num_centres)
     if len(values) > limit:
         values = values[np.random.default_rng(seed).choice(len(values), limit, replace=False)]

@@ -10,13 +10,12 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, MultioutputKernel, Sum
+from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from .._tracing import unconverted
-from .decomposed import DecomposedKernel
 from .family import InterDomainInducingVariables, with_jitter
-from .finite_rank import FiniteRank
+from .finite_rank import FiniteRank, check_kernel
 from .pairs import base_kernel
 
 Kvu = Dispatcher("Kvu")
@@ -138,28 +137,3 @@ def Kvu_finite_rank(
     """The base kernel's."""
     base_kernel(iv_v, kernel)
     return Kvu(iv_v, iv_u, base_kernel(iv_u, kernel))
-
-
-def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel) -> None:
-    """:raises ValueError: For a kernel that the family does not know, with what to use instead."""
-    if isinstance(kernel, inducing_variable.kernels):
-        return
-    name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
-    if isinstance(kernel, MultioutputKernel):
-        remedy = (
-            "it has several outputs: pass both to a model, which takes them as they are; where Kuu "
-            "and Kuf are needed, wrap it in interdomain.inducing_variables."
-            f"SharedIndependentInducingVariables({name}(...)) or "
-            "SeparateIndependentInducingVariables([...])"
-        )
-    elif isinstance(kernel, (Sum, DecomposedKernel)):
-        remedy = (
-            f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
-            "an inducing variable for each of its parts"
-        )
-    else:
-        remedy = "use a kernel of the family that the inducing variable belongs to"
-    raise ValueError(
-        f"kernel: there is no covariance between {name} and {kernel_name}; {remedy}, see "
-        f"help(interdomain.inducing_variables.{name})."
-    )

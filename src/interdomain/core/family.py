@@ -92,6 +92,9 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
     kernels: ClassVar[tuple[type[Kernel], ...]] = (Kernel,)
     """The classes of kernels that the methods know."""
 
+    fitting_kernels: ClassVar[str] = ""
+    """Which kernels a message names for another one; by default the classes of :attr:`kernels`."""
+
     relative_jitter: ClassVar[bool] = False
     """Whether jitter is relative to the diagonal of Kuu, as the scale of u is arbitrary."""
 

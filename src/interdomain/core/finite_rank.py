@@ -5,8 +5,9 @@ from __future__ import annotations
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, Sum
+from gpflow.kernels import Kernel, MultioutputKernel, Sum
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import IntArray, instance
@@ -15,8 +16,8 @@ from .columns import scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
 from .dictionaries import Dictionary
-from .family import Block, is_subset
-from .pairs import as_family
+from .family import Block, InterDomainInducingVariables, is_subset
+from .pairs import as_family, base_kernel
 from .parameters import single_output
 
 
@@ -56,8 +57,8 @@ class FiniteRank(Kernel):
     :ivar kernel: As given.
     :ivar inducing_variable: As given.
     :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
-        inducing variable, or they are a sum and its blocks of features; at first use, if there are
-        no covariances between them.
+        inducing variable, they are a sum and its blocks of features, or there are no covariances
+        between them. The message names the kernels that the features have covariances with.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class FiniteRank(Kernel):
                 "kernels of finite rank, FiniteRank(first, first_block) + FiniteRank(second, "
                 "second_block)."
             )
+        check_covariance(inducing_variable, base_kernel(inducing_variable, kernel))
         super().__init__(name=name)
         self.kernel = kernel
         self.inducing_variable = inducing_variable
@@ -143,6 +145,49 @@ class FiniteRank(Kernel):
                 "make the kernel as FiniteRank(kernel, inducing_variable)."
             )
         return self.kernel
+
+
+def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> None:
+    """:raises ValueError: If neither the family nor GPflow's ``Kuf`` knows a covariance."""
+    kinds = type(inducing_variable), type(kernel), object
+    of_pair, of_families = (
+        Kuf.dispatch(*kinds),
+        Kuf.dispatch(InterDomainInducingVariables, Kernel, object),
+    )
+    if isinstance(inducing_variable, InterDomainInducingVariables):
+        if of_pair is of_families:
+            check_kernel(inducing_variable, kernel)
+    elif of_pair is None:
+        raise ValueError(
+            f"kernel: there is no covariance between {kinds[0].__name__} and {kinds[1].__name__}; "
+            "pass a kernel and an inducing variable that GPflow's Kuf is registered for."
+        )
+
+
+def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel) -> None:
+    """:raises ValueError: For a kernel that the family does not know, with what to use instead."""
+    if isinstance(kernel, inducing_variable.kernels):
+        return
+    name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
+    if isinstance(kernel, MultioutputKernel):
+        remedy = (
+            "it has several outputs: pass both to a model, which takes them as they are; where Kuu "
+            "and Kuf are needed, wrap it in interdomain.inducing_variables."
+            f"SharedIndependentInducingVariables({name}(...)) or "
+            "SeparateIndependentInducingVariables([...])"
+        )
+    elif isinstance(kernel, (Sum, DecomposedKernel)):
+        remedy = (
+            f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
+            "an inducing variable for each of its parts"
+        )
+    else:
+        fitting = " or ".join(kind.__name__ for kind in inducing_variable.kernels)
+        remedy = f"use {inducing_variable.fitting_kernels or fitting}"
+    raise ValueError(
+        f"kernel: there is no covariance between {name} and {kernel_name}; {remedy}, see the "
+        f"docstring of {name}."
+    )
 
 
 def base_of(kernel: Kernel) -> Kernel:

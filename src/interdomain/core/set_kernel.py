@@ -230,6 +230,7 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     """
 
     kernels = (SetKernel,)
+    fitting_kernels = "Convolutional, Invariant or another SetKernel"
 
     def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)

@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflux.helpers import construct_mean_function
 
-from .._arguments import Array, as_integers, choice, filled_matrix
+from .._arguments import Array, as_integers, choice, filled_matrix, integer
 from ..core.clustering import k_means
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
 from ..kernels import ArcCosine, FiniteRank, SphericalMatern52
@@ -77,6 +77,7 @@ def build(
     count = len(rows)
     rows = rows[:: -(-count // _ROWS)].astype(gpflow.default_float())
     sizes = as_integers("widths", widths, "pass the number of outputs of each layer, as [5, 1]")
+    seed = integer("seed", seed, at_least=0)
     choice("features", features, ("harmonics", "activation", "points"))
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     layers: list[Layer] = []

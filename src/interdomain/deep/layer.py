@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -82,6 +82,10 @@ class Layer(GPLayer):
     ) -> None:
         remedy = "pass for example JointQ(kernel, inducing_variable)"
         instance("q", q, (JointQ, QPerBlock), "a q of interdomain.models", remedy)
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
+        if mean_function is not None:
+            remedy = "pass one of gpflow.mean_functions"
+            instance("mean_function", mean_function, Callable, "a function of X", remedy)
         # The constructor of GPLayer itself makes one q, of a full covariance, for points.
         super(GPLayer, self).__init__(
             make_distribution_fn=self._make_distribution_fn,

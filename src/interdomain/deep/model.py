@@ -23,6 +23,9 @@ from .layer import Layer, deviations, named
 _MOST_SOBOL = 21_201
 """Dimensions of the Sobol sequence that SciPy has."""
 
+_LARGEST_SEED = 2**31 - 1
+"""Seeds of TensorFlow's stateless draws are integers of 32 bits."""
+
 
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
     """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
@@ -61,7 +64,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     :param num_samples: How many samples of the hidden layers the bound draws for each row.
     :param num_prediction_samples: How many samples predictions average over by default.
     :param seed: The seed of all draws.
-    :raises ValueError: If there are no layers, a layer is not of this library, their ``num_data``
+    :raises ValueError: If a number of samples is not a positive integer, the seed is not an integer
+        from 0 to 2^31 - 1, there are no layers, a layer is not of this library, their ``num_data``
         differ, a layer does not accept what the layer before it returns, or an inducing variable
         has a box, which outputs of the layer before may leave. The message names the layer.
     """
@@ -87,8 +91,10 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         super().__init__(layers, likelihood, input_dim=layers[0].input_dim)
         self.num_samples = integer("num_samples", num_samples, at_least=1)
-        self.num_prediction_samples = num_prediction_samples
-        self.seed = seed
+        self.num_prediction_samples = integer(
+            "num_prediction_samples", num_prediction_samples, at_least=1
+        )
+        self.seed = integer("seed", seed, at_least=0, at_most=_LARGEST_SEED)
         self._step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
 
     @property
@@ -182,7 +188,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         before, with the mean and variance of f at each ``[S N, P]``; and S."""
         widths = [layer.output_dim for layer in self.f_layers[:-1]]
         samples = self.num_prediction_samples if num_samples is None else num_samples
-        samples = integer("num_samples", samples, at_least=1) if widths else 1
+        samples = integer("num_samples", samples, at_least=1)
+        samples = samples if widths else 1
         draws = spread_draws(widths, samples, self.seed) if widths else []
         X = _as_inputs(Xnew)
         inputs, _ = self._last_inputs(X, lambda layer, _: draws[layer])

@@ -112,10 +112,13 @@ def functions_of(model: Any, draws: Draws) -> Parts:
         return functions_of_splines(posterior, draws)
     kinds = (BasePosterior, BlockwisePosterior, GPRPosterior, SGPRPosterior, VGPPosterior)
     if not isinstance(posterior, kinds):
+        remedy = "draw values at given rows by model.predict_f_samples"
+        if hasattr(model, "f_layers"):
+            remedy = "draw functions of a deep GP by gpflux.models.deep_gp.sample_dgp"
         raise ValueError(
             "model must be an SVGP, SGPR, GPR or VGP of gpflow.models, a model of "
-            f"interdomain.models, the posterior of one, or a kernel, found {type(model).__name__}; "
-            "draw values at given rows by model.predict_f_samples."
+            "interdomain.models other than VecchiaSGPR, the posterior of one, or a kernel, found "
+            f"{type(model).__name__}; {remedy}."
         )
     if isinstance(posterior, BlockwisePosterior):  # without its model, which may hold data
         parts = posterior.kernel, posterior.mean_function, posterior.groups()

@@ -95,9 +95,9 @@ def sample_functions(
     >>> bool(np.allclose(functions(X)[:, 7:9], functions(X[7:9])))
     True
 
-    :param model: A model (``SVGP``, ``SGPR``, ``GPR`` or ``VGP`` of GPflow, or one of this
-        library), the posterior of such a model (``model.posterior()``), or a kernel, for functions
-        of the prior.
+    :param model: A model (``SVGP``, ``SGPR``, ``GPR`` or ``VGP`` of GPflow, or one of
+        ``interdomain.models`` other than ``VecchiaSGPR``), its posterior (``model.posterior()``),
+        or a kernel, for functions of the prior.
     :param num_samples: The number S of functions.
     :param seed: The seed of all random numbers.
     :param num_features: The number F of random features of each function of the prior.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import gpflow
@@ -16,6 +17,7 @@ from gpflow.posteriors import PrecomputeCacheType
 from .._arguments import choice, instance, integer
 from .._tracing import unconverted
 from ..posteriors.groups import outputs_of
+from .log_concave import require_log_concave
 from .q import Q, of_q
 
 
@@ -42,12 +44,19 @@ class SVGP(gpflow.models.SVGP):
     :param charge: What the bound charges for the variance r of each row that the inducing variables
         leave of the prior's. "trace": as GPflow does, ``r / (2 sigma^2)`` under Gaussian noise.
         "log": ``log(1 + r / sigma^2) / 2``, a tighter bound (Titsias 2025; Bui et al. 2025), in
-        which q(f | u) keeps a share of r; for other likelihoods the share is ``1 / (1 + beta r)``
-        with the curvature beta of the row's expectation. Training then does not raise the noise, or
-        the lengthscales, to make up for too few variables. Predictions are made in the same way. A
-        step takes longer.
-    :raises ValueError: If an argument is of another kind, or ``num_data`` is not a positive
-        integer.
+        which q(f | u) keeps a share of r. For other likelihoods the share is ``1 / (1 + beta r)``
+        with the curvature beta of the row's expectation, or 1 where the row's term is higher.
+        Training then does not raise the noise, or the lengthscales, to make up for too few
+        variables. Predictions are made in the same way. A step takes longer.
+
+        "log" needs a log-concave likelihood; for other likelihoods its value can exceed the
+        evidence. ``Gaussian``, ``Softmax``, ``Poisson``, ``Exponential``, ``Gamma`` with their
+        default link, ``Bernoulli(invlink=tf.sigmoid)``, and ``SwitchedLikelihood`` of these are
+        log-concave. ``Bernoulli`` with its default link is not: GPflow keeps probabilities above
+        1e-3. A likelihood of your own says that it is log-concave in all latent GPs together by an
+        attribute ``log_concave = True``.
+    :raises ValueError: If an argument is of another kind, ``num_data`` is not a positive integer,
+        or ``charge`` is "log" and the likelihood is not known to be log-concave.
     """
 
     def __init__(
@@ -61,13 +70,19 @@ class SVGP(gpflow.models.SVGP):
         charge: Literal["trace", "log"] = "trace",
     ) -> None:
         instance("q", q, Q, "a q of interdomain.models", "pass for example JointQ(kernel, Z)")
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        if mean_function is not None:
+            remedy = "pass one of gpflow.mean_functions"
+            instance("mean_function", mean_function, Callable, "a function of X", remedy)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, q.num_latent_gps)
         self.q = q
         self.num_data = num_data
         self.charge = choice("charge", charge, ("trace", "log"))
+        if charge == "log":
+            require_log_concave(likelihood)
 
     inducing_variable = of_q("inducing_variable", "The inducing variables u of q.")
     q_mu = of_q("q_mu", "The mean of q; a list of those of several q's.")
@@ -110,8 +125,22 @@ class SVGP(gpflow.models.SVGP):
         """The expected log density of each row, less what it costs to keep a share v of the
         variance r that is left, ``(v - 1 - log v) / 2`` for each latent GP; and the KL divergence.
 
-        Any v makes a bound. The best one under Gaussian noise is ``1 / (1 + r / sigma^2)``.
+        For log-concave likelihoods every v in (0, 1] makes a bound, one of its own for each row, so
+        a minibatch estimates a bound without bias. Proof, with the covariance C of all rows given
+        u, whose diagonal is r. Let the multipliers ``beta_n >= 0`` maximise ``log det(I +
+        diag(beta) C) - sum_n beta_n v_n r_n``, and let q(f | u) have the covariance ``(C^-1 +
+        diag(beta))^-1``. Its variances are at most ``v_n r_n``, as the maximum says, and its KL
+        divergence is half of the maximum. By Hadamard's inequality the maximum is at most that of
+        ``sum_n log(1 + beta_n r_n) - beta_n v_n r_n``, which is ``sum_n v_n - 1 - log v_n``. The
+        expectation of a concave function never rises with the variance, so the expectations at
+        ``v_n r_n`` are at most those under this q. A single row whose expectation rises breaks the
+        last step, for all rows.
+
+        The share is ``1 / (1 + beta r)`` with ``beta = -2 dE/dr``, the best one under Gaussian
+        noise, or 1 where the row's term is higher. The choice takes expectations of its own: those
+        by Monte Carlo are independent of it.
         """
+        require_log_concave(self.likelihood)
         mean, variance, left, kl = self.q.latents_and_kl(self.kernel, X)
 
         def expectations(variance: tf.Tensor) -> tf.Tensor:
@@ -120,11 +149,15 @@ class SVGP(gpflow.models.SVGP):
             moments = of_outputs[0] + self.mean_function(X), of_outputs[1]
             return self.likelihood.variational_expectations(X, *moments, Y)
 
-        whole = tf.stop_gradient(variance)
+        def charged(share: tf.Tensor) -> tf.Tensor:
+            cost = tf.reduce_sum(share - 1 - tf.math.log(share), axis=-1) / 2
+            return expectations(variance - (1 - share) * left) - cost
+
         with tf.GradientTape() as tape:
-            tape.watch(whole)
-            total = tf.reduce_sum(expectations(whole))
-        curvature = tf.nn.relu(-2 * tape.gradient(total, whole))
-        share = tf.stop_gradient(1 / (1 + curvature * left))
-        cost = tf.reduce_sum(share - 1 - tf.math.log(share), axis=-1) / 2
-        return expectations(variance - (1 - share) * left) - cost, kl
+            tape.watch(variance)
+            whole = expectations(variance)
+        curvature = tf.nn.relu(-2 * tape.gradient(whole, variance))
+        share = 1 / (1 + curvature * left)
+        is_higher = tf.stop_gradient(charged(share) > whole)
+        share = tf.where(is_higher[:, None], share, tf.ones_like(share))
+        return charged(share), kl

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, check_num_inducing, finite_array, instance
+from ..._arguments import Array, check_num_inducing, finite_array, instance, integer
 from ...core.clustering import k_means, where_it_lives
 from ...core.decomposed import DecomposedInducingVariables
 from ...core.family import BlockBatch
@@ -112,6 +112,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         super().__init__(name=name)
         form = "[T, m, D] with points for each of T components, or [m, D] to share them"
         values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
+        if num_components is not None:
+            num_components = integer("num_components", num_components, at_least=1)
         count = len(values) if values.ndim == 3 else num_components
         if count is None or num_components not in (None, count):
             expected = "given where Z is [m, D]" if count is None else f"{count}, as Z has"

@@ -21,7 +21,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
-from ..._arguments import Array, finite_array
+from ..._arguments import Array, finite_array, items
 from ..._tracing import Function, compiled, unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.decomposed import DecomposedKernel
@@ -169,7 +169,7 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
 
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name=name)
-        parts = list(components)
+        parts = items("components", components, f"a list of {self.component_class.__name__}")
         for part in parts:
             if not isinstance(part, self.component_class):
                 raise ValueError(

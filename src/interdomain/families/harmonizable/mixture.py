@@ -10,6 +10,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
+from ..._arguments import integer, number
 from .component import HarmonizableComponent
 from .gaussian_factors import MixtureKernel
 from .initialisation import guess_components
@@ -145,9 +146,10 @@ class LocallyStationaryGaussian(HarmonizableComponent):
         active_dims: slice | list[int] | None = None,
         name: str | None = None,
     ) -> None:
+        dimension = integer("dimension", dimension, at_least=1)
         super().__init__(
             np.zeros([1, dimension]),
-            amplitudes=[variance],
+            amplitudes=[number("variance", variance, above=0)],
             centre=centre,
             envelope=envelope,
             lag=lag,

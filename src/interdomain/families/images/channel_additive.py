@@ -10,7 +10,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import as_integers
+from ..._arguments import as_integers, items
 from ..._tracing import unconverted
 from ...core.columns import of_columns, select_columns
 from ...core.decomposed import DecomposedKernel
@@ -45,7 +45,8 @@ class ChannelAdditive(DecomposedKernel):
         remedy = "pass (h, w, C), in pixels and channels"
         shape = as_integers("patch_shape", patch_shape, remedy)
         if len(shape) == 2 and not isinstance(base_kernels, Kernel):
-            shape = (*shape, len(base_kernels))
+            rule = "a kernel or a list of kernels"
+            shape = (*shape, len(items("base_kernels", base_kernels, rule)))
         if len(shape) != 3 or min(shape) < 1:
             raise ValueError(
                 f"patch_shape must be three positive integers, found {patch_shape!r}; {remedy}."

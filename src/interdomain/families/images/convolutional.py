@@ -12,7 +12,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import finite_array
+from ..._arguments import finite_array, items
 from ...core.columns import of_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
@@ -231,7 +231,9 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
-    kernels = [base_kernels] if isinstance(base_kernels, Kernel) else list(base_kernels)
+    rule = "a kernel or a list of kernels"
+    one = isinstance(base_kernels, Kernel)
+    kernels = [base_kernels] if one else items("base_kernels", base_kernels, rule)
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "

@@ -136,6 +136,9 @@ class ActivationFeatures(OnSphere):
             of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
         :raises ValueError: As the constructor.
         """
+        input_dim = integer("input_dim", input_dim, at_least=1)
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
+        seed = integer("seed", seed, at_least=0)
         directions = np.random.default_rng(seed).normal(size=(num_inducing, input_dim + 1))
         return cls(directions, activation, max_degree, name=name)
 

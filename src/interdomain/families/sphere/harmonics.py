@@ -151,7 +151,8 @@ class SphericalHarmonics(OnSphere):
         :raises ValueError: If the kernel is not zonal or has other inputs; or as the constructor.
         """
         check_zonal(kernel)
-        dimension = kernel.lift.dimension(input_dim, "input_dim")
+        max_degree = integer("max_degree", max_degree, at_least=0)
+        dimension = kernel.lift.dimension(integer("input_dim", input_dim, at_least=1), "input_dim")
         return cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
 
     @classmethod
@@ -188,6 +189,8 @@ class SphericalHarmonics(OnSphere):
         check_zonal(kernel)
         X = filled_matrix("X", X, "a matrix [N, D]")
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
+        if max_degree is not None:
+            max_degree = integer("max_degree", max_degree, at_least=0)
         order = columns_by_scale(kernel, X)
         chains = grown_chains(kernel, X, order, num_inducing, max_degree)
         if not len(chains):

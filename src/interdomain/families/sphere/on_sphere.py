@@ -21,6 +21,7 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
     """
 
     kernels = (ZonalKernel,)
+    fitting_kernels = "SphericalMatern52, GlobeMatern52, ArcCosine or another ZonalKernel"
     dimension: int
 
     def num_columns(self, kernel: ZonalKernel) -> int | None:

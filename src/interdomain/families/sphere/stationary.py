@@ -13,7 +13,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from scipy.special import gammaln
 
-from ..._arguments import number
+from ..._arguments import choice, number
 from ...core.parameters import positive_parameter
 from .kernel import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 from .mathematics.heat_kernel import haversines
@@ -162,11 +162,13 @@ class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
     :param options: ``variance``, ``K(x, x)``; ``lengthscale`` in radians, 0.5 by default (0.1 is
         637 km on the earth); and ``active_dims``, the columns (latitude, longitude) of X, in this
         order: ``[1, 0]`` of data that begin with the longitude.
-    :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`.
+    :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
+        "degrees".
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(inputs="degrees", **options)
+    def __init__(self, *, inputs: str = "degrees", **options: Any) -> None:
+        remedy = "pass X in degrees, np.degrees(X), or another kernel of the sphere"
+        super().__init__(inputs=choice("inputs", inputs, ("degrees",), remedy), **options)
 
 
 class GlobeMatern12(GlobeStationary, SphericalMatern12):

@@ -85,6 +85,7 @@ class SplineFeatures(InterDomainInducingVariables):
     """
 
     kernels = (*MATERNS, Product)
+    fitting_kernels = "Matern12, Matern32, Matern52 or a product of one for each column"
 
     def __init__(
         self,

@@ -76,6 +76,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     """
 
     kernels = (Periodized,)
+    fitting_kernels = "Periodized.from_data(kernel, X) of a stationary kernel"
 
     def __init__(
         self,

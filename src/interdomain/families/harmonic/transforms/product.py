@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
-from ...._arguments import Array
+from ...._arguments import Array, instance, items
 from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, same
 
 
@@ -23,15 +23,19 @@ class Product(CyclicTransform):
 
     :param transforms: One transformation, or a list of them; a product among them contributes its
         axes.
-    :raises ValueError: If there is none, they need different numbers of columns, two do not
-        commute, two elements of the group are the same transformation, or there are more than
-        65,536 elements.
+    :raises ValueError: If there is none, an entry is not a transformation, they need different
+        numbers of columns, two do not commute, two elements of the group are the same
+        transformation, or there are more than 65,536 elements.
     """
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
         if isinstance(transforms, CyclicTransform):
             transforms = [transforms]
-        self._axes = tuple(axis for transform in transforms for axis in transform.axes)
+        rule, remedy = "a transformation or a list of transformations", "pass Negation(), say"
+        listed = items("transforms", transforms, rule)
+        for transform in listed:
+            instance("transforms", transform, CyclicTransform, rule, remedy)
+        self._axes = tuple(axis for transform in listed for axis in transform.axes)
         if not self._axes:
             raise ValueError("transforms must be one or more, found none; pass Negation(), say.")
         self.order = math.prod(axis.order for axis in self._axes)

@@ -1,0 +1,95 @@
+"""Constructors name the argument that has a value of a wrong kind, where users trip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Matern32
+
+import interdomain as idm
+
+X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+KERNELS, FEATURES, TRANSFORMS = idm.kernels, idm.inducing_variables, idm.transforms
+ZONAL = KERNELS.SphericalMatern52()
+HARMONICS = FEATURES.SphericalHarmonics.for_kernel(ZONAL, 2, max_degree=2)
+HARMONIC = KERNELS.HarmonicKernel(Matern32(), TRANSFORMS.Negation())
+GAUSSIAN = gpflow.likelihoods.Gaussian()
+
+
+def svgp(**arguments: Any) -> idm.models.SVGP:
+    q = idm.models.JointQ(ZONAL, HARMONICS)
+    return idm.models.SVGP(**({"kernel": ZONAL, "likelihood": GAUSSIAN, "q": q} | arguments))
+
+
+def random_units(**arguments: Any) -> Any:
+    some = {"input_dim": 2, "num_inducing": 3, "activation": "relu", "max_degree": 4}
+    return FEATURES.ActivationFeatures.random(**(some | arguments))
+
+
+NO_NUMBERS = ("radians", [1, 2], Matern32, Matern32(), {}, object(), -1, 0.5)
+NO_LISTS = ("radians", [1, 2], Matern32, None, object(), 3, np.ones((2, 2)), ["a"])
+
+# By the name of the argument: constructors with one argument, and wrong values of it.
+WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
+    ("transforms", TRANSFORMS.Product, (*NO_LISTS, TRANSFORMS.Negation, Matern32())),
+    ("transforms", lambda wrong: KERNELS.HarmonicKernel(Matern32(), wrong), NO_LISTS),
+    ("transforms", lambda wrong: KERNELS.Invariant(Matern32(), wrong), NO_LISTS),
+    ("transforms", lambda wrong: idm.models.HVGP(Matern32(), GAUSSIAN, X, wrong), NO_LISTS),
+    ("components", KERNELS.HarmonizableMixture, (*NO_LISTS, Matern32())),
+    ("components", KERNELS.SpectralMixture, (*NO_LISTS, Matern32())),
+    ("base_kernels", lambda wrong: KERNELS.ChannelAdditive(wrong, (1, 1)), NO_LISTS),
+    (
+        "base_kernels",
+        lambda wrong: KERNELS.MultiChannelConvolutional(wrong, (2, 2, 2), (1, 1)),
+        NO_LISTS,
+    ),
+    ("inputs", lambda wrong: KERNELS.GlobeMatern52(inputs=wrong), ("radians", 1, None)),
+    ("dimension", KERNELS.LocallyStationaryGaussian, (*NO_NUMBERS, None)),
+    ("variance", lambda wrong: KERNELS.LocallyStationaryGaussian(variance=wrong), ((), "a", -1.0)),
+    ("input_dim", lambda wrong: random_units(input_dim=wrong), (*NO_NUMBERS, None)),
+    ("num_inducing", lambda wrong: random_units(num_inducing=wrong), (*NO_NUMBERS, None)),
+    ("seed", lambda wrong: random_units(seed=wrong), (*NO_NUMBERS, None)),
+    (
+        "seed",
+        lambda wrong: FEATURES.ActivationFeatures.from_data(ZONAL, X, 3, "relu", 4, seed=wrong),
+        (*NO_NUMBERS, None),
+    ),
+    (
+        "seed",
+        lambda wrong: FEATURES.HarmonicInducingPoints.from_data(HARMONIC, X, 3, seed=wrong),
+        (*NO_NUMBERS, None),
+    ),
+    ("num_components", lambda wrong: FEATURES.HarmonicInducingPoints(X, wrong), NO_NUMBERS),
+    (
+        "input_dim",
+        lambda wrong: FEATURES.SphericalHarmonics.for_kernel(ZONAL, wrong, 2),
+        (*NO_NUMBERS, None),
+    ),
+    (
+        "max_degree",
+        lambda wrong: FEATURES.SphericalHarmonics.for_kernel(ZONAL, 2, wrong),
+        (*NO_NUMBERS, None),
+    ),
+    (
+        "max_degree",
+        lambda wrong: FEATURES.SphericalHarmonics.for_data(ZONAL, X, 5, max_degree=wrong),
+        NO_NUMBERS,
+    ),
+    ("kernel", lambda wrong: KERNELS.FiniteRank(wrong, HARMONICS), (*NO_LISTS, Matern32())),
+    ("inducing_variable", lambda wrong: KERNELS.FiniteRank(ZONAL, wrong), NO_LISTS),
+    ("kernel", lambda wrong: svgp(kernel=wrong), NO_LISTS),
+    ("mean_function", lambda wrong: svgp(mean_function=wrong), ("zero", 0.5, [1.0], Matern32)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_wrong_kinds(number: int) -> None:
+    name, make, values = WRONG[number]
+    for value in values:
+        with pytest.raises(ValueError, match=rf"^{name}\b"):
+            make(value)
+            pytest.fail(f"{name}={value!r} was taken")
