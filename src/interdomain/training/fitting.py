@@ -152,7 +152,8 @@ def fit(
         step, on all workers of a strategy. A callback should not change the model.
     :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
-        goes on from the newest that can be read. A checkpoint is written only where the loss is
+        resumes from the newest that can be read. Checkpoints of other rows, or of a model with
+        another kernel, likelihood, mean function or features, are refused. A checkpoint is written only where the loss is
         finite, and ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it
         anywhere.
     :param progress: show a progress bar with the running ELBO on the standard error stream.

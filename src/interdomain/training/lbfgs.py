@@ -14,6 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from .._arguments import Array
 from .._tracing import compiled, is_operation_by_operation
+from ..core.descriptions import checksum_of_rows
 from .batches import Batch
 from .compiled import kept
 from .losses import (
@@ -47,11 +48,16 @@ class LBFGS:
         self.variables = tuple(model.trainable_variables)
         self.stored = {"model": model}
         self._model, self._batch, self._options = model, batch, dict(options)
-        self.described = {"method": "l-bfgs", "options": str(self._options)}
         self._evaluate = _evaluation(model, batch, self.variables)
         self._loss: float | None = None  # at the iterate; None before it is evaluated
         self._breakdown: NumericalBreakdown | None = None  # at the last point, if there was one
         self._rejected = 0
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What must be the same for a resumed fit."""
+        described: dict[str, Any] = {"method": "l-bfgs", "options": self._options}
+        return described | ({"rows": checksum_of_rows(self._batch)} if self._batch else {})
 
     def train(self, run: Run) -> Ending:
         """Run the iterations that are left.

@@ -11,10 +11,12 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .._progress import progress_bar
+from ..core.descriptions import checksum_of_rows, describe_parts
 from ..regression.rows_model import RowsModel
-from .checkpoints import Checkpoints
+from .checkpoints import FORMAT, Checkpoints
 from .losses import NumericalBreakdown
 from .replicas import Replicas
 from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
@@ -221,11 +223,31 @@ def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None)
 def _described(model: Any, settings: Mapping[str, Any]) -> str:
     """What tells one fit from another, one ``name: value`` a line."""
     parameters = {
-        path.removeprefix("."): f"{parameter.dtype.name} {list(parameter.shape)}"
-        + ("" if parameter.trainable else ", not trainable")
+        path.removeprefix("."): _parameter(parameter)
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-    lines = {"model": type(model).__name__, **parameters, **settings}
+    lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__, **parameters}
+    describe_parts("", model, lines, set())
+    lines |= settings
     if isinstance(model, RowsModel):
-        lines["features"] = model.features_checksum
-    return "\n".join(f"{name}: {value}" for name, value in lines.items())
+        lines |= {"features": model.features_checksum, "rows": model.rows_checksum}
+    elif isinstance(model, InternalDataTrainingLossMixin):
+        lines["rows"] = checksum_of_rows(tf.nest.flatten(getattr(model, "data", ())))
+    return "\n".join(f"{name}: {str(value)}".replace("\n", " ") for name, value in lines.items())
+
+
+def _parameter(parameter: gpflow.Parameter | tf.Variable) -> str:
+    """What a parameter is, besides its value."""
+    words = [f"{parameter.dtype.name} {list(parameter.shape)}"]
+    if isinstance(parameter, gpflow.Parameter):
+        words.append(parameter.transform.name)
+        if parameter.prior is not None:
+            numbers = {
+                name: np.asarray(value).tolist()
+                for name, value in parameter.prior.parameters.items()
+                if isinstance(value, (float, np.ndarray, np.generic, tf.Tensor))
+            }
+            words.append(f"prior {type(parameter.prior).__name__} {numbers}")
+    if not parameter.trainable:
+        words.append("not trainable")
+    return ", ".join(words)
