@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
-from .._arguments import integer, items
+from .._arguments import integer, items, real_array
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
 from ..training import FitResult, fit
@@ -147,7 +147,7 @@ def fit_additive(
         )
     choosing = len(asked_for) < len(listed)
     X, Y = data
-    if not np.all(np.isfinite(np.asarray(Y, float))):
+    if not np.all(np.isfinite(real_array("data: Y", Y, "[N, P]"))):
         raise ValueError("data: Y must be finite, found rows that are not; remove them.")
     kernel = Additive.from_data(
         X, asked_for, names=names, categorical=categorical, separate_lengthscales=True

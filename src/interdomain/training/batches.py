@@ -12,6 +12,7 @@ import tensorflow as tf
 from gpflow.base import AnyNDArray
 from gpflow.likelihoods import Likelihood
 
+from .._arguments import check_squares
 from .._targets import check_targets, targets_type
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
@@ -135,6 +136,7 @@ class DatasetBatches(Batches):
             X, Y = next(self._iterator)
         except StopIteration:
             raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
+        check_squares("data: X", X.numpy(), gpflow.default_float())
         if isinstance(self._likelihood, Likelihood):
             check_targets(self._likelihood, Y.numpy())
         if self.arrays is None:

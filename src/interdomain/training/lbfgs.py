@@ -15,8 +15,8 @@ from scipy.optimize import OptimizeResult
 from .._arguments import Array
 from .._tracing import compiled, is_operation_by_operation
 from ..core.descriptions import checksum_of_rows
+from ..core.kept import kept
 from .batches import Batch
-from .compiled import kept
 from .losses import (
     NumericalBreakdown,
     draw_for_step,
@@ -101,6 +101,12 @@ class LBFGS:
         if result.success:
             return Ending("converged", message)
         return Ending("stalled" if ending is None else "steps", message)
+
+    def objective(self, step: int) -> float:
+        """The objective at the present parameters."""
+        if self._loss is not None:  # at the start, which is as good as any point near it
+            return -self._loss
+        return -float(training_loss_of(self._model)(*self._batch))
 
     def _assign(self, x: Array) -> None:
         scipy = gpflow.optimizers.Scipy
