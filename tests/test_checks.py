@@ -105,6 +105,8 @@ def test_wrong_values(name: str) -> None:
 def test_values_are_returned_in_their_type() -> None:
     assert type(checks.integer("it", np.int32(3), at_least=0)) is int
     stored = np.eye(2, dtype=np.float32)
+    far = type("Far", (), {"shape": (10**11, 2), "__getitem__": np.empty})()
+    assert checks.sliceable("it", far, "rows") is far
     assert checks.sliceable("it", stored, "rows") is stored  # it may be in a file
     for rows in (np.eye(2, dtype=object), np.eye(2, dtype=np.longdouble), Tensor(), [[1.0, 2.0]]):
         assert checks.sliceable("it", rows, "rows").dtype == np.float64

@@ -138,8 +138,8 @@ def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
 
 def _check_unmasked(name: str, value: Any) -> None:
     """Refuse masked entries, which NumPy's conversions would take for data."""
-    if np.ma.is_masked(value):
-        count = int(np.count_nonzero(np.ma.getmaskarray(value)))
+    count = int(np.count_nonzero(np.ma.getmask(value)))  # type: ignore[no-untyped-call]
+    if count:
         raise ValueError(
             f"{name} must be without masked entries, found {count}; fill them in, or leave out the "
             "rows that have any."
@@ -168,8 +168,15 @@ def sliceable(name: str, value: Any, rule: str) -> Any:
     """Rows of real numbers that can be sliced. Arrays, tensors and what is read from a file stay as
     they are; anything else becomes an array of NumPy. Objects and long doubles become float64.
 
+    What has a shape and slices, but neither a type nor a way to become an array, stays, too: each
+    of its slices is to be checked.
+
     :param rule: What they must be, for messages.
     """
+    if all(hasattr(value, name) for name in ("shape", "__getitem__")) and not any(
+        hasattr(value, name) for name in ("dtype", "__array__")
+    ):
+        return value
     dtype, is_sparse = getattr(value, "dtype", None), hasattr(value, "toarray")
     is_known = isinstance(dtype, (np.dtype, tf.DType)) and dtype != np.dtype(object)
     is_known &= not isinstance(value, (tf.SparseTensor, tf.RaggedTensor))

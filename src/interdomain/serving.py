@@ -96,7 +96,7 @@ def predict_in_batches(
     check_shapes_of_rows(data[0], data[-1])
     likelihood, types = _likelihood_of(model), [tf.as_dtype(gpflow.default_float())]
     if Y is not None:
-        types.append(targets_type(likelihood, data[1].dtype))
+        types.append(targets_type(likelihood, getattr(data[1], "dtype", None)))
         if likelihood is not None:
             check_number_of_targets(likelihood, None, data[1].shape[1])
     specs = [tf.TensorSpec([None, part.shape[1]], t) for part, t in zip(data, types, strict=True)]
@@ -105,7 +105,8 @@ def predict_in_batches(
     results = []
     with bar_of_rows(method, int(data[0].shape[0]), progress=progress) as bar:
         for start in range(0, int(data[0].shape[0]), batch_size):
-            batch = [np.asarray(part[start : start + batch_size]) for part in data]
+            slices = (part[start : start + batch_size] for part in data)
+            batch = [np.asarray(sliceable(*p, "rows")) for p in zip(parts, slices, strict=True)]
             _check_batch(batch, start, likelihood, kernel)
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
             given = inputs[0] if Y is None else tuple(inputs)

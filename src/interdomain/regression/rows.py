@@ -86,7 +86,8 @@ class Rows:
             few = slice(0, _ROWS_IN_SAMPLE)  # what is read from afar may know no other slices
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
-            self.sample = np.asarray(X[few]), np.asarray(Y[few])
+            few_rows = numbers_of((X[few], Y[few]))
+            self.sample = np.asarray(few_rows[0]), np.asarray(few_rows[1])
         elif isinstance(data, tf.data.Dataset) or callable(data):
             self._read = data
             if isinstance(data, tf.data.Dataset):
@@ -176,7 +177,8 @@ class Rows:
             X, Y = self._arrays
             for start in range(0, int(X.shape[0]), size):
                 rows = slice(start, start + size)
-                yield np.asarray(X[rows]), np.asarray(Y[rows])
+                batch = numbers_of((X[rows], Y[rows]))
+                yield np.asarray(batch[0]), np.asarray(batch[1])
             return
         X, Y = (np.zeros((0, number)) for number in self.columns)
         for batch in self._read():

@@ -254,7 +254,7 @@ def _parameter(parameter: gpflow.Parameter | tf.Variable) -> str:
     """What a parameter is, besides its value."""
     words = [f"{parameter.dtype.name} {list(parameter.shape)}"]
     if isinstance(parameter, gpflow.Parameter):
-        words.append(parameter.transform.name)
+        words.append(getattr(parameter.transform, "name", "identity"))
         if parameter.prior is not None:
             numbers = {
                 name: np.asarray(value).tolist()
