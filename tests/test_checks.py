@@ -8,6 +8,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32
@@ -19,6 +20,19 @@ from tests.conformance.helpers import assert_refused
 OBJECTS = [None, "bad", object(), {}, [[1.0], [2.0, 3.0]], np.datetime64("2020-01-01"), 1j]
 NOT_FINITE = [np.nan, np.inf]
 EMPTY = np.zeros([0, 2])
+MASKED = np.ma.masked_array(np.ones([2, 2]), mask=[[False, True], [False, False]])
+UNMASKED = np.ma.masked_array(np.ones([2, 2]))
+SPARSE = scipy.sparse.csr_matrix(np.eye(2))
+
+
+class Tensor:
+    """A tensor of another library: its type is none of NumPy's."""
+
+    shape, dtype = (2, 2), "other.float64"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.eye(2)
+
 
 # What is called, values that are right, and those that are not.
 CHECKS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
@@ -37,14 +51,26 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
     "items": (lambda v: checks.items("it", v, "a list"), [[1], (), np.ones(2)], ["bad", {}, 3]),
     "real_array": (
         lambda v: checks.real_array("it", v, "an array"),
-        [[0.5, np.nan], EMPTY, [True, False]],
-        [*OBJECTS, [1j], np.full(2, None)],
+        [[0.5, np.nan], EMPTY, [True, False], UNMASKED],
+        [*OBJECTS, [1j], np.full(2, None), MASKED, SPARSE],
     ),
     "numbers": (lambda v: checks.numeric("it", v, "an array", kinds="fiuc"), [[1j]], OBJECTS[:-1]),
     "check_real_type": (
         lambda v: checks.check_real_type("it", v),
-        [np.ones(2, np.float32), [1.0]],
-        [np.array([1j])],
+        [np.ones(2, np.float32), [1.0], np.ones(2, np.longdouble), UNMASKED],
+        [np.array([1j]), np.array(["2020"], "datetime64[D]"), MASKED, Tensor()],
+    ),
+    "sliceable": (
+        lambda v: checks.sliceable("it", v, "rows"),
+        [np.eye(2), tf.eye(2), np.eye(2, dtype=np.longdouble), np.eye(2, dtype=object), UNMASKED]
+        + [Tensor(), [[1.0, 2.0]], np.array([[np.nan]], object), np.eye(2, dtype=np.uint8)],
+        [*OBJECTS, np.full(2, None), np.eye(2) * 1j, tf.constant([["a"]]), MASKED, SPARSE]
+        + [MASKED.astype(object), np.array(["2020"], "datetime64[D]"), tf.sparse.eye(2)],
+    ),
+    "check_squares": (
+        lambda v: checks.check_squares("it", v, np.float32),
+        [np.full([1, 2], 4e18), np.zeros([0, 2]), np.array([[np.nan, 2.0]])],
+        [np.full([1, 2], 1e20), np.full([1, 2], -1e160), np.full([3, 1], np.inf)],
     ),
     "finite_array": (
         lambda v: checks.finite_array("it", v, (1,), "a vector"),
@@ -78,6 +104,12 @@ def test_wrong_values(name: str) -> None:
 
 def test_values_are_returned_in_their_type() -> None:
     assert type(checks.integer("it", np.int32(3), at_least=0)) is int
+    stored = np.eye(2, dtype=np.float32)
+    far = type("Far", (), {"shape": (10**11, 2), "__getitem__": np.empty})()
+    assert checks.sliceable("it", far, "rows") is far
+    assert checks.sliceable("it", stored, "rows") is stored  # it may be in a file
+    for rows in (np.eye(2, dtype=object), np.eye(2, dtype=np.longdouble), Tensor(), [[1.0, 2.0]]):
+        assert checks.sliceable("it", rows, "rows").dtype == np.float64
     assert checks.as_integers("it", range(2), "") == (0, 1)
     assert checks.as_integers("it", np.int64(4), "") == (4,)
     array = np.ones(3)

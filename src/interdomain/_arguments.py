@@ -122,10 +122,12 @@ def numeric(
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """An array of real numbers in their own type, copied only if necessary.
 
-    Complex numbers, dates, text and None are refused; objects are accepted if all are numbers.
+    Complex numbers, dates, text, None and masked entries are refused; objects are accepted if all
+    are numbers.
 
     :param kinds: NumPy's codes of the types it may have.
     """
+    _check_unmasked(name, value)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
@@ -142,12 +144,70 @@ def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
     return np.array(numeric(name, value, rule, remedy), dtype=np.float64)
 
 
+def _check_unmasked(name: str, value: Any) -> None:
+    """Refuse masked entries, which NumPy's conversions would take for data."""
+    count = int(np.count_nonzero(np.ma.getmask(value)))  # type: ignore[no-untyped-call]
+    if count:
+        raise ValueError(
+            f"{name} must be without masked entries, found {count}; fill them in, or leave out the "
+            "rows that have any."
+        )
+
+
 def check_real_type(name: str, value: Any) -> None:
     """The part of :func:`numeric` that does not read the entries, for data of any size."""
-    if hasattr(value, "dtype"):
-        dtype = tf.as_dtype(value.dtype)
-        if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
-            raise ValueError(f"{name} must be real numbers, found entries of type {dtype.name}.")
+    _check_unmasked(name, value)
+    if hasattr(value, "dtype") and not _is_real(value.dtype):
+        kind = getattr(value.dtype, "name", value.dtype)
+        raise ValueError(f"{name} must be real numbers, found entries of type {kind}.")
+
+
+def _is_real(dtype: Any) -> bool:
+    if isinstance(dtype, np.dtype) and dtype.kind == "f":
+        return True  # also if TensorFlow has no such type
+    try:
+        kind = tf.as_dtype(dtype)
+    except TypeError:
+        return False
+    return bool(kind.is_floating or kind.is_integer or kind.is_bool)
+
+
+def sliceable(name: str, value: Any, rule: str) -> Any:
+    """Rows of real numbers that can be sliced. Arrays, tensors and what is read from a file stay as
+    they are; anything else becomes an array of NumPy. Objects and long doubles become float64.
+
+    What has a shape and slices, but neither a type nor a way to become an array, stays, too: each
+    of its slices is to be checked.
+
+    :param rule: What they must be, for messages.
+    """
+    if all(hasattr(value, name) for name in ("shape", "__getitem__")) and not any(
+        hasattr(value, name) for name in ("dtype", "__array__")
+    ):
+        return value
+    dtype, is_sparse = getattr(value, "dtype", None), hasattr(value, "toarray")
+    is_known = isinstance(dtype, (np.dtype, tf.DType)) and dtype != np.dtype(object)
+    is_known &= not isinstance(value, (tf.SparseTensor, tf.RaggedTensor))
+    if is_sparse or not (is_known and hasattr(value, "shape")):
+        remedy = "fill in what is missing, or leave these rows out"
+        value = numeric(name, value, rule, "pass .toarray()" if is_sparse else remedy)
+        return value.astype(np.float64) if value.dtype == object else value
+    check_real_type(name, value)
+    return np.asarray(value, np.float64) if dtype == np.longdouble else value
+
+
+def check_squares(name: str, X: Any, dtype: Any) -> None:
+    """Refuse rows ``[..., D]`` between which squared distances may overflow in this type."""
+    if not np.size(X):
+        return
+    largest = max(-float(np.min(X)), float(np.max(X)))
+    limit = float(np.sqrt(np.finfo(dtype).max / (4 * np.shape(X)[-1])))
+    if largest > limit:
+        raise ValueError(
+            f"{name} must be at most {limit:.2g}, so that squares of distances are finite in "
+            f"{np.dtype(dtype).name}, found {largest:.3g}; scale its columns, such as by "
+            "(X - X.mean(axis=0)) / X.std(axis=0)."
+        )
 
 
 def finite_array(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
@@ -16,12 +16,13 @@ from gpflow.likelihoods import Likelihood
 from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from ._arguments import choice, integer, short, warn
+from ._arguments import check_squares, choice, integer, short, sliceable, warn
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import compiled
 from .core.columns import parts_that_warn, validate_rows
 from .core.inputs import num_columns_of_latents
+from .core.kept import Values, kept, without_kept
 from .core.latents import latent_gps
 from .neighbours.posterior import NeighbourPosterior
 from .regression.rows import check_shapes_of_rows, not_finite
@@ -46,7 +47,8 @@ def predict_in_batches(
     """Predict for many rows, a batch at a time.
 
     What does not depend on the rows (the cache of the posterior, the compiled function) is computed
-    once, and only a batch and the result are in memory.
+    once, and only a batch and the result are in memory. Models of GPflow and of this library keep
+    it for the next call, until a parameter or anything else of the model changes.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -75,60 +77,106 @@ def predict_in_batches(
         together.
     """
     choice("method", method, _METHODS)
+    if hasattr(X, "predict_f") and not hasattr(model, "predict_f"):
+        raise ValueError(
+            f"model must come before X, found a {type(X).__name__} as X; pass "
+            "predict_in_batches(model, X)."
+        )
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
         batch_size = max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
     integer("batch_size", batch_size, at_least=1)
-    functions, likelihood = _prediction_functions(model, len(X))
-    if method not in functions:
-        raise ValueError(
-            f"method must be one that a {type(model).__name__} has, found {method!r}; pass a model."
-        )
+    if not any(hasattr(model, name) for name in _METHODS):
+        raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
     if (Y is not None) != (method == _OF_TARGETS):
         raise ValueError(
             f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
         )
-    # Arrays that can be sliced as they are: those of a file are not read at once.
-    data = [
-        part if hasattr(part, "shape") and not hasattr(part, "iloc") else np.asarray(part)
-        for part in (X, Y)
-        if part is not None
-    ]
+    parts = {"X": X} if Y is None else {"X": X, "Y": Y}
+    data = [sliceable(name, part, "rows") for name, part in parts.items()]
     check_shapes_of_rows(data[0], data[-1])
-    types = [tf.as_dtype(gpflow.default_float())]
+    likelihood, types = _likelihood_of(model), [tf.as_dtype(gpflow.default_float())]
     if Y is not None:
         types.append(targets_type(likelihood, getattr(data[1], "dtype", None)))
         if likelihood is not None:
             check_number_of_targets(likelihood, None, data[1].shape[1])
-    function = functions[method]
-    with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
-        shapes = [[None, part.shape[1]] for part in data]
-        function = _traced(function, *map(tf.TensorSpec, shapes, types))
+    specs = [tf.TensorSpec([None, part.shape[1]], t) for part, t in zip(data, types, strict=True)]
+    function, as_it_is = _functions(model, method, specs, int(data[0].shape[0]))
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
     watchful = parts_that_warn(kernel)  # each warns of the first batch that it has to warn of
     check_rows = getattr(model, "check_rows", None)
     results = []
-    with bar_of_rows(method, len(data[0]), progress=progress) as bar:
-        for start in range(0, len(data[0]), batch_size):
-            batch = [np.asarray(part[start : start + batch_size]) for part in data]
-            missing = takes_missing(likelihood)
-            parts = [batch[0], *(np.where(np.isnan(y), 0, y) if missing else y for y in batch[1:])]
-            wrong = np.any(~np.isfinite(np.hstack(parts)), axis=1)
-            if np.any(wrong):
-                what = not_finite(start + np.flatnonzero(wrong))
-                raise ValueError(f"X: {what}; mend them, or leave them out.")
-            if kernel is not None:
-                validate_rows("X", kernel, batch[0])
-                watchful = [part for part in watchful if not part.warn_of_rows(batch[0])]
+    with bar_of_rows(method, int(data[0].shape[0]), progress=progress) as bar:
+        for start in range(0, int(data[0].shape[0]), batch_size):
+            slices = (part[start : start + batch_size] for part in data)
+            batch = [np.asarray(sliceable(*p, "rows")) for p in zip(parts, slices, strict=True)]
+            _check_batch(batch, start, likelihood, kernel)
+            watchful = [part for part in watchful if not part.warn_of_rows(batch[0])]
             if check_rows is not None:
                 check_rows(batch[0])
-            if Y is not None and likelihood is not None:
-                check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
-            returned = function(inputs[0] if Y is None else tuple(inputs))
+            given = inputs[0] if Y is None else tuple(inputs)
+            try:
+                returned = function(given)
+            except tf.errors.InvalidArgumentError:
+                as_it_is(given)  # not in a graph, it may say what is wrong
+                raise
             results.append([part.numpy() for part in tf.nest.flatten(returned)])
             bar.update(len(batch[0]))
     arrays = tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
     return arrays[0] if len(arrays) == 1 else arrays
+
+
+def _check_batch(
+    batch: Sequence[Any], start: int, likelihood: Likelihood | None, kernel: Any
+) -> None:
+    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot take.
+
+    :param start: The number of the first row.
+    """
+    X, *targets = batch
+    missing = takes_missing(likelihood)
+    filled = [np.where(np.isnan(Y), 0, Y) if missing else Y for Y in targets]
+    wrong = np.any(~np.isfinite(np.hstack([X, *filled])), axis=1)
+    if np.any(wrong):
+        what = not_finite(start + np.flatnonzero(wrong))
+        raise ValueError(f"X: {what}; mend them, or leave them out.")
+    check_squares("X", X, gpflow.default_float())
+    if kernel is not None:
+        validate_rows("X", kernel, X)
+    if likelihood is not None:
+        for Y in targets:
+            check_targets(likelihood, Y)
+
+
+def _functions(
+    model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The function of a method, compiled for such rows if it can be, and as it is. With models of
+    known classes they are kept, until a parameter or anything else of the model changes.
+
+    :raises ValueError: If the model has no such method.
+    """
+
+    def build() -> tuple[Callable[..., Any], Callable[..., Any]]:
+        functions, _ = _prediction_functions(model, num_rows)
+        if method not in functions:
+            raise ValueError(
+                f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
+                "model."
+            )
+        function = functions[method]
+        with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
+            return _traced(function, *specs), function
+        return function, function
+
+    if not (_is_known(model) and isinstance(model, tf.Module)) or isinstance(
+        model, AbstractPosterior
+    ):
+        return build()
+    name = f"{method}, many rows" if _takes_tables(model, num_rows) else method
+    found: tuple[Callable[..., Any], Callable[..., Any]]
+    found = kept(model, name, (specs, Values(model)), build)
+    return found
 
 
 def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = None) -> None:
@@ -219,25 +267,38 @@ def _prediction_functions(
         quicker ones for many.
     :raises ValueError: If it cannot predict.
     """
-    likelihood = getattr(model, "likelihood", None)
-    # A user's subclass, like GPflow's CGLB, may have predictions that are not those of its
-    # posterior. A deep GP, and a loaded SavedModel, have no posterior.
-    is_known = type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
+    likelihood = _likelihood_of(model)
+    # GPflow's CGLB has predictions that are not those of its posterior. A deep GP, and a loaded
+    # SavedModel, have no posterior.
     by_f = isinstance(model, GPModel) and type(model).predict_y is GPModel.predict_y
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}, None
-    if is_known and by_f and hasattr(model, "posterior"):
-        posterior = None
-        if isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing:
-            posterior = model.posterior_from_tables()
+    if _is_known(model) and by_f and hasattr(model, "posterior"):
+        posterior = model.posterior_from_tables() if _takes_tables(model, num_rows) else None
         predict_f = posterior and posterior.predict_f
         predict_f = predict_f or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
-        model = copy.copy(model)
+        model = without_kept(model)
         model.predict_f = predict_f  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    return functions, likelihood if isinstance(likelihood, Likelihood) else None
+    return functions, likelihood
+
+
+def _likelihood_of(model: Any) -> Likelihood | None:
+    likelihood = getattr(model, "likelihood", None)
+    return likelihood if isinstance(likelihood, Likelihood) else None
+
+
+def _is_known(model: Any) -> bool:
+    """Whether predictions are those of a class of GPflow or this library: a user's subclass may
+    have others than its posterior."""
+    return type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
+
+
+def _takes_tables(model: Any, num_rows: int) -> bool:
+    """Whether there may be quicker predictions for so many rows."""
+    return isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
 
 
 def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -60,12 +61,13 @@ def test_posteriors() -> None:
 
 
 def test_one_trace() -> None:
-    """Whether batches are full, or the last is smaller."""
-    mean = Counting()
-    model = points_svgp(mean_function=mean)
-    for calls, num_rows in enumerate((1, 8, 10), start=1):
+    """Whether batches are full, or the last is smaller; and by all calls together."""
+    traces: list[None] = []
+    model = points_svgp(mean_function=Counting(functools.partial(traces.append, None)))
+    for num_rows in (1, 8, 10):
         predict_in_batches(model, rows(num_rows), batch_size=4)
-        assert mean.traced == calls
+        model.predict_f(rows(2))
+    assert len(traces) == 1
 
 
 class OwnMean(gpflow.models.SVGP):
@@ -109,8 +111,23 @@ def test_rows_that_are_not_finite() -> None:
         predict_in_batches(points_svgp(), X, batch_size=4)
 
 
+def test_rows_beyond_the_box() -> None:
+    """The error is that of ``predict_f``, not one of TensorFlow's graphs."""
+    kernel, X = gpflow.kernels.Matern32(), rows(30)[:, :1]
+    splines = idm.inducing_variables.SplineFeatures([-5.0], [5.0], 12, 3)
+    model = idm.models.StructuredSGPR((X, X), kernel, splines, progress=False)
+    for predict in (model.predict_f, functools.partial(predict_in_batches, model)):
+        with pytest.raises(ValueError, match="^Xnew: 1 rows are outside of the box of the splines"):
+            predict(np.array([[0.0], [7.0]]))
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"X": np.zeros(3)}, r"data: X has shape \(3,\); .* X\[:, None\]"),
+    (
+        {"model": np.zeros((3, 2)), "X": points_svgp()},
+        "model must come before X, found a SVGP as X",
+    ),
+    ({"X": np.zeros((3, 0))}, "data: X has no columns"),
     ({"model": 3}, "model must be a GPflow model or posterior, found 3"),
     ({"method": "predict"}, "method must be 'predict_f' or .*, found 'predict'"),
     ({"method": "predict_log_density"}, "Y must be the targets .*, found None"),

@@ -1,15 +1,19 @@
 """Wrong arguments, models and data are refused, by messages that say what to pass instead."""
 
+import functools
+
 import gpflow
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 from gpflow.kernels import Matern32
 from gpflow.likelihoods import Gaussian, MultiClass
 
-from interdomain import fit
+from interdomain import fit, predict_in_batches, recommend, sample_functions, tables
 from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.training.data import check_columns
+from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
+from interdomain.training.data import batches_of, check_columns
 from tests.training.conftest import harmonics_svgp, orthogonal_svgp
 
 
@@ -46,6 +50,13 @@ WRONG = [
     ({"data": slices(X, Y).batch(2), "batch_size": 2}, r"batch_size: .*dataset\.batch"),
     ({"data": slices(X, Y)}, r"elements are .*\(2,\).*\(1,\).*; pass pairs of batches X"),
     ({"data": slices(X, Y).batch(2).take(0)}, "data: the Dataset is empty"),
+    ({"callbacks": 3}, "callbacks must be a function callback.step, model., or a list.* found 3"),
+    ({"callbacks": [print, "bar"]}, r"callbacks\[1\] must be a function .*, found str"),
+    ({"data": (X, Y[:, :0])}, "data: Y has no columns"),
+    (
+        {"data": slices(1e160 * X, Y).batch(2)},
+        r"data: X must be at most 4.7e\+153, .*; scale its c",
+    ),
     ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
     ({"options": {"max_seconds": 0}}, "max_seconds must be positive, found 0"),
     ({"optimizer": -0.1}, r"optimizer must be positive, found -0\.1"),
@@ -64,6 +75,77 @@ def test_wrong_arguments(monkeypatch):
     for change, message in WRONG:
         with pytest.raises(ValueError, match=message):
             fit(**{"model": model, "data": (X, Y), "progress": False, **change})
+
+
+def test_rows_that_are_no_data():
+    """... for models that hold data or are given them, and for predictions, by all ways."""
+    mask = np.ma.masked_array(X, mask=X * np.arange(6)[:, None] > 4)
+    wrong = [
+        (mask, "must be without masked entries, found 2; fill them in, or leave out the rows"),
+        (X * (1 + 1j), "must be .*real numbers"),
+        (1e160 * X, "must be at most .* squares of distances are finite in float64"),
+        (np.full([6, 2], None), "of real numbers"),
+        (np.full([6, 2], np.datetime64("2020-01-01")), "real numbers"),
+        (scipy.sparse.csr_matrix(X), "real numbers"),
+    ]
+    structured = functools.partial(StructuredSGPR, progress=False)
+    harmonics = harmonics_svgp((X, Y))
+    parts = harmonics.kernel, harmonics.inducing_variable
+    noisy = (X + 0.1 * np.random.default_rng(0).normal(size=X.shape), Y)
+    neighbours = {"local_kernel": Matern32(), "num_neighbours": 2, "progress": False}
+    held, near = structured(noisy, *parts), VecchiaSGPR(noisy, **neighbours)
+    calls = {
+        "fit": lambda rows: fit(svgp(), (rows, Y), steps=1, progress=False),
+        "StructuredSGPR": lambda rows: structured((rows, Y), *parts).elbo(),
+        "function": lambda rows: structured(lambda: iter([(rows, Y)]), *parts).elbo(),
+        "DualSVGP": lambda rows: DualSVGP((rows, Y), parts[0], Gaussian(), parts[1]).elbo(),
+        "VecchiaSGPR": lambda rows: VecchiaSGPR((rows, Y), **neighbours),
+        "predict_f": held.predict_f,
+        "of a cache": held.posterior().predict_f,
+        "neighbours": near.predict_f,
+        "predict_in_batches": lambda rows: predict_in_batches(held, rows),
+        "of GPflow": lambda rows: predict_in_batches(svgp(), rows),
+        "draws": sample_functions(harmonics, 1),
+    }
+    for name, call in calls.items():
+        for rows, message in wrong:
+            with pytest.raises(ValueError, match=message):
+                call(rows)
+                pytest.fail(f"{name}: {type(rows)} {rows.dtype}")
+    masked_targets = np.ma.masked_array(Y, mask=np.arange(6)[:, None] > 3)
+    for call in (
+        lambda: fit(svgp(), (X, masked_targets), steps=1, progress=False),
+        lambda: structured((X, masked_targets), *parts),
+        lambda: predict_in_batches(svgp(), X, Y=masked_targets, method="predict_log_density"),
+        lambda: tables.fit_additive((X, masked_targets)),
+        lambda: recommend(X, masked_targets),
+    ):
+        with pytest.raises(ValueError, match="Y must be without masked entries, found 2"):
+            call()
+
+
+def test_rows_in_other_types():
+    """Objects, long doubles and what is like an array are the same rows as floats."""
+    rows, targets = np.random.default_rng(0).normal(size=(2, 6, 1))
+    points, held, given = rows[:2].copy(), svgp(inducing=rows[:2].copy()), []
+    kinds = [(float, np.asarray), (object, np.asarray), (np.longdouble, np.asarray)]
+    for kind, convert in (*kinds, (float, tf.constant)):
+        data = convert(rows.astype(kind)), convert(targets.astype(kind))
+        model = StructuredSGPR(data, Matern32(), points, progress=False)
+        found = [model.elbo(), *model.predict_f(data[0]), *predict_in_batches(held, data[0])]
+        given.append(found)
+        given[-1].extend(batches_of(held, data, batch_size=None, seed=0).batch(0))
+        assert given[-1][-1].dtype == tf.float64
+    for found in given[1:]:
+        for one, other in zip(found, given[0], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_one_callback():
+    called = []
+    model = gpflow.models.GPR((X, Y), Matern32())
+    fit(model, steps=1, progress=False, callbacks=lambda step, model: called.append(step))
+    assert called == [1]
 
 
 def test_num_data():

@@ -17,10 +17,10 @@ import tensorflow_probability as tfp
 from gpflow.keras import tf_keras
 
 from interdomain import _tracing, fit
+from interdomain.core.kept import kept
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR
-from interdomain.training.compiled import kept
 from tests.training.conftest import (
     MINIBATCHES,
     Line,

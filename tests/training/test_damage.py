@@ -15,10 +15,12 @@ from interdomain.training.checkpoints import Checkpoints
 DATA, INDEX = "step-8.data-00000-of-00001", "step-8.index"
 
 
-def opened(folder: Path, seed: int = 0, **options: Any) -> tuple[Checkpoints, tf.Variable]:
+def opened(
+    folder: Path, seed: int = 0, before: str = "", **options: Any
+) -> tuple[Checkpoints, tf.Variable]:
     """Checkpoints of numbers that are those of the step, and these numbers."""
     numbers = tf.Variable(tf.zeros(100))
-    fit = f"method: adam\nseed: {seed}"
+    fit = f"{before}method: adam\nseed: {seed}"
     return Checkpoints(folder, fit=fit, numbers=numbers, **options), numbers
 
 
@@ -114,10 +116,25 @@ def test_the_file_that_names_the_newest_is_not_needed(kept: Path) -> None:
         (kept / "checkpoint").write_bytes(content)
 
 
+def test_other_files_are_left_alone(kept: Path) -> None:
+    """Whether or not TensorFlow's list of checkpoints is there."""
+    for name in ("step-old.index", "step-8.index.bak", "step--1.index", "step-.index"):
+        (kept / name).write_text("mine")
+    assert restored(kept) == 8
+    (kept / "checkpoint").unlink()
+    assert restored(kept) == 8
+    assert (kept / "step-old.index").read_text() == "mine"
+
+
 def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
     """Those of another fit, of another program, of nothing that can be read; and files."""
     with pytest.raises(ValueError, match="of another fit .seed: 0; now seed: 1.; pass what was"):
         opened(kept, seed=1)[0].restore()
+    with pytest.raises(ValueError, match="of another version .*; pass another folder. tf.train.Ch"):
+        opened(kept, before="format: 2\n")[0].restore()
+    many = "".join(f"line {number}: 0\n" for number in range(9))
+    with pytest.raises(ValueError, match="; now line 0: 0; .*line 3: 0; 5 more.; pass what was"):
+        opened(kept, before=many)[0].restore()
     other = tf.train.Checkpoint(numbers=tf.Variable(0.0))
     tf.train.CheckpointManager(other, str(tmp_path / "other"), max_to_keep=1).save()
     with pytest.raises(ValueError, match="was not written by a fit; now .*pass .* another folder"):

@@ -8,6 +8,9 @@ import tensorflow as tf
 from gpflow.keras import tf_keras
 
 from interdomain import fit
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import SphericalMatern52
+from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training import FitResult
 from interdomain.training.batches import Minibatches
 from interdomain.training.data import batches_of
@@ -191,3 +194,61 @@ def test_progress_bar(data, make_line, capsys):
     assert result.elbo != result.elbos[-1]
     fit(make_line(), data, batch_size=8, steps=1, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def regression(targets, inducing_variable=None):
+    """Of harmonics, or of points; the noise variance is fixed."""
+    X = np.linspace(-1, 1, len(targets))[:, None]
+    kernel = SphericalMatern52() if inducing_variable is None else gpflow.kernels.Matern32()
+    if inducing_variable is None:
+        inducing_variable = SphericalHarmonics.for_kernel(kernel, 1, max_degree=2)
+    model = StructuredSGPR((X, targets), kernel, inducing_variable, progress=False)
+    gpflow.set_trainable(model.likelihood, False)
+    return model
+
+
+@pytest.mark.filterwarnings("error::UserWarning:tests")
+def test_nothing_to_do(make_line, data):
+    """The fit has converged where it starts; the objective is that of the model, without a
+    warning about checkpoints."""
+    one_row = regression(np.zeros((1, 1)))
+    for parameter in (one_row.kernel.variance, one_row.kernel.lengthscale):
+        parameter.assign(1e-9)  # no gradient is above the tolerance of L-BFGS
+    cases = {
+        "flat": (make_line(), (data[0], np.zeros_like(data[1])), 0),
+        "one row": (one_row, None, 0),
+        "all frozen": (regression(np.ones((9, 1)), np.array([[-0.5], [0.5]])), None, 0),
+    }
+    for name, (model, rows, steps) in cases.items():
+        result = fit(model, rows, progress=False)
+        assert (result.steps, result.reason, result.converged) == (steps, "converged", True), name
+        expected = -model.training_loss(*(() if rows is None else (rows,)))
+        np.testing.assert_allclose(result.elbo, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert "no parameter is left to train" in result.message and len(result.frozen) == 3
+
+
+def check_that_it_had_ended(make, rows, folder, **options):
+    """A call with nothing to do has the objective of the model, and leaves it as it was."""
+    arguments = {"steps": 3, "checkpoint_dir": folder, "progress": False, **options}
+    first, again = make(), make()
+    fit(first, rows, **arguments)
+    with pytest.warns(UserWarning, match="had ended, and nothing was trained"):
+        result = fit(again, rows, **arguments)
+    for model in (first, again):
+        expected = model.elbo() if rows is None else -model.training_loss(rows)
+        np.testing.assert_allclose(result.elbo, expected, rtol=1e-9)
+
+
+def test_minibatches_that_had_ended(make_line, data, tmp_path):
+    check_that_it_had_ended(make_line, data, tmp_path, batch_size=len(data[0]))
+
+
+@pytest.mark.slow
+def test_passes_that_had_ended(data, tmp_path):
+    def dual():
+        kernel = SphericalMatern52(weight_variances=np.ones(2))
+        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+        rows = data[0], (data[1] > 0) * 1.0
+        return DualSVGP(rows, kernel, gpflow.likelihoods.Bernoulli(), few, progress=False)
+
+    check_that_it_had_ended(dual, None, tmp_path)

@@ -7,10 +7,20 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow.kernels import Matern32, Matern52
+from gpflow.likelihoods import Bernoulli, Poisson
+from gpflow.mean_functions import Constant
 
 from interdomain import fit
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import SphericalMatern32, SphericalMatern52
+from interdomain.models import DualSVGP, StructuredSGPR
+from interdomain.training.run import _described
 from tests.training import killed_process
 from tests.training.killed_process import KINDS, STOP, run
 from tests.training.strategy_models import X, Y, difference, regression
@@ -41,10 +51,13 @@ def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
 def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
+    batches = tf.data.Dataset.from_tensor_slices(data).batch(10)
     changes = [
         ({"options": {"seed": 1}}, "seed: 0; now seed: 1"),
         ({"optimizer": 0.5}, r"optimizer: 0\.01; now optimizer: 0\.5"),
         ({"batch_size": None}, "method: minibatches; .*now method: l-bfgs"),
+        ({"data": (data[0], 2 * data[1])}, r"\(rows: \d+; now rows: \d+\); pass what was"),
+        ({"data": batches, "batch_size": None}, "data: .* 4 batches"),
         (
             {"model": make_bayesian_line()},
             r"model: Line; weights: .*now model: BayesianLine; .*q_mu: f",
@@ -54,6 +67,65 @@ def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
         given = {"model": make_line(), "data": data, **arguments, **change}
         with pytest.raises(ValueError, match=f"another fit .*{message}"):
             fit(**given)
+
+
+def test_other_rows_and_classes_are_another_fit(data):
+    """... whatever the method; but neither a model that is built again, nor one that was used."""
+    X, Y = data
+    labels = (Y > 0) * 1.0
+
+    def sgpr(kernel: Any = SphericalMatern52, targets: Any = Y, source: Any = tuple, **more: Any):
+        kernel = kernel()
+        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+        return StructuredSGPR(source((X, targets)), kernel, few, progress=False, **more)
+
+    def dual(likelihood: Any = Bernoulli, targets: Any = labels):
+        kernel = SphericalMatern52()
+        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+        model = DualSVGP((X, targets), kernel, likelihood(), few, progress=False)
+        model.site_variables()  # which a fit makes first
+        return model
+
+    def svgp(kernel: Any = Matern52, likelihood: Any = Poisson, **more: Any):
+        return gpflow.models.SVGP(kernel(), likelihood(), X[:3].copy(), **more)
+
+    def gpr(targets: Any = Y, prior: Any = None, transform: Any = None):
+        model = gpflow.models.GPR((X, targets), Matern52())
+        model.kernel.variance.prior = prior
+        if transform is not None:
+            model.kernel.variance = gpflow.Parameter(1.0, transform=transform)
+        return model
+
+    def batched(arrays: Any) -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensor_slices(arrays).batch(20)
+
+    def statistics(arrays: Any) -> Any:
+        return sgpr(targets=arrays[1]).statistics
+
+    makes = {sgpr: [], dual: [], svgp: [], gpr: []}
+    makes[sgpr] = [{"kernel": SphericalMatern32}, {"targets": 2 * Y}, {"source": batched}]
+    makes[sgpr] += [{"mean_function": Constant(0.0)}, {"charge": "trace"}]
+    makes[sgpr] += [{"source": batched, "targets": 2 * Y}]
+    makes[sgpr] += [{"source": statistics, "targets": targets} for targets in (Y, 2 * Y)]
+    makes[dual] = [{"likelihood": Poisson}, {"targets": 1 - labels}]
+    makes[svgp] = [{"kernel": Matern32}, {"likelihood": Bernoulli}, {"whiten": False}]
+    makes[svgp] += [{"likelihood": lambda: Poisson(tf.nn.softplus)}, {"num_data": 7}]
+    makes[svgp] += [{"likelihood": lambda: Poisson(binsize=2.0)}]
+    makes[svgp] += [{"kernel": lambda: Matern52(active_dims=[0, 1])}]
+    gamma = tfp.distributions.Gamma
+    makes[gpr] = [{"targets": 2 * Y}, {"transform": tfp.bijectors.Exp()}]
+    makes[gpr] += [{"prior": gamma(np.float64(1.0), np.float64(rate))} for rate in (1, 2)]
+    for make, changes in makes.items():
+        used = make()
+        found = {_described(used, {})}
+        if hasattr(used, "elbo") and make is not svgp:
+            used.elbo()
+        used.predict_y(X[:3])
+        for parameter in used.trainable_parameters:
+            parameter.assign(0.9 * parameter)
+        assert {_described(used, {}), _described(make(), {})} == found, make
+        found |= {_described(make(**change), {}) for change in changes}
+        assert len(found) == 1 + len(changes), make
 
 
 # Fits under tf.distribute: the same numbers as on one device, however the rows are spread.

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
-from .._arguments import Array, IntArray
+from .._arguments import Array, IntArray, check_squares
 
 _MOST_COLUMNS_OF_X = 10_000
 
@@ -109,6 +110,7 @@ def scaled_parts(kernel: Kernel) -> list[Kernel]:
 
 def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
     """:raises ValueError: For rows ``[..., D]`` that cannot be inputs of the kernel."""
+    check_squares(name, X, gpflow.default_float())
     for part in scaled_parts(kernel):
         if hasattr(part, "validate_rows"):
             part.validate_rows(name, X)

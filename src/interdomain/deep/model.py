@@ -15,7 +15,7 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from .._arguments import Array, instance, integer, items
+from .._arguments import Array, check_squares, instance, integer, items, sliceable
 from .._tracing import unconverted
 from .convolutional import ConvolutionalLayer
 from .layer import Layer, deviations, named
@@ -246,7 +246,11 @@ def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Arr
 
 
 def _as_inputs(X: InputData) -> tf.Tensor:
-    return tf.cast(tf.convert_to_tensor(X), gpflow.default_float())
+    dtype, is_array = gpflow.default_float(), not tf.is_tensor(X)
+    X = sliceable("X", X, "[N, D]")
+    if is_array:
+        check_squares("X", X, dtype)
+    return tf.cast(tf.convert_to_tensor(X), dtype)
 
 
 def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:

@@ -18,16 +18,13 @@ from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 from .._arguments import Array, BoolArray
 from .._tracing import compiled
 from ..core.decomposed import DecomposedInducingVariables, flat_blocks
+from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
 from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
 from ..linalg.wave_tables import WaveTables
 from .compact import CompactFeatures, compact_features
-
-_LISTED = 16
-"""Numbers of an array that a description lists; of longer ones it has a checksum."""
-
 
 FEWEST_IN_TABLES = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
@@ -221,10 +218,10 @@ class Features:
             block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # of points
             for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
         ]
-        _describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
-        _describe("inducing_variable", self.inducing_variable, described, set())
+        describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
+        describe("inducing_variable", self.inducing_variable, described, set())
         if self.mean.residual:
-            _describe("mean_function", self.mean_function, described, set())
+            describe("mean_function", self.mean_function, described, set())
         return described
 
     def checksum(self) -> int:
@@ -306,40 +303,3 @@ def terms_of_incomplete(
     complete = is_complete(inducing_variable, kernel)
     size = 0 if inducing_variable is None else int(inducing_variable.num_inducing)
     return [] if complete else diagonal_terms(kernel), np.full(size, not complete)
-
-
-def _describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
-    """Add the classes and the settings of a module, and of what it consists of, by path.
-
-    Parameters are left out: of those that matter the values are compared.
-    """
-    if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
-        return
-    parts: dict[str, Any] | None = None
-    if isinstance(value, tf.Module):
-        seen.add(id(value))
-        described[path] = type(value).__name__
-        parts = {
-            f".{key.lstrip('_')}": part
-            for key, part in vars(value).items()
-            if not isinstance(getattr(type(value), key, None), functools.cached_property)
-            and not key.startswith(("_self_", "_tf_", "_obj_reference"))
-            and key != "_name"
-        }
-    elif isinstance(value, Mapping):
-        parts = {f".{key}": part for key, part in value.items()}
-    elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
-        parts = {f"[{number}]": part for number, part in enumerate(value)}
-    if parts is not None:
-        for key, part in parts.items():
-            _describe(path + key, part, described, seen)
-    elif isinstance(value, (bool, int, float, str)) or value is None:
-        described[path] = value
-    elif isinstance(value, (np.ndarray, np.generic, list, tuple, tf.Tensor)):
-        array = np.asarray(value)
-        listed = array.size <= _LISTED and array.dtype.kind in "biuf"
-        checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
-        described[path] = array.tolist() if listed else [list(array.shape), checksum]
-    else:
-        name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
-        described[path] = str(value) if isinstance(value, slice) else name

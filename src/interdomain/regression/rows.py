@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, BoolArray, check_real_type, integer
+from .._arguments import Array, BoolArray, check_real_type, check_squares, integer, sliceable
 from .._progress import bar_of_rows
 
 _BATCH_ENTRIES = 2**22
@@ -85,7 +86,8 @@ class Rows:
             few = slice(0, _ROWS_IN_SAMPLE)  # what is read from afar may know no other slices
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
-            self.sample = np.asarray(X[few]), np.asarray(Y[few])
+            few_rows = numbers_of((X[few], Y[few]))
+            self.sample = np.asarray(few_rows[0]), np.asarray(few_rows[1])
         elif isinstance(data, tf.data.Dataset) or callable(data):
             self._read = data
             if isinstance(data, tf.data.Dataset):
@@ -117,6 +119,7 @@ class Rows:
                         f"data: {not_finite(count + np.flatnonzero(~finite))}; mend them, or leave "
                         f"such rows out; {MISSING}."
                     )
+                check_squares("data: X", X, gpflow.default_float())
                 count += len(X)
                 yield X, Y
                 bar.update(len(X))
@@ -174,7 +177,8 @@ class Rows:
             X, Y = self._arrays
             for start in range(0, int(X.shape[0]), size):
                 rows = slice(start, start + size)
-                yield np.asarray(X[rows]), np.asarray(Y[rows])
+                batch = numbers_of((X[rows], Y[rows]))
+                yield np.asarray(batch[0]), np.asarray(batch[1])
             return
         X, Y = (np.zeros((0, number)) for number in self.columns)
         for batch in self._read():
@@ -213,15 +217,27 @@ def check_shapes_of_rows(X: Any, Y: Any) -> None:
         )
     if X.shape[0] == 0:
         raise ValueError("data: X and Y have no rows; pass at least one observation.")
+    for name, array in {"X": X, "Y": Y}.items():
+        if array.shape[1] == 0:
+            raise ValueError(f"data: {name} has no columns; pass at least one.")
 
 
 def _checked_arrays(X: Any, Y: Any) -> tuple[Any, Any]:
     for name, array in {"X": X, "Y": Y}.items():
         if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
             raise ValueError(f"data: {name} is a {type(array).__name__}; pass {_KINDS}.")
-        check_real_type(f"data: {name}", array)
+    X, Y = numbers_of((X, Y))
     check_shapes_of_rows(X, Y)
     return X, Y
+
+
+def numbers_of(pair: Sequence[Any]) -> list[Any]:
+    """X and Y of data as rows that can be sliced; those in a file stay there.
+
+    :raises ValueError: If they are anything but real numbers, or have masked entries.
+    """
+    named = zip("XY", pair, strict=True)
+    return [sliceable(f"data: {name}", part, "rows") for name, part in named]
 
 
 def check_dataset(dataset: tf.data.Dataset) -> None:
@@ -240,7 +256,7 @@ def check_dataset(dataset: tf.data.Dataset) -> None:
 
 
 def _checked_batch(batch: Any, columns: tuple[int, int] | None) -> tuple[Array, Array]:
-    X, Y = map(np.asarray, batch)
+    X, Y = map(np.asarray, numbers_of(batch))
     if len(X) or len(Y):
         check_shapes_of_rows(X, Y)
     if columns is not None and (X.shape[1], Y.shape[1]) != columns:

@@ -24,6 +24,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from .._arguments import Array, check_size, real_array, short
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
+from ..core.descriptions import checksum_of_rows
 from ..core.inputs import check_inputs, validate_inducing_variable
 from ..core.pairs import Kuu_operator
 from ..core.parameters import single_output
@@ -141,6 +142,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def features_checksum(self) -> int:
         """A number that tells features from others, whatever the values of their parameters."""
         return self._features.checksum()
+
+    @property
+    def rows_checksum(self) -> int:
+        """A number that tells the rows from others, by a sample that was read already: of a Dataset
+        or a function, the first batch."""
+        return checksum_of_rows(self._rows_at_hand.sample)
 
     @property
     def _rows_at_hand(self) -> Rows:

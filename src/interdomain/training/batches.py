@@ -12,8 +12,10 @@ import tensorflow as tf
 from gpflow.base import AnyNDArray
 from gpflow.likelihoods import Likelihood
 
+from .._arguments import check_squares
 from .._targets import check_targets, targets_type
 from .._tracing import unconverted
+from ..core.descriptions import checksum_of_rows
 from ..regression.scales import warn_of_data
 
 Batch = tuple[tf.Tensor, ...]
@@ -35,7 +37,9 @@ class Batches:
         self.arrays, self._types = arrays, tuple(types)
         typed = list(zip(arrays or (), types, strict=False))
         self.specs = tuple(tf.TensorSpec([None, *a.shape[1:]], dtype) for a, dtype in typed)
-        self.described = {"data": str([f"{a.dtype} {list(a.shape)}" for a, _ in typed])}
+        self.described: dict[str, Any] = {
+            "data": str([f"{a.dtype} {list(a.shape)}" for a, _ in typed])
+        }
 
     @property
     def columns(self) -> tuple[int | None, int | None]:
@@ -77,7 +81,11 @@ class Minibatches(Batches):
         super().__init__(arrays, types)
         self._rows, self._batch_size, self._seed = arrays, batch_size, seed
         self._epoch, self._order = -1, np.arange(0)
-        self.described |= {"batch_size": str(batch_size), "seed": str(seed)}
+        self.described |= {
+            "rows": checksum_of_rows(arrays),
+            "batch_size": batch_size,
+            "seed": seed,
+        }
 
     def batch(self, step: int) -> Batch:
         """The rows at the step's position in the order of its epoch."""
@@ -115,7 +123,9 @@ class DatasetBatches(Batches):
             tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
             for spec in self._dataset.element_spec
         )
-        self.described = {"data": str(self._dataset.element_spec)}
+        # No rows: a batch that is read only to look at it may change which batches come next.
+        number = dataset.cardinality().numpy()
+        self.described = {"data": f"{self._dataset.element_spec}, {number} batches"}
 
     def batch(self, step: int) -> Batch:
         """The batch of this step."""
@@ -126,6 +136,7 @@ class DatasetBatches(Batches):
             X, Y = next(self._iterator)
         except StopIteration:
             raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
+        check_squares("data: X", X.numpy(), gpflow.default_float())
         if isinstance(self._likelihood, Likelihood):
             check_targets(self._likelihood, Y.numpy())
         if self.arrays is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,12 @@ import tensorflow as tf
 from .._arguments import warn
 
 _KEPT = 3
+_DIFFERENCES = 4  # that a message names
+
+FORMAT = "format"
+"""The name of the first line of a description. Earlier ones had none, and said nothing of the
+kernel, the likelihood, the mean function and the rows."""
+
 _FIT = "fit/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's key of what is tracked as "fit"
 
 
@@ -81,15 +88,7 @@ class Checkpoints:
                 damages.append(f"{Path(prefix).name}: {_reason(error)}")
                 continue
             if fit != self._fit:
-                are, nothing = self._fit.splitlines(), "it was not written by a fit"
-                were = (fit or nothing).splitlines()
-                before = "; ".join(line for line in were if line not in are)
-                now = "; ".join(line for line in are if line not in were)
-                raise ValueError(
-                    f"checkpoint_dir: {self.path} holds a checkpoint of another fit "
-                    f"({before or '-'}; now {now or '-'}); pass what was passed then, or another "
-                    "folder."
-                )
+                raise ValueError(self._refusal(fit))
             if damages:
                 warn(
                     f"checkpoint_dir: {self.path}: damaged checkpoints are passed over "
@@ -103,6 +102,23 @@ class Checkpoints:
                 f"({'; '.join(damages)}); put back a copy of the folder, or pass another one."
             )
         return False
+
+    def _refusal(self, fit: str | None) -> str:
+        """Why a checkpoint with this description of its fit is not resumed, and what to do."""
+        are, nothing = self._fit.splitlines(), "it was not written by a fit"
+        were = (fit or nothing).splitlines()
+        if fit is not None and are[0].startswith(f"{FORMAT}: ") and are[0] != were[0]:
+            return (
+                f"checkpoint_dir: {self.path} holds a checkpoint of another version of "
+                "interdomain, which does not say what is compared now (the kernel, the likelihood, "
+                "the mean function and the rows); pass another folder. tf.train.Checkpoint(model="
+                "model).restore(path) reads the parameters of the checkpoint."
+            )
+        before, now = _differences(were, are), _differences(are, were)
+        return (
+            f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before}; now {now}); "
+            "pass what was passed then, or another folder."
+        )
 
     def save(self, step: int) -> None:
         """Write the checkpoint of a step, and remove all but the last three.
@@ -132,8 +148,17 @@ class Checkpoints:
             return []
         if self._manager.checkpoints:
             return list(reversed(self._manager.checkpoints))
-        numbers = [int(path.stem.partition("-")[2]) for path in self.path.glob("step-*.index")]
+        ends = [path.stem.partition("-")[2] for path in self.path.glob("step-*.index")]
+        numbers = [int(end) for end in ends if end.isdecimal()]  # others are files of the user
         return [str(self.path / f"step-{number}") for number in sorted(numbers, reverse=True)]
+
+
+def _differences(lines: Sequence[str], others: Sequence[str]) -> str:
+    """The first lines that are not among the others."""
+    different = [line for line in lines if line not in others]
+    more = len(different) - _DIFFERENCES
+    shown = different[:_DIFFERENCES] + [f"{more} more"] * (more > 0)
+    return "; ".join(shown) or "-"
 
 
 def _reason(error: Exception) -> str:

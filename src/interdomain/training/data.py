@@ -15,7 +15,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from .._arguments import integer
 from .._targets import check_number_of_targets, check_targets, takes_missing
 from ..core.inputs import check_inputs
-from ..regression.rows import Rows, check_dataset
+from ..regression.rows import Rows, check_dataset, numbers_of
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
@@ -101,7 +101,7 @@ def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
             f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), or a "
             "tf.data.Dataset to train on."
         )
-    pair = tuple(map(np.asarray, data))
+    pair = tuple(map(np.asarray, numbers_of(data)))
     missing = takes_missing(likelihood)
     for _, Y in Rows(pair, batch_size=_ROWS_AT_ONCE, progress=False, missing=missing).batches():
         if isinstance(likelihood, Likelihood):

@@ -11,17 +11,17 @@ import gpflow
 import tensorflow as tf
 
 from .._arguments import integer, number, warn
+from ..core.kept import kept
 from ..neighbours.vecchia_sgpr import VecchiaSGPR
 from ..regression.scales import warn_of_data
 from ..regression.structured_sgpr import StructuredSGPR
 from ..sites.dual_svgp import DualSVGP
-from .compiled import kept
 from .data import Data, batches_of, check_columns, check_internal
 from .dual import fit_dual
 from .lbfgs import LBFGS
 from .replicas import Replicas
-from .results import Callback, FitResult
-from .run import Plan, train
+from .results import Callback, FitResult, as_callbacks
+from .run import HAD_ENDED, Plan, train
 from .steps import GradientSteps, Optimizer
 from .structured import fit_structured
 from .vecchia import fit_vecchia
@@ -37,7 +37,7 @@ def fit(
     batch_size: int | None = None,
     optimizer: Optimizer = None,
     num_inducing: int | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     checkpoint_dir: str | os.PathLike[str] | None = None,
     progress: bool = True,
     options: Mapping[str, Any] | None = None,
@@ -147,15 +147,18 @@ def fit(
         what updates everything else. With a rate alone, natural gradients are used if q is
         trainable and each column of Y has one latent GP (not the classes of ``Softmax``).
     :param num_inducing: the largest number M of features to choose; None keeps those of the model.
-    :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
-        callback returns a mapping from names to numbers, it is shown on the progress bar and kept
-        in the result. If it raises :class:`~interdomain.training.StopFit`, the fit ends after this
-        step, on all workers of a strategy. A callback should not change the model.
+    :param callbacks: a function, or a list of functions: called as ``callback(step, model)`` every
+        ``every`` steps and at the end. If a callback returns a mapping from names to numbers, it is
+        shown on the progress bar and kept in the result. If it raises
+        :class:`~interdomain.training.StopFit`, the fit ends after this step, on all workers of a
+        strategy. A callback should not change the model.
     :param checkpoint_dir: a folder for checkpoints, which are written at the start, every ``every``
         steps and at the end; the last three are kept. If it holds some of this fit already, the fit
-        goes on from the newest that can be read. A checkpoint is written only where the loss is
-        finite, and ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it
-        anywhere. The fit of a VecchiaSGPR cannot be resumed yet, and refuses a folder.
+        resumes from the newest that can be read. Checkpoints of other rows, or of a model with
+        another kernel, likelihood, mean function or features, are refused. A checkpoint is written
+        only where the loss is finite, and
+        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. The fit of
+        a VecchiaSGPR cannot be resumed yet, and refuses a folder.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param options: what is rarely changed, by name:
 
@@ -213,7 +216,7 @@ def fit(
         started,
         integer("steps", steps, at_least=1),
         progress=progress,
-        callbacks=tuple(callbacks),
+        callbacks=as_callbacks(callbacks),
         every=integer("every", left.pop("every", 1 if is_dual or in_turns else 100), at_least=1),
         max_seconds=left.pop("max_seconds", None),
         checkpoint_dir=checkpoint_dir,
@@ -256,7 +259,7 @@ def fit(
         result = _fit_loss(model, data, plan, batch_size, optimizer, left)
     if in_passes:
         model.check_spacing()
-    if not len(result.elbos):
+    if result.message == HAD_ENDED:
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "
             "trained; pass more steps, or another folder."

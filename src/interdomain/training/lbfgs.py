@@ -14,8 +14,9 @@ from scipy.optimize import OptimizeResult
 
 from .._arguments import Array
 from .._tracing import compiled, is_operation_by_operation
+from ..core.descriptions import checksum_of_rows
+from ..core.kept import kept
 from .batches import Batch
-from .compiled import kept
 from .losses import (
     NumericalBreakdown,
     draw_for_step,
@@ -47,11 +48,16 @@ class LBFGS:
         self.variables = tuple(model.trainable_variables)
         self.stored = {"model": model}
         self._model, self._batch, self._options = model, batch, dict(options)
-        self.described = {"method": "l-bfgs", "options": str(self._options)}
         self._evaluate = _evaluation(model, batch, self.variables)
         self._loss: float | None = None  # at the iterate; None before it is evaluated
         self._breakdown: NumericalBreakdown | None = None  # at the last point, if there was one
         self._rejected = 0
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What must be the same for a resumed fit."""
+        described: dict[str, Any] = {"method": "l-bfgs", "options": self._options}
+        return described | ({"rows": checksum_of_rows(self._batch)} if self._batch else {})
 
     def train(self, run: Run) -> Ending:
         """Run the iterations that are left.
@@ -95,6 +101,12 @@ class LBFGS:
         if result.success:
             return Ending("converged", message)
         return Ending("stalled" if ending is None else "steps", message)
+
+    def objective(self, step: int) -> float:
+        """The objective at the present parameters."""
+        if self._loss is not None:  # at the start, which is as good as any point near it
+            return -self._loss
+        return -float(training_loss_of(self._model)(*self._batch))
 
     def _assign(self, x: Array) -> None:
         scipy = gpflow.optimizers.Scipy

@@ -174,6 +174,12 @@ class Passes:
             self._step()
             gain, ending = self._pass()
 
+    def objective(self, step: int) -> float:
+        """The bound at the present parameters and sites."""
+        # If parameters of features were restored, the model itself drops sites of those before.
+        self._model.assign_sites(Sites(*(part.numpy() for part in self._sites)))
+        return self._model.pass_over_data().elbo
+
     def _pass(self) -> tuple[float, Ending | None]:
         """Make a pass; the model is then at the best point.
 

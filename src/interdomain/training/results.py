@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpflow.base import AnyNDArray
 
+from .._arguments import instance, items
 from ..choosing import Choice
 
 Callback = Callable[[int, Any], Mapping[str, float] | None]
 
 EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "callback"]
+
+
+def as_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ...]:
+    """:raises ValueError: unless it is one function, or several."""
+    rule = "a function callback(step, model), or a list of such functions"
+    listed = [callbacks] if callable(callbacks) else items("callbacks", callbacks, rule)
+    for number, callback in enumerate(listed):
+        instance(f"callbacks[{number}]", callback, Callable, "a function callback(step, model)")
+    return tuple(listed)
 
 
 class StopFit(Exception):
@@ -75,13 +85,15 @@ class FitResult:
         of this call. A minibatch step records the estimate from its batch at the parameters before
         its update; an L-BFGS iteration records the exact value at those it arrived at.
     :ivar elbo: the running ELBO the progress bar ended on: a moving average of ``elbos`` for
-        minibatches, their last value for full batches. NaN when this call had no step to do.
+        minibatches, their last value for full batches. A call that had no step to do has here the
+        objective at the model's parameters; with minibatches its estimate from one batch.
     :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
         the callbacks returned.
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
     :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
-        tolerances), "stalled" (L-BFGS found no better point), "max_seconds", or "callback" (one
-        raised :class:`StopFit`). After the last two, the next call continues the fit.
+        tolerances, or no parameter was left to train), "stalled" (L-BFGS found no better point),
+        "max_seconds", or "callback" (one raised :class:`StopFit`). After the last two, the next
+        call continues the fit.
     :ivar message: the reason in words.
     :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
         .restore(path)``; None without a ``checkpoint_dir``.

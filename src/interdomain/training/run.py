@@ -11,13 +11,18 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .._progress import progress_bar
+from ..core.descriptions import checksum_of_rows, describe_parts
 from ..regression.rows_model import RowsModel
-from .checkpoints import Checkpoints
+from .checkpoints import FORMAT, Checkpoints
 from .losses import NumericalBreakdown
 from .replicas import Replicas
 from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
+
+HAD_ENDED = "the checkpoint is of a fit that had ended"
+"""The message of a call that trained nothing for this reason."""
 
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
@@ -164,15 +169,24 @@ class Run:
         self._bar.set_postfix_str(text, refresh=False)
 
 
-def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None) -> FitResult:
+def train(
+    model: Any,
+    method: Any,
+    plan: Plan,
+    replicas: Replicas | None = None,
+    *,
+    may_be_done: bool = False,
+) -> FitResult:
     """Run the steps of a method, from the beginning or from a checkpoint.
 
     :param method: an instance of :class:`.lbfgs.LBFGS`, :class:`.steps.GradientSteps` or
         :class:`.passes.Passes`. It has the ``variables`` that it changes, says whether its ELBOs
         are ``exact``, what a checkpoint has to hold (``stored``), and what must be the same for a
-        resumed fit (``described``); ``train(run)`` runs the steps.
+        resumed fit (``described``); ``train(run)`` runs the steps, and ``objective(step)`` is the
+        objective at the present parameters, for a fit that has no step to do.
+    :param may_be_done: whether the parameters may have been trained before, all of them.
     """
-    if not method.variables:
+    if not (method.variables or may_be_done):
         raise ValueError(
             f"model: this {type(model).__name__} has no trainable variables; call "
             "gpflow.set_trainable(parameter, True) on those to train."
@@ -190,9 +204,11 @@ def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None)
     run = Run(model, plan, method.variables, method.exact, checkpoints, replicas)
     first_step = run.step
     reason: Any = ended.numpy().decode() or "steps"
-    ending = Ending(reason, "the checkpoint is of a fit that had ended")
+    ending = Ending(reason, HAD_ENDED)
     try:
-        if reason == "steps" and first_step < plan.steps:
+        if not method.variables:
+            ending = Ending("converged", "no parameter is left to train")
+        elif reason == "steps" and first_step < plan.steps:
             ending = method.train(run)
             if ending.reason in ("converged", "stalled"):
                 ended.assign(ending.reason)
@@ -209,7 +225,7 @@ def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None)
         steps=run.step,
         first_step=first_step,
         elbos=np.array(run.elbos, np.float64),
-        elbo=run.running_elbo,
+        elbo=run.running_elbo if run.elbos else method.objective(run.step),
         metrics=tuple(run.metrics),
         seconds=time.perf_counter() - plan.started,
         reason=ending.reason,
@@ -221,11 +237,31 @@ def train(model: Any, method: Any, plan: Plan, replicas: Replicas | None = None)
 def _described(model: Any, settings: Mapping[str, Any]) -> str:
     """What tells one fit from another, one ``name: value`` a line."""
     parameters = {
-        path.removeprefix("."): f"{parameter.dtype.name} {list(parameter.shape)}"
-        + ("" if parameter.trainable else ", not trainable")
+        path.removeprefix("."): _parameter(parameter)
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-    lines = {"model": type(model).__name__, **parameters, **settings}
+    lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__, **parameters}
+    describe_parts("", model, lines, set())
+    lines |= settings
     if isinstance(model, RowsModel):
-        lines["features"] = model.features_checksum
-    return "\n".join(f"{name}: {value}" for name, value in lines.items())
+        lines |= {"features": model.features_checksum, "rows": model.rows_checksum}
+    elif isinstance(model, InternalDataTrainingLossMixin):
+        lines["rows"] = checksum_of_rows(tf.nest.flatten(getattr(model, "data", ())))
+    return "\n".join(f"{name}: {str(value)}".replace("\n", " ") for name, value in lines.items())
+
+
+def _parameter(parameter: gpflow.Parameter | tf.Variable) -> str:
+    """What a parameter is, besides its value."""
+    words = [f"{parameter.dtype.name} {list(parameter.shape)}"]
+    if isinstance(parameter, gpflow.Parameter):
+        words.append(getattr(parameter.transform, "name", "identity"))
+        if parameter.prior is not None:
+            numbers = {
+                name: np.asarray(value).tolist()
+                for name, value in parameter.prior.parameters.items()
+                if isinstance(value, (float, np.ndarray, np.generic, tf.Tensor))
+            }
+            words.append(f"prior {type(parameter.prior).__name__} {numbers}")
+    if not parameter.trainable:
+        words.append("not trainable")
+    return ", ".join(words)

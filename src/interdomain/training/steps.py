@@ -14,8 +14,8 @@ from gpflow.keras import tf_keras
 
 from .._arguments import number
 from .._tracing import compiled
+from ..core.kept import kept
 from .batches import Batches
-from .compiled import kept
 from .losses import (
     FAILED_FACTORISATION,
     draw_for_step,
@@ -136,15 +136,24 @@ class GradientSteps:
 
     def _check_loss(self, batch: Sequence[Any]) -> None:
         """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
-        parameters, computed by all replicas together."""
+        parameters."""
+        with tensorflow_errors_as_breakdowns():
+            value = self._loss_of(batch)
+        require(np.isfinite(value), f"the loss is {value}")
+
+    def _loss_of(self, batch: Sequence[Any]) -> float:
+        """The loss of a batch at the present parameters, computed by all replicas together."""
         loss = training_loss_of(self._model)
 
         def of_rows(*rows: tf.Tensor) -> tf.Tensor:
             return self._replicas.loss_and_gradients(loss, [], rows)[0]
 
-        with tensorflow_errors_as_breakdowns():
-            value = float(self._replicas.run(of_rows, batch))
-        require(np.isfinite(value), f"the loss is {value}")
+        return float(self._replicas.run(of_rows, batch))
+
+    def objective(self, step: int) -> float:
+        """The objective at the present parameters, estimated from the batch of a step."""
+        draw_for_step(self._model, step + 1)
+        return -self._loss_of(self._replicas.batch(self._batches, step))
 
 
 def _step_function(

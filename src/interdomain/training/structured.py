@@ -59,7 +59,7 @@ def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]
     if not any(parameter.trainable for parameter in model.feature_parameters.values()):
         _ = model.statistics
     pass_done = time.perf_counter()
-    result = train(model, LBFGS(model, (), options), plan)
+    result = train(model, LBFGS(model, (), options), plan, may_be_done=bool(frozen))
     return dataclasses.replace(
         result,
         frozen=frozen,

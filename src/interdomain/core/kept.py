@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -18,13 +19,20 @@ class _Kept:
     """By name, what was built last, with its key. Copies and pickles of a model have none."""
 
     def __init__(self, state: tuple[Any, ...] = ()) -> None:
-        self.state, self.built = state, dict[str, tuple[Hashable, Any]]()
+        self.state, self.built = state, dict[str, tuple[Any, Any]]()
 
     def __reduce__(self) -> Any:
         return _Kept, ()
 
 
-def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -> Any:
+def without_kept(model: Any) -> Any:
+    """A shallow copy of a model, without what is kept with it."""
+    other = copy.copy(model)
+    vars(other).pop(_ATTRIBUTE, None)
+    return other
+
+
+def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
     """What was built under this name for the model as it is now and for this key; built if need be.
     It must not hold the model, with which it is freed."""
     holder, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
@@ -36,6 +44,21 @@ def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -
     if name not in holder.built or holder.built[name][0] != key:
         holder.built[name] = key, build()
     return holder.built[name][1]
+
+
+class Values:
+    """The values of all variables of a model, to be compared with those at another time. TensorFlow
+    copies what it reads only when it is written to."""
+
+    def __init__(self, model: tf.Module) -> None:
+        self._values = [variable.read_value() for variable in model.variables]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Values) or len(self._values) != len(other._values):
+            return False
+        return all(map(np.array_equal, self._values, other._values))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:

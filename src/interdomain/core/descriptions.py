@@ -1,0 +1,103 @@
+"""What a model and its parts are, besides the values of their parameters; and which rows it has."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.functions import Function
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+
+_LISTED = 16
+"""Numbers of an array that a description lists; of longer ones it has a checksum."""
+
+_ROWS_IN_CHECKSUM = 1_000
+
+_TRACKING = ("_self_", "_tf_", "_obj_reference")
+"""How attributes begin by which TensorFlow keeps track of the others."""
+
+_PARTS = (Kernel, Likelihood, InducingVariables, Function)
+
+_SETTINGS = ("charge", "num_data", "num_samples", "seed", "whiten")
+"""Attributes of models, and of what is no part of a model by itself (a layer, a q), that change the
+objective. Others may count calls, or be of predictions alone."""
+
+
+def describe_parts(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
+    """Add the classes and the settings of all kernels, likelihoods, inducing variables and mean
+    functions of a model, by path, however deep in layers and lists they are."""
+    if isinstance(value, _PARTS):
+        describe(path, value, described, seen)
+        return
+    parts: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, (list, tuple)):
+        parts = ((f"{path}[{number}]", part) for number, part in enumerate(value))
+    elif isinstance(value, Mapping):
+        parts = ((f"{path}.{key}", part) for key, part in value.items())
+    elif isinstance(value, tf.Module) and not isinstance(value, gpflow.Parameter):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        start = f"{path}." if path else ""
+        own = {key: part for key, part in vars(value).items() if not key.startswith(_TRACKING)}
+        parts = ((start + key.lstrip("_"), part) for key, part in own.items())
+        for key in _SETTINGS:
+            if isinstance(own.get(key), (bool, int, float, str)):
+                described[start + key] = own[key]
+    for name, part in parts:
+        describe_parts(name, part, described, seen)
+
+
+def checksum_of_rows(arrays: Iterable[Any]) -> int:
+    """A number that tells a sample of the rows of arrays from others: of up to 1,000 rows, from
+    everywhere, so that little of a file is read."""
+    number = 0
+    for array in map(np.asanyarray, arrays):
+        places = np.linspace(0, len(array) - 1, min(len(array), _ROWS_IN_CHECKSUM))
+        rows = array[places.astype(np.int64)]
+        number = zlib.crc32(str(array.shape).encode() + rows.tobytes(), number)
+    return number
+
+
+def describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
+    """Add the classes and the settings of a module, and of what it consists of, by path.
+
+    Parameters are left out: of those that matter the values are compared.
+    """
+    if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
+        return
+    parts: dict[str, Any] | None = None
+    if isinstance(value, tf.Module):
+        seen.add(id(value))
+        described[path] = type(value).__name__
+        parts = {
+            f".{key.lstrip('_')}": part
+            for key, part in vars(value).items()
+            if not isinstance(getattr(type(value), key, None), functools.cached_property)
+            and not key.startswith(_TRACKING)
+            and key != "_name"
+        }
+    elif isinstance(value, Mapping):
+        parts = {f".{key}": part for key, part in value.items()}
+    elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
+        parts = {f"[{number}]": part for number, part in enumerate(value)}
+    if parts is not None:
+        for key, part in parts.items():
+            describe(path + key, part, described, seen)
+    elif isinstance(value, (bool, int, float, str)) or value is None:
+        described[path] = value
+    elif isinstance(value, (np.ndarray, np.generic, list, tuple, tf.Tensor)):
+        array = np.asarray(value)
+        listed = array.size <= _LISTED and array.dtype.kind in "biuf"
+        checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
+        described[path] = array.tolist() if listed else [list(array.shape), checksum]
+    else:
+        name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
+        described[path] = str(value) if isinstance(value, slice) else name
