@@ -157,8 +157,8 @@ def fit(
         resumes from the newest that can be read. Checkpoints of other rows, or of a model with
         another kernel, likelihood, mean function or features, are refused. A checkpoint is written
         only where the loss is finite, and
-        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. The fit of
-        a VecchiaSGPR cannot be resumed yet, and refuses a folder.
+        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. A
+        VecchiaSGPR refuses a folder: its fit cannot be resumed yet.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param options: what is rarely changed, by name:
 
