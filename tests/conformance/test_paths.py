@@ -112,7 +112,6 @@ MODELS: list[tuple[Callable[..., Any], Callable[[], Parts] | None]] = [
     (vecchia, None),
     (vecchia, harmonics),
     (vecchia, waves),
-    (vecchia, splines),
     (vecchia, points),
     (svgp, harmonics),
     (svgp, splines),
