@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -20,8 +20,6 @@ from .lbfgs import fit_by_lbfgs
 from .losses import require
 from .results import Ending, NonFiniteError
 from .run import Run
-
-_BEGINNING = 0.01  # of the prior's variance that q has in the first pass
 
 # Shares of the bound: while it rises by more, sites say nothing of the parameters, which stay; if
 # it rises by less, the optimum is near; and it may fall by so much.
@@ -120,6 +118,8 @@ class Passes:
         trained = model.likelihood.trainable_parameters
         self._of_likelihood = [p.unconstrained_variable for p in trained]
         parameters = [p.unconstrained_variable for p in model.trainable_parameters]
+        of_mean = [] if model.mean_is_residual else model.mean_function.trainable_parameters
+        self._of_mean = [p.unconstrained_variable for p in of_mean if trains]
         self._trains = trains and bool(parameters)
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
@@ -157,7 +157,8 @@ class Passes:
         else:
             self._begin()
             if not any(np.any(part) for part in model.sites):
-                model.shrink_q(_BEGINNING)
+                model.start()
+                self._step_of_mean(1.0)
             gain, ending = self._pass()
         if enough is None:
             enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
@@ -220,36 +221,66 @@ class Passes:
             self._exact = False
             self._model.assign_sites(clipped)
         trains = self._settled and self._trains
+        before = [variable.numpy() for variable in self._of_mean]
         if trains and share > _NO_TRAINING:
-            self._newton(result)
+            self._step_of_likelihood(result)
             if len(self._model.trainable_parameters) > len(self._of_likelihood):
                 train_parameters(self._model, _STEPS, share=share)
-            if not self._model.has_q():
-                self._exact = False
-                self._run.restore()
-                self._model.assign_sites(clipped)
+        for variable, value in zip(self._of_mean, before, strict=True):
+            variable.assign(value)
+        self._step_of_mean(share)
+        if not self._model.has_q():
+            self._exact = False
+            self._run.restore()
+            self._model.assign_sites(clipped)
         self._exact = self._exact and (trains or not self._trains)
 
-    def _newton(self, result: PassResult) -> None:
-        """For the likelihood's numbers, with the curvature of a maximum and no step too long."""
+    def _step_of_mean(self, share: float) -> None:
+        """A step of the weights of the mean function: with q, which follows, to the maximum of log
+        Z, which is quadratic in them."""
+        if self._of_mean:
+            model = self._model
+            slopes, curvatures = model.slopes_of_mean(self._of_mean)
+            of_prior = _slopes_of_prior(model.mean_function, self._of_mean)
+            slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
+            _assign_add(self._of_mean, share * _solution(curvatures, slopes))
+
+    def _step_of_likelihood(self, result: PassResult) -> None:
+        """Newton's step, with the curvature of a maximum and no step too long."""
         if not self._of_likelihood:
             return
-        of_prior = self._slopes_of_prior()
+        of_prior = _slopes_of_prior(self._model.likelihood, self._of_likelihood)
         slopes, curvatures = result.slopes + of_prior[0], result.curvatures + of_prior[1]
         curvatures, directions = np.linalg.eigh((curvatures + curvatures.T) / 2)
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
         step = self._share * directions @ ((directions.T @ slopes) / scale)
         step *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-300))
-        ends = np.cumsum([int(tf.size(variable)) for variable in self._of_likelihood])
-        for variable, part in zip(self._of_likelihood, np.split(step, ends[:-1]), strict=True):
-            variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
+        _assign_add(self._of_likelihood, step)
 
-    def _slopes_of_prior(self) -> tuple[Array, Array]:
-        """First and second derivatives of the log density of priors of the likelihood's numbers."""
-        parameters = self._model.likelihood.trainable_parameters
 
-        def density() -> tf.Tensor:
-            return tf.add_n([parameter.log_prior_density() for parameter in parameters])
+def _assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
+    ends = np.cumsum([int(tf.size(variable)) for variable in variables])
+    for variable, part in zip(variables, np.split(step, ends[:-1]), strict=True):
+        variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
 
-        _, _, slopes, curvatures = derivatives(density, [], self._of_likelihood)
-        return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)
+
+def _solution(matrix: Array, column: Array) -> Array:
+    """``matrix^{-1} column``, without directions of which the matrix says nothing."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
+    known = values > 1e-9 * np.max(values)
+    parts = directions.T @ (column / scale)
+    return np.asarray(directions @ np.where(known, parts / np.where(known, values, 1.0), 0.0)) / scale
+
+
+def _slopes_of_prior(
+    module: gpflow.base.Module, variables: Sequence[tf.Variable]
+) -> tuple[Array, Array]:
+    """First and second derivatives of the log density of priors of the trainable parameters of a
+    likelihood or a mean function, by their unconstrained numbers."""
+
+    def density() -> tf.Tensor:
+        return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])
+
+    _, _, slopes, curvatures = derivatives(density, [], variables)
+    return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)
