@@ -100,7 +100,7 @@ class DualSVGP(RowsModel):
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
-    Before the first pass, which :func:`interdomain.fit` makes, q is the prior.
+    Before :func:`interdomain.fit`, q is the prior. The fit starts from sites that suit the data.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
@@ -117,7 +117,7 @@ class DualSVGP(RowsModel):
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
-        between passes.
+        between passes, together with q.
     :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
         one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
         number of a row's likelihood. Another one is taken where the likelihood may be meant for it.
@@ -186,29 +186,32 @@ class DualSVGP(RowsModel):
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
         self.assign_sites(none)
 
-    def start(self) -> None:
+    def start(self) -> bool:
         """Start from the sites that are tangent where the likelihood of each row is: at a q of its
         own, whatever the other rows are; see :mod:`.start`.
 
+        :return: Whether f is far from what the kernel expects there.
         :raises ValueError: As a pass.
         """
         features, of_rows = self._features, self._contributions()
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
         learns_level = not features.mean.residual and getattr(constant, "trainable", False)
-        X, Y = self.draw(_ROWS_OF_LEVEL // self.num_latent_gps)
+        X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
         features.check(X)
         check_targets(self.likelihood, Y)
         learns = learns_level, bool(self.kernel.trainable_parameters)
-        level = of_rows.level(X, Y, self.num_data, learns=learns)
+        with np.errstate(all="ignore"):
+            level, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
             check_targets(self.likelihood, Y)
             return of_rows.first_sums(X, Y, level)
 
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # of steps that are not taken
             sums = of_rows.looked_up(total_over(self._rows_at_hand.batches(), of_batch))
         self.assign_sites(Sites(*(sums[name] for name in Sites._fields)))
+        return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
         """The sites as variables, which compiled functions read. They begin anew whenever the

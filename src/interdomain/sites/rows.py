@@ -34,6 +34,9 @@ from .start import Moments, level_of, moments_of_rows
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
 _ROUNDING = 1e-9
 
+_FAR = 25.0
+"""A level whose square is so many prior variances is far."""
+
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
     """The squared norms of the columns of ``root^T whitened``, ``[n, L]``: most of the time of a
@@ -172,8 +175,11 @@ class SiteContributions:
         nothing = np.zeros_like(found.negative)
         return self._summed(found._replace(negative=nothing))
 
-    def level(self, X: Array, Y: Array, num_data: int, *, learns: tuple[bool, bool]) -> Array:
-        """The level of each latent GP, ``[L]``, as some rows know it: see :mod:`.start`.
+    def level(
+        self, X: Array, Y: Array, num_data: int, *, learns: tuple[bool, bool]
+    ) -> tuple[Array, bool]:
+        """The level of each latent GP, ``[L]``, as some rows know it, and whether it is far from
+        what the prior expects: see :mod:`.start`.
 
         :param num_data: The number of all rows.
         :param learns: Whether a mean function learns the level, and whether the kernel is trained.
@@ -182,7 +188,8 @@ class SiteContributions:
         mean, variances = self._prior_of(rows)
         variance = np.inf if learns[0] else float(np.mean(variances))
         moments = self._moments_at(rows, targets)
-        return level_of(moments, mean, num_data / len(X), variance, learns[1])
+        level = level_of(moments, mean, num_data / len(X), variance, learns[1])
+        return level, bool(np.any(np.square(level) > _FAR * variance))
 
     def _prior_of(self, X: tf.Tensor) -> tuple[Array, Array]:
         """Mean and variance of f at rows under the prior, ``[n, L]``."""

@@ -26,9 +26,10 @@ _NARROW = 1e-4
 """The variance of f at a level."""
 
 _NARROW_ROW = 0.01
-"""The share of the prior variance that the q of a row has at first."""
+"""The variance that the q of a row has at first, or this share of the prior variance."""
 
-_STEPS_OF_LEVEL, _STEPS_OF_ROWS = 30, 20
+_STEPS_OF_LEVEL, _STEPS_OF_ROWS = 30, 40
+_ROUNDING, _LEAST_SHARE = 1e-12, 1e-3
 _SMALL = 1e-3  # nats of a row, and of all rows: steps that gain less are the last
 
 Moments = Callable[[Array, Array], tuple[Array, Array, Array]]
@@ -117,7 +118,7 @@ def moments_of_rows(
     :param mean: The prior mean of f at the rows, ``[n, L]``.
     :param variance: The prior variance, ``[n, L]``.
     """
-    precision = (1 / _NARROW_ROW - 1) / variance
+    precision = 1 / np.minimum(_NARROW_ROW, _NARROW_ROW * variance) - 1 / variance
     sites = np.stack([precision, precision * mean])
 
     def q_of(sites: Array) -> tuple[Array, Array]:
@@ -136,17 +137,16 @@ def moments_of_rows(
     shares = np.ones(len(mean))
     for _ in range(_STEPS_OF_ROWS):
         trial = sites + shares[:, None] * (tangent - sites)
-        with np.errstate(over="ignore", invalid="ignore"):
-            new_q = q_of(trial)
-            now, new_tangent = at(new_q)
-        better = np.isfinite(now) & ~(now < best) & np.all(np.isfinite(new_tangent), axis=(0, 2))
+        new_q = q_of(trial)
+        now, new_tangent = at(new_q)
+        finite = np.isfinite(now) & np.all(np.isfinite(new_tangent), axis=(0, 2))
+        better = finite & ~(now < best - _ROUNDING * np.abs(best))
         gain = np.where(better, now - best, np.inf)
         best, column = np.where(better, now, best), better[:, None]
         sites = np.where(column, trial, sites)
         tangent = np.where(column, new_tangent, tangent)
         q = np.where(column, new_q[0], q[0]), np.where(column, new_q[1], q[1])
-        done = gain < _SMALL
         shares = np.where(better, np.minimum(1.0, 2 * shares), shares / 2)
-        if np.all(done):
+        if np.all((gain < _SMALL) | (shares < _LEAST_SHARE)):
             break
     return q

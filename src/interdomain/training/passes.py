@@ -35,7 +35,7 @@ _LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
-_STEPS = 20  # of L-BFGS, between two passes
+_STEPS, _SMALL_GAIN = 20, 1e-7  # of L-BFGS, between two passes; nats of its last step
 
 
 @contextmanager
@@ -51,31 +51,34 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
-def train_parameters(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
+def train_parameters(
+    model: DualSVGP, steps: int, *, share: float = 1.0, factor: float = _LARGEST_FACTOR
+) -> None:
     """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
 
     Sites are tangents at one q, and say little of parameters that are far away. So all go the same
     share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
     make up for each other still do.
 
-    :param share: Of the way; less, if a positive number would change by more than a factor of four.
+    :param share: Of the way; less, if a positive number would change by more than the factor.
+    :param factor: Four by default.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
         parameters = model.trainable_parameters
         before = [parameter.numpy() for parameter in parameters]
         # If it ends with numbers that are not finite, the last good ones are enough.
-        fit_by_lbfgs(model, steps=steps, progress=False)
+        fit_by_lbfgs(model, steps=steps, progress=False, enough=_SMALL_GAIN)
     after = [parameter.numpy() for parameter in parameters]
     positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
-    factors = [
+    ratios = [
         np.where(which, new, 1.0) / np.where(which, old, 1.0)
         for which, old, new in zip(positive, before, after, strict=True)
     ]
-    longest = max([1e-300, *(float(np.max(np.abs(np.log(factor)))) for factor in factors)])
-    share *= min(1.0, np.log(_LARGEST_FACTOR) / longest)
-    for parameter, *way in zip(parameters, positive, before, after, factors, strict=True):
-        which, old, new, factor = way
-        parameter.assign(np.where(which, old * factor**share, old + share * (new - old)))
+    longest = max([1e-300, *(float(np.max(np.abs(np.log(ratio)))) for ratio in ratios)])
+    share *= min(1.0, np.log(factor) / longest)
+    for parameter, *way in zip(parameters, positive, before, after, ratios, strict=True):
+        which, old, new, ratio = way
+        parameter.assign(np.where(which, old * ratio**share, old + share * (new - old)))
 
 
 class _Point(NamedTuple):
@@ -146,7 +149,9 @@ class Passes:
 
         :raises NumericalBreakdown: if the bound of the first pass is not finite.
         """
-        model, self._run, enough = self._model, run, self._tolerance
+        model, self._run = self._model, run
+        default = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
+        enough = self._enough = default if self._tolerance is None else self._tolerance
         gain, ending = np.inf, None
         if run.step:
             # If parameters of features were restored, the model itself drops sites of those before.
@@ -157,11 +162,8 @@ class Passes:
         else:
             self._begin()
             if not any(np.any(part) for part in model.sites):
-                model.start()
-                self._step_of_mean(1.0)
+                self._start()
             gain, ending = self._pass()
-        if enough is None:
-            enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
         while True:
             if gain < enough and self._share == 1.0:
                 if self._exact:
@@ -169,11 +171,29 @@ class Passes:
                 if self._near:
                     self._share /= 2  # a shorter step to the sites as they are may be possible
             if ending is not None:
-                return ending
+                return self._with_gain(ending, gain)
             if self._share < _LEAST_SHARE:
                 return Ending("stalled", "no step raises the bound, however short it is")
             self._step()
             gain, ending = self._pass()
+
+    def _with_gain(self, ending: Ending, gain: float) -> Ending:
+        """What the last pass has gained, for a fit that ends by its steps."""
+        if ending.reason != "steps":
+            return ending
+        what = f"the last one raised the bound by {gain:.2g} nats" if gain < np.inf else (
+            "the bound of the last one was lower" if self._run.step > 1 else "the first one"
+        )
+        enough = f"a rise below {self._enough:.2g} is convergence"
+        return Ending("steps", f"{ending.message}; {what}, and {enough}")
+
+    def _start(self) -> None:
+        """Go to the sites that rows have by themselves; the parameters, too, if f is far from the
+        prior there."""
+        is_far = self._model.start()
+        if is_far and self._trains:
+            train_parameters(self._model, _STEPS, factor=np.inf)
+        self._step_of_mean(1.0)
 
     def _pass(self) -> tuple[float, Ending | None]:
         """Make a pass; the model is then at the best point.
@@ -191,7 +211,7 @@ class Passes:
         if now.objective >= best.objective - _ROUNDING * abs(best.objective):
             if run.step:
                 gain = now.objective - best.objective
-                self._settled = self._settled or gain < _SETTLED * abs(now.objective)
+                self._settled = self._settled or gain < max(_SETTLED * abs(now.objective), self._enough)
                 self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
                 if not self._halved:
                     self._share = min(1.0, _GROWTH * self._share)
@@ -241,7 +261,7 @@ class Passes:
         if self._of_mean:
             model = self._model
             slopes, curvatures = model.slopes_of_mean(self._of_mean)
-            of_prior = _slopes_of_prior(model.mean_function, self._of_mean)
+            of_prior = slopes_of_prior(model.mean_function, self._of_mean)
             slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
             _assign_add(self._of_mean, share * _solution(curvatures, slopes))
 
@@ -249,7 +269,7 @@ class Passes:
         """Newton's step, with the curvature of a maximum and no step too long."""
         if not self._of_likelihood:
             return
-        of_prior = _slopes_of_prior(self._model.likelihood, self._of_likelihood)
+        of_prior = slopes_of_prior(self._model.likelihood, self._of_likelihood)
         slopes, curvatures = result.slopes + of_prior[0], result.curvatures + of_prior[1]
         curvatures, directions = np.linalg.eigh((curvatures + curvatures.T) / 2)
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
@@ -273,7 +293,7 @@ def _solution(matrix: Array, column: Array) -> Array:
     return np.asarray(directions @ np.where(known, parts / np.where(known, values, 1.0), 0.0)) / scale
 
 
-def _slopes_of_prior(
+def slopes_of_prior(
     module: gpflow.base.Module, variables: Sequence[tf.Variable]
 ) -> tuple[Array, Array]:
     """First and second derivatives of the log density of priors of the trainable parameters of a
