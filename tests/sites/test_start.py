@@ -1,6 +1,7 @@
 """The first sites of a fit, the steps of the mean function, and fits that end without convergence.
 
-Oracles: SciPy's minimisers of the bound of a row and of a level, differences, and stock SVGPs.
+Oracles: SciPy's minimisers of the bound of a row and of a level, differences, and
+closed forms.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import tensorflow as tf
-from gpflow.likelihoods import Bernoulli, Exponential, Poisson, StudentT
+from gpflow.likelihoods import Ordinal, Poisson
 from gpflow.mean_functions import Constant, Linear
 
 import interdomain as idm
@@ -23,6 +24,8 @@ from interdomain.models import DualSVGP
 from interdomain.sites.start import level_of, moments_of_rows
 from interdomain.training.lbfgs import fit_by_lbfgs
 from interdomain.training.passes import Passes
+
+from .test_likelihoods_and_targets import bins
 
 N = 200
 X = np.linspace(0.0, 1.0, N)[:, None]
@@ -72,7 +75,10 @@ def test_the_level_is_that_of_scipy() -> None:
                 return float(charge(g) - 3.0 * (np.sum(counts) * g - N * rate))
 
             wanted = scipy.optimize.minimize_scalar(loss, bounds=(-30, 30), method="bounded")
-            assert loss(float(found[0])) <= wanted.fun + 1e-2 + 1e-12 * abs(wanted.fun), (total, name)
+            assert loss(float(found[0])) <= wanted.fun + 1e-2 + 1e-12 * abs(wanted.fun), (
+                total,
+                name,
+            )
     far = 1000 + RNG.standard_t(3, size=[N, 1])
     found = level_of(student(far), np.zeros([N, 1]), 1.0, 1.0, True)
     np.testing.assert_allclose(found, 1000, atol=1)
@@ -144,41 +150,10 @@ def test_derivatives_by_the_mean_are_those_of_tensorflow() -> None:
         np.testing.assert_allclose(found, 0.0, atol=1e-5)
 
 
-def optimum(model: DualSVGP, level: float) -> float:
-    """The bound of the stock SVGP with these parts, from a constant level, by SciPy."""
-    svgp = model.to_svgp()
-    size, latents = svgp.q_mu.shape
-    svgp.q_sqrt.assign(np.tile(0.1 * np.eye(size), [latents, 1, 1]))
-    if model.mean_function.trainable_parameters:
-        svgp.q_mu.assign(np.zeros([size, latents]))
-        svgp.mean_function.c.assign([level])
-    else:
-        Kuf = gpflow.covariances.Kuf(svgp.inducing_variable, svgp.kernel, X)
-        Kuu = gpflow.covariances.Kuu(svgp.inducing_variable, svgp.kernel, jitter=1e-8)
-        whitened = np.linalg.solve(np.linalg.cholesky(Kuu), Kuf)
-        svgp.q_mu.assign(np.linalg.lstsq(whitened.T, np.full([N, 1], level), rcond=1e-8)[0])
-    loss = svgp.training_loss_closure((X, model.draw(N)[1]), compile=True)
-    options = {"maxiter": 2000, "maxfun": 4000}
-    gpflow.optimizers.Scipy().minimize(loss, svgp.trainable_variables, options=options)
-    return -float(loss())
-
-
 def counts_of(total: int) -> Any:
     counts = np.zeros([N, 1])
     counts[RNG.choice(N, total, replace=False)] = 1.0
     return counts
-
-
-def check(model: DualSVGP, level: float, atol: float, **how: Any) -> None:
-    """Our fit is as good as that of the stock model, and says whether it has converged."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = fit(model, progress=False, **how)
-    said = [warning for warning in caught if "has not converged" in str(warning.message)]
-    assert result.converged != bool(said), result.message
-    kept = gpflow.utilities.read_values(model)
-    assert result.elbo > optimum(model, level) - atol
-    gpflow.utilities.multiple_assign(model, kept)
 
 
 def fitted(model: DualSVGP, **how: Any) -> Any:
@@ -226,8 +201,25 @@ def test_a_fit_that_has_not_converged_says_so() -> None:
     passes = iter([0.0, *range(-1, -20, -1)])
     pass_over_data = model.pass_over_data
     model.pass_over_data = lambda: pass_over_data()._replace(elbo=float(next(passes)))
-    with pytest.warns(UserWarning, match="model: the DualSVGP has not converged: after 8 passes no"):
+    with pytest.warns(
+        UserWarning, match="model: the DualSVGP has not converged: after 8 passes no"
+    ):
         assert fit(model, progress=False).reason == "stalled"
+
+
+def test_ordinal_values_in_the_outer_bins() -> None:
+    """Under the prior, against SciPy's densities, and differences of slopes."""
+    Y = np.digitize(2 * np.sin(6 * X) + 0.5 * RNG.normal(size=X.shape), [-1.0, 0.0, 1.0])
+    model = model_of(points, Y.astype(float), Ordinal(np.array([-1.0, 0.0, 1.0])))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    logs = [bins(y, nodes) @ weights / np.sqrt(2 * np.pi) for y in np.ravel(Y)]
+    assert float(model.elbo()) == pytest.approx(np.sum(logs), rel=1e-6)
+    found, h = model.pass_over_data(), 1e-4
+    variable, slopes = model.likelihood.sigma.unconstrained_variable, []
+    for step in (h, -2 * h):
+        variable.assign_add(step)
+        slopes.append(float(model.pass_over_data().slopes[0]))
+    assert found.curvatures[0, 0] == pytest.approx((slopes[0] - slopes[1]) / (2 * h), rel=1e-4)
 
 
 class Parabola(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):  # type: ignore[misc]
@@ -248,5 +240,3 @@ def test_a_constant_does_not_end_the_training_between_passes() -> None:
     fit_by_lbfgs(late, steps=20, enough=1e-7)
     assert abs(float(early.x[1]) - 3) > 0.1
     np.testing.assert_allclose(late.x, 3.0, atol=1e-2)
-
-

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
+from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood, Ordinal
+from gpflow.likelihoods.utils import inv_probit
 from gpflow.quadrature import ndiag_mc
 
 from .._arguments import Array, BoolArray
@@ -151,12 +152,17 @@ def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
 
 _SEED = (0, 0)
 
+_FAR = 1e6
+"""The edges, in units of sigma, of the outer bins of ordinal values: at infinity, second derivatives
+are NaN."""
+
 
 def expectations(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
     """The expected log-likelihood of each row, ``[n]``: what
-    ``likelihood.variational_expectations`` returns, but for draws and a logistic link.
+    ``likelihood.variational_expectations`` returns, but for draws, ordinal values and a
+    logistic link.
 
     :param mean: The mean of f, ``[n, L]``.
     :param variance: The variance of f, ``[n, L]``.
@@ -174,6 +180,17 @@ def expectations(
         both = tf.concat([draws, -draws], axis=0)
         values = ndiag_mc(log_density, size, mean, variance, epsilon=both, X_=X, Y_=Y)
         return tf.reduce_sum(values, axis=-1)
+    if densities_of(likelihood) is Ordinal:
+        far = tf.constant([_FAR], mean.dtype)
+
+        def log_bin(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+            edges = likelihood.bin_edges / likelihood.sigma
+            ends = [tf.concat(part, axis=0) for part in ((edges, far), (-far, edges))]
+            numbers, scaled = tf.cast(Y, tf.int64), F / likelihood.sigma
+            left, right = (inv_probit(tf.gather(part, numbers) - scaled) for part in ends)
+            return tf.math.log(left - right + 1e-6)
+
+        return tf.reduce_sum(likelihood.quadrature(log_bin, mean, variance, Y=Y), axis=-1)
     logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
     if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)

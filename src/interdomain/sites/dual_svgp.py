@@ -33,7 +33,6 @@ from .algebra import Prior, Sites, latent, log_normaliser, slopes_of_mean, white
 from .rows import SiteContributions, SitesOfSplines
 from .wave_rows import SitesOfWaves
 
-
 _ROWS_OF_LEVEL = 10_000
 """Rows that the level of the latent GPs is searched on, divided by the number of these."""
 
@@ -176,7 +175,8 @@ class DualSVGP(RowsModel):
 
         At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
         """
-        none, compact = self.sites, self._features.compact
+        none = Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
+        compact = self._features.compact
         size = len(self._features.incomplete)
         if compact is not None:
             prior = (1 / variance - 1) * compact.packed_Kuu(none.shifts.shape[0] - size)

@@ -28,7 +28,7 @@ _NARROW = 1e-4
 _NARROW_ROW = 0.01
 """The variance that the q of a row has at first, or this share of the prior variance."""
 
-_STEPS_OF_LEVEL, _STEPS_OF_ROWS = 30, 40
+_STEPS_OF_LEVEL, _STEPS_OF_ROWS = 50, 40
 _ROUNDING, _LEAST_SHARE = 1e-12, 1e-3
 _SMALL = 1e-3  # nats of a row, and of all rows: steps that gain less are the last
 
@@ -61,9 +61,7 @@ class _Penalty(NamedTuple):
         return 1 / more
 
 
-def level_of(
-    moments: Moments, mean: Array, factor: float, variance: float, learns: bool
-) -> Array:
+def level_of(moments: Moments, mean: Array, factor: float, variance: float, learns: bool) -> Array:
     """The level of each latent GP, ``[L]``.
 
     :param moments: The moments of some rows.
@@ -95,7 +93,8 @@ def level_of(
     share = 1.0
     best, slope, curvature = at(level)
     for _ in range(_STEPS_OF_LEVEL):
-        step = share * slope / np.maximum(curvature, 1e-12)
+        most = share * np.maximum(np.abs(level), 1.0)
+        step = np.clip(share * slope / np.maximum(curvature, 1e-300), -most, most)
         if not np.all(np.isfinite(step)):
             break
         now = at(level + step)
@@ -104,15 +103,13 @@ def level_of(
             continue
         gain, level = now[0] - best, level + step
         best, slope, curvature = now
-        if gain < _SMALL and share == 1.0:
+        if gain < _SMALL and np.all(np.abs(step) < most):
             break
         share = min(1.0, 2 * share)
     return level
 
 
-def moments_of_rows(
-    moments: Moments, mean: Array, variance: Array
-) -> tuple[Array, Array]:
+def moments_of_rows(moments: Moments, mean: Array, variance: Array) -> tuple[Array, Array]:
     """Mean and variance of the q of each row, ``[n, L]`` each.
 
     :param mean: The prior mean of f at the rows, ``[n, L]``.

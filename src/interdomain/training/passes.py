@@ -21,6 +21,8 @@ from .losses import require
 from .results import Ending, NonFiniteError
 from .run import Run
 
+_BEGINNING = 0.01  # of the prior's variance that q has without a better start
+
 # Shares of the bound: while it rises by more, sites say nothing of the parameters, which stay; if
 # it rises by less, the optimum is near; and it may fall by so much.
 _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
@@ -181,19 +183,23 @@ class Passes:
         """What the last pass has gained, for a fit that ends by its steps."""
         if ending.reason != "steps":
             return ending
-        what = f"the last one raised the bound by {gain:.2g} nats" if gain < np.inf else (
-            "the bound of the last one was lower" if self._run.step > 1 else "the first one"
+        what = (
+            f"the last one raised the bound by {gain:.2g} nats"
+            if gain < np.inf
+            else ("the bound of the last one was lower" if self._run.step > 1 else "the first one")
         )
         enough = f"a rise below {self._enough:.2g} is convergence"
         return Ending("steps", f"{ending.message}; {what}, and {enough}")
 
     def _start(self) -> None:
         """Go to the sites that rows have by themselves; the parameters, too, if f is far from the
-        prior there."""
+        prior there. If the bound is not finite there, q is a narrow prior."""
         is_far = self._model.start()
         if is_far and self._trains:
             train_parameters(self._model, _STEPS, factor=np.inf)
         self._step_of_mean(1.0)
+        if not np.isfinite(self._model.pass_over_data().elbo):
+            self._model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
         """Make a pass; the model is then at the best point.
@@ -211,7 +217,9 @@ class Passes:
         if now.objective >= best.objective - _ROUNDING * abs(best.objective):
             if run.step:
                 gain = now.objective - best.objective
-                self._settled = self._settled or gain < max(_SETTLED * abs(now.objective), self._enough)
+                self._settled = self._settled or gain < max(
+                    _SETTLED * abs(now.objective), self._enough
+                )
                 self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
                 if not self._halved:
                     self._share = min(1.0, _GROWTH * self._share)
@@ -290,7 +298,9 @@ def _solution(matrix: Array, column: Array) -> Array:
     values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
     known = values > 1e-9 * np.max(values)
     parts = directions.T @ (column / scale)
-    return np.asarray(directions @ np.where(known, parts / np.where(known, values, 1.0), 0.0)) / scale
+    return (
+        np.asarray(directions @ np.where(known, parts / np.where(known, values, 1.0), 0.0)) / scale
+    )
 
 
 def slopes_of_prior(
