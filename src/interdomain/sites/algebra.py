@@ -153,7 +153,7 @@ def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
 _SEED = (0, 0)
 
 _FAR = 1e6
-"""The edges, in units of sigma, of the outer bins of ordinal values: at infinity, second derivatives
+"""The edges of the outer bins of ordinal values, in units of sigma. At infinity second derivatives
 are NaN."""
 
 

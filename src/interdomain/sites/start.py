@@ -1,9 +1,10 @@
 """The moments of f at rows that the first sites of a fit are tangent at.
 
-A likelihood far away from the prior has tangents there that say nothing of it: those of Poisson
-counts of 500 at a rate of one make a q whose rates overflow. So the first sites are tangent where
-the likelihood is. A level g of each latent GP is searched, on some rows, by steps that grow and by Newton's,
-as if f were ``m(x) + g``. Each row then has a q of its own, ``N(mu_n, v_n)``, which maximises
+Tangents at the prior say nothing of a likelihood that is far away from it: for Poisson counts of
+500 and a prior rate of one, they make a q whose rates overflow. So the first sites are tangent where
+the likelihood is. A level g of each latent GP is searched on a sample of rows, as if f were ``m(x) +
+g``: by steps that grow, then by Newton's. Each row then has a q of its own, ``N(mu_n, v_n)``, which
+maximises
 
     E[log p(y_n | f_n)] - KL(N(mu_n, v_n) | N(m(x_n) + g, k(x_n, x_n)))
 

@@ -86,8 +86,8 @@ def _warn_of_ending(result: FitResult, plan: Plan) -> None:
     if result.reason == "steps":
         warn(
             f"steps: the DualSVGP has not converged after {result.steps} passes ({result.message})"
-            f"; call fit again, which continues, or pass steps={2 * plan.steps}; if the bound still "
-            f"rises, {remedy}."
+            f"; call fit again, which continues, or pass steps={2 * plan.steps}; if this does not "
+            f"help, {remedy}."
         )
     elif result.reason == "stalled":
         warn(
