@@ -202,7 +202,8 @@ class SiteContributions:
         def moments(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
             at = (tf.constant(part, X.dtype) for part in (mean, variance))
             values, slopes, curvatures = self._slopes(X, Y, *at)
-            return tuple(np.asarray(part, np.float64) for part in (values, slopes, curvatures))
+            of_latents = (np.asarray(part, np.float64) for part in (slopes, curvatures))
+            return np.asarray(values, np.float64), *of_latents  # type: ignore[return-value]
 
         return moments
 

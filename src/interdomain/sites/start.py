@@ -1,10 +1,10 @@
 """The moments of f at rows that the first sites of a fit are tangent at.
 
 Tangents at the prior say nothing of a likelihood that is far away from it: for Poisson counts of
-500 and a prior rate of one, they make a q whose rates overflow. So the first sites are tangent where
-the likelihood is. A level g of each latent GP is searched on a sample of rows, as if f were ``m(x) +
-g``: by steps that grow, then by Newton's. Each row then has a q of its own, ``N(mu_n, v_n)``, which
-maximises
+500 and a prior rate of one, they make a q whose rates overflow. So the first sites are tangent
+where the likelihood is. A level g of each latent GP is searched on a sample of rows, as if f were
+``m(x) + g``: by steps that grow, then by Newton's. Each row then has a q of its own, ``N(mu_n,
+v_n)``, which maximises
 
     E[log p(y_n | f_n)] - KL(N(mu_n, v_n) | N(m(x_n) + g, k(x_n, x_n)))
 
@@ -87,10 +87,10 @@ def level_of(moments: Moments, mean: Array, factor: float, variance: float, lear
         while abs(size) < _FURTHEST:
             other = level.copy()
             other[number] = size
-            now = at(other)[0]
-            if not now > best + _SMALL:
+            total = at(other)[0]
+            if not total > best + _SMALL:
                 break
-            level, best, size = other, now, _FACTOR * size
+            level, best, size = other, total, _FACTOR * size
     share = 1.0
     best, slope, curvature = at(level)
     for _ in range(_STEPS_OF_LEVEL):

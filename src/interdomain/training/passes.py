@@ -297,10 +297,9 @@ def _solution(matrix: Array, column: Array) -> Array:
     scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
     values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
     known = values > 1e-9 * np.max(values)
-    parts = directions.T @ (column / scale)
-    return (
-        np.asarray(directions @ np.where(known, parts / np.where(known, values, 1.0), 0.0)) / scale
-    )
+    parts = np.where(known, directions.T @ (column / scale) / np.where(known, values, 1.0), 0.0)
+    solution: Array = directions @ parts / scale
+    return solution
 
 
 def slopes_of_prior(
