@@ -198,7 +198,7 @@ class Passes:
         if is_far and self._trains:
             train_parameters(self._model, _STEPS, factor=np.inf)
         self._step_of_mean(1.0)
-        if not np.isfinite(self._model.pass_over_data().elbo):
+        if not (self._model.has_q() and np.isfinite(self._model.pass_over_data().elbo)):
             self._model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
@@ -266,8 +266,11 @@ class Passes:
     def _step_of_mean(self, share: float) -> None:
         """A step of the weights of the mean function: with q, which follows, to the maximum of log
         Z, which is quadratic in them."""
-        if self._of_mean:
-            model = self._model
+        model = self._model
+        if not self._of_mean:
+            return
+        # Where there is no q, because a factorisation fails, the caller leaves the point.
+        with suppress(tf.errors.InvalidArgumentError):
             slopes, curvatures = model.slopes_of_mean(self._of_mean)
             of_prior = slopes_of_prior(model.mean_function, self._of_mean)
             slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
