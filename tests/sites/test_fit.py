@@ -13,7 +13,7 @@ from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
 from interdomain import fit
-from interdomain.training.passes import Passes, train_parameters
+from interdomain.training.passes import slopes_of_prior, train_parameters
 from tests.sites.test_dual_svgp import TARGETS, X, harmonics, model_of
 
 
@@ -54,8 +54,8 @@ def test_slopes_of_the_priors_of_a_likelihood() -> None:
     """Against differences."""
     model = model_of("StudentT")
     model.likelihood.scale.prior = NEAR_ONE
-    (slope,), ((curvature,),) = Passes(model, None)._slopes_of_prior()
     variable, h = model.likelihood.scale.unconstrained_variable, 1e-3
+    (slope,), ((curvature,),) = slopes_of_prior(model.likelihood, [variable])
     density = []
     for shift in (-h, h, h):
         density.append(float(model.likelihood.scale.log_prior_density()))

@@ -134,13 +134,20 @@ def arrow_terms(
     inputs = (*prior, columns, noise_variance)
 
     def compute(*arrays: Array) -> list[Array]:
-        return _terms(order, *arrays)
+        # TensorFlow would make an UnknownError of what is raised here: it is raised outside.
+        try:
+            return [np.array(1.0), *_terms(order, *arrays)]
+        except tf.errors.InvalidArgumentError:
+            return [np.array(0.0), *_nan_terms(*arrays[:4])]
 
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
-        types = [tf.float64] * 10
-        found = numpy_function(compute, [*inputs, *gram], types, stateful=False)
-        log_determinant, fit, *gradients = found
+        types = [tf.float64] * 11
+        ok, *values = numpy_function(compute, [*inputs, *gram], types, stateful=False)
+        if tf.executing_eagerly() and not ok:
+            raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED)
+        with tf.control_dependencies([tf.debugging.Assert(tf.equal(ok, 1.0), [_NOT_FACTORISED])]):
+            log_determinant, fit, *gradients = map(tf.identity, values)
         shapes = [part.shape for part in inputs]
 
         def gradient(of_determinant: tf.Tensor, of_fit: tf.Tensor) -> list[tf.Tensor]:
@@ -154,6 +161,12 @@ def arrow_terms(
     return log_determinant, fit
 
 
+def _nan_terms(*inputs: Array) -> list[Array]:
+    """What :func:`_terms` returns, all NaN."""
+    nan = [np.full_like(part, np.nan) for part in inputs]
+    return [np.array(np.nan), np.array(np.nan), *nan, *nan]
+
+
 def _terms(
     order: Dissection,
     stencil: Array,
@@ -165,8 +178,7 @@ def _terms(
     """The two terms, and the gradients of each by stencil, corner, columns and noise variance."""
     posterior = Arrow.without_border(stencil, corner).plus(Arrow(*gram), 1 / float(noise))
     if not all(np.all(np.isfinite(part)) for part in (*posterior, columns)):
-        nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
-        return [np.array(np.nan), np.array(np.nan), *nan, *nan]
+        return _nan_terms(stencil, corner, columns, noise)
     factor = factorised(order, posterior)
     solved = factor.solve(columns / noise)
     inverse, others = factor.inverse(), solved[order.size :]

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
+from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood, Ordinal
+from gpflow.likelihoods.utils import inv_probit
 from gpflow.quadrature import ndiag_mc
 
 from .._arguments import Array, BoolArray
 from .._targets import densities_of
 from ..linalg import Root
-from ..regression.bound import optimal_q, whiten
-from ..regression.compact import CompactFeatures
+from ..regression.bound import Collapsed, optimal_q, whiten
+from ..regression.compact import CompactCollapsed, CompactFeatures
 
 
 class Sites(NamedTuple):
@@ -74,14 +76,20 @@ def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = Fal
 
     :param gram_gradient: Whether the sums over sites depend on anything that is trained.
     """
-    gram, latents = sites.precisions[number], slice(number, number + 1)
+    latents = slice(number, number + 1)
     products, _ = prior.products_of_mean(sites, number)
     shifts = sites.shifts[: len(prior.incomplete), latents]
     shifts -= tf.matmul(products, prior.weights[:, latents])
+    return _collapsed(prior, sites.precisions[number], shifts, gram_gradient=gram_gradient)
+
+
+def _collapsed(
+    prior: Prior, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bool = False
+) -> Collapsed | CompactCollapsed:
     if prior.compact is not None:
-        return prior.compact.collapsed(gram, shifts, prior.weights.shape[0])
+        return prior.compact.collapsed(gram, columns, prior.weights.shape[0])
     assert prior.root is not None
-    return whiten(prior.root, gram, shifts, gram_gradient=gram_gradient)
+    return whiten(prior.root, gram, columns, gram_gradient=gram_gradient)
 
 
 def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -> tf.Tensor:
@@ -104,6 +112,34 @@ def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -
     return total
 
 
+def slopes_of_mean(prior: Prior, sites: Sites, number: int) -> tuple[Array, Array]:
+    """The derivatives of log Z by the weights of the mean function of a latent GP, ``[H]``, and the
+    second ones with a minus, ``[H, H]``, as arrays: log Z is quadratic in them.
+
+    With P the products of features and columns and C those of columns, these are ``lambda H - C w -
+    P^T (Kuu + G)^{-1} (r - P w)`` and ``C - P^T (Kuu + G)^{-1} P``.
+    """
+    size, latents = len(prior.incomplete), slice(number, number + 1)
+    products, of_mean = prior.products_of_mean(sites, number)
+    weights = prior.weights[:, number]
+    shifts = sites.shifts[:size, latents] - tf.matmul(products, prior.weights[:, latents])
+    collapsed = _collapsed(prior, sites.precisions[number], tf.concat([shifts, products], axis=1))
+    explained = products.numpy().T @ _solved(prior, collapsed)
+    slopes = sites.shifts[size:, number] - tf.linalg.matvec(of_mean, weights)
+    return slopes.numpy() - explained[:, 0], of_mean.numpy() - explained[:, 1:]
+
+
+def _solved(prior: Prior, collapsed: Any) -> Array:
+    """``(Kuu + G)^{-1}`` times the columns, ``[M, P]``."""
+    if prior.compact is not None:
+        solved = np.empty(collapsed.columns.shape)
+        _, solved[prior.compact.order] = collapsed.factor(1.0)
+        return solved
+    assert prior.root is not None
+    mean, _ = optimal_q(collapsed, tf.ones([], tf.float64))
+    return np.asarray(prior.root.solve(mean, adjoint=True))
+
+
 def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean ``[M, L]`` and roots ``[L, M, M]``, lower triangular, of q(v), in float64."""
     unit = tf.ones([], tf.float64)
@@ -116,12 +152,17 @@ def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
 
 _SEED = (0, 0)
 
+_FAR = 1e6
+"""The edges of the outer bins of ordinal values, in units of sigma. At infinity second derivatives
+are NaN."""
+
 
 def expectations(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
     """The expected log-likelihood of each row, ``[n]``: what
-    ``likelihood.variational_expectations`` returns, but for draws and a logistic link.
+    ``likelihood.variational_expectations`` returns, but for draws, ordinal values and a
+    logistic link.
 
     :param mean: The mean of f, ``[n, L]``.
     :param variance: The variance of f, ``[n, L]``.
@@ -139,6 +180,17 @@ def expectations(
         both = tf.concat([draws, -draws], axis=0)
         values = ndiag_mc(log_density, size, mean, variance, epsilon=both, X_=X, Y_=Y)
         return tf.reduce_sum(values, axis=-1)
+    if densities_of(likelihood) is Ordinal:
+        far = tf.constant([_FAR], mean.dtype)
+
+        def log_bin(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+            edges = likelihood.bin_edges / likelihood.sigma
+            ends = [tf.concat(part, axis=0) for part in ((edges, far), (-far, edges))]
+            numbers, scaled = tf.cast(Y, tf.int64), F / likelihood.sigma
+            left, right = (inv_probit(tf.gather(part, numbers) - scaled) for part in ends)
+            return tf.math.log(left - right + 1e-6)
+
+        return tf.reduce_sum(likelihood.quadrature(log_bin, mean, variance, Y=Y), axis=-1)
     logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
     if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)

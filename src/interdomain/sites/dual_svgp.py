@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
+import scipy.linalg
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.kernels import Kernel
@@ -27,9 +29,12 @@ from ..regression.features import Features
 from ..regression.rows_model import RowsModel
 from ..regression.sums import differing_parameter, joined, total_over
 from ..regression.wave_posterior import WavePosterior
-from .algebra import Prior, Sites, latent, log_normaliser, whitened_q
+from .algebra import Prior, Sites, latent, log_normaliser, slopes_of_mean, whitened_q
 from .rows import SiteContributions, SitesOfSplines
 from .wave_rows import SitesOfWaves
+
+_ROWS_OF_LEVEL = 10_000
+"""Rows that the level of the latent GPs is searched on, divided by the number of these."""
 
 
 class PassResult(NamedTuple):
@@ -94,7 +99,7 @@ class DualSVGP(RowsModel):
     >>> print(probability.numpy().round().ravel())
     [1. 0.]
 
-    Before the first pass, which :func:`interdomain.fit` makes, q is the prior.
+    Before :func:`interdomain.fit`, q is the prior. The fit starts from sites that suit the data.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
@@ -111,7 +116,7 @@ class DualSVGP(RowsModel):
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
-        between passes.
+        between passes, together with q.
     :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
         one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
         number of a row's likelihood. Another one is taken where the likelihood may be meant for it.
@@ -170,7 +175,8 @@ class DualSVGP(RowsModel):
 
         At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
         """
-        none, compact = self.sites, self._features.compact
+        none = Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
+        compact = self._features.compact
         size = len(self._features.incomplete)
         if compact is not None:
             prior = (1 / variance - 1) * compact.packed_Kuu(none.shifts.shape[0] - size)
@@ -179,6 +185,33 @@ class DualSVGP(RowsModel):
         for of_latent in none.precisions:
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
         self.assign_sites(none)
+
+    def start(self) -> bool:
+        """Start from the sites that are tangent where the likelihood of each row is: at a q of its
+        own, whatever the other rows are; see :mod:`.start`.
+
+        :return: Whether f is far from what the kernel expects there.
+        :raises ValueError: As a pass.
+        """
+        features, of_rows = self._features, self._contributions()
+        constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
+        learns_level = not features.mean.residual and getattr(constant, "trainable", False)
+        X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
+        features.check(X)
+        check_targets(self.likelihood, Y)
+        learns = learns_level, bool(self.kernel.trainable_parameters)
+        with np.errstate(all="ignore"):
+            level, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            features.check(X)
+            check_targets(self.likelihood, Y)
+            return of_rows.first_sums(X, Y, level)
+
+        with np.errstate(all="ignore"):  # of steps that are not taken
+            sums = of_rows.looked_up(total_over(self._rows_at_hand.batches(), of_batch))
+        self.assign_sites(Sites(*(sums[name] for name in Sites._fields)))
+        return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
         """The sites as variables, which compiled functions read. They begin anew whenever the
@@ -309,6 +342,36 @@ class DualSVGP(RowsModel):
             )
         sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
         return tf.cast(log_normaliser(self._prior(), sites), gpflow.default_float())
+
+    @property
+    def mean_is_residual(self) -> bool:
+        """Whether the mean function has no columns that are known: its parameters are then not
+        trained between passes."""
+        return self._features.mean.residual
+
+    def slopes_of_mean(self, variables: Sequence[tf.Variable]) -> tuple[Array, Array]:
+        """The derivatives of log Z by numbers of the mean function, ``[P]``, and the second ones
+        with a minus, ``[P, P]``. Its weights are to be linear in these.
+
+        :param variables: The numbers.
+        """
+        prior, sites = self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        with tf.GradientTape(persistent=True) as tape:
+            weights = tf.cast(self._features.mean.weights(), tf.float64)
+            numbers = tf.unstack(tf.reshape(tf.transpose(weights), [-1]))
+        rows = []
+        for number in numbers:
+            parts = tape.gradient(number, variables, unconnected_gradients="zero")
+            rows.append(np.concatenate([np.ravel(tf.convert_to_tensor(part)) for part in parts]))
+        slopes, curvatures = zip(
+            *(slopes_of_mean(prior, sites, number) for number in range(self.num_latent_gps)),
+            strict=True,
+        )
+        jacobian = np.asarray(rows, np.float64)
+        return (
+            jacobian.T @ np.concatenate(slopes),
+            jacobian.T @ scipy.linalg.block_diag(*curvatures) @ jacobian,
+        )
 
     def _prior(self) -> Prior:
         """What of the prior sums over sites are compared with, in float64."""

@@ -29,9 +29,13 @@ from ..core.pairs import Kuu_operator
 from ..regression.compact_posterior import CompactPosterior
 from ..regression.features import Features
 from .algebra import expectations
+from .start import Moments, level_of, moments_of_rows
 
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
 _ROUNDING = 1e-9
+
+_FAR = 25.0
+"""A level whose square is so many prior variances is far."""
 
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
@@ -111,6 +115,7 @@ class SiteContributions:
         q_mean = tf.TensorSpec([features.num_inducing, latents], dtype)
         self._features_of_rows = compiled(self._features_of, input_signature=[X, q_mean])
         self._sites = compiled(self._sites_of, input_signature=[X, Y, *of_rows])
+        self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *of_rows[:2]])
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
         self._sites.get_concrete_function()
 
@@ -132,7 +137,18 @@ class SiteContributions:
             splines what predicts f.
         """
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
-        rows, terms, mean, offset, variance = self._moments(X, q)
+        return self._row_sites(X, Y, *self._moments(X, q))
+
+    def _row_sites(
+        self,
+        X: tf.Tensor,
+        Y: tf.Tensor,
+        rows: Any,
+        terms: tf.Tensor,
+        mean: tf.Tensor,
+        offset: tf.Tensor,
+        variance: tf.Tensor,
+    ) -> RowSites:
         *of_rows, sums = self._sites(X, Y, mean, offset, variance)
         precisions, shifts, *negative = (np.asarray(part) for part in of_rows)
         sums = {name: part.numpy() for name, part in sums.items()}
@@ -143,7 +159,72 @@ class SiteContributions:
         negative precisions are taken for zero, and what these change, as "negative_precisions" and
         so on, if any are; and the sums of :class:`RowSites`.
         """
-        found = self.evaluate(X, Y, q)
+        return self._summed(self.evaluate(X, Y, q))
+
+    def first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
+        """Sums over the sites of rows that are tangent at a q of each row: see :mod:`.start`.
+
+        :param level: That of each latent GP, ``[L]``.
+        """
+        rows, targets = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
+        mean, variance = self._prior_of(rows)
+        moments = moments_of_rows(self._moments_at(rows, targets), mean + level, variance)
+        mean, variance = (tf.constant(part, rows.dtype) for part in moments)
+        offset = tf.broadcast_to(self.features.mean.rest(rows), tf.shape(mean))
+        found = self._row_sites(rows, targets, *self._rows_of(rows), mean, offset, variance)
+        nothing = np.zeros_like(found.negative)
+        return self._summed(found._replace(negative=nothing))
+
+    def level(
+        self, X: Array, Y: Array, num_data: int, *, learns: tuple[bool, bool]
+    ) -> tuple[Array, bool]:
+        """The level of each latent GP, ``[L]``, as some rows know it, and whether it is far from
+        what the prior expects: see :mod:`.start`.
+
+        :param num_data: The number of all rows.
+        :param learns: Whether a mean function learns the level, and whether the kernel is trained.
+        """
+        rows, targets = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
+        mean, variances = self._prior_of(rows)
+        variance = np.inf if learns[0] else float(np.mean(variances))
+        moments = self._moments_at(rows, targets)
+        level = level_of(moments, mean, num_data / len(X), variance, learns[1])
+        return level, bool(np.any(np.square(level) > _FAR * variance))
+
+    def _prior_of(self, X: tf.Tensor) -> tuple[Array, Array]:
+        """Mean and variance of f at rows under the prior, ``[n, L]``."""
+        latents = self.features.num_outputs
+        mean = np.asarray(self.features.mean_function(X), np.float64)
+        variance = np.asarray(self.features.kernel(X, full_cov=False), np.float64)[:, None]
+        return np.tile(mean, latents // mean.shape[1]), np.tile(variance, latents)
+
+    def _moments_at(self, X: tf.Tensor, Y: tf.Tensor) -> Moments:
+        def moments(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+            at = (tf.constant(part, X.dtype) for part in (mean, variance))
+            values, slopes, curvatures = self._slopes(X, Y, *at)
+            of_latents = (np.asarray(part, np.float64) for part in (slopes, curvatures))
+            return np.asarray(values, np.float64), *of_latents  # type: ignore[return-value]
+
+        return moments
+
+    def _slopes_of(
+        self, X: tf.Tensor, Y: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The expected log-likelihood of each row ``[n]``, alpha and beta ``[n, L]``."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([mean, variance])
+            values = expectations(self.likelihood, X, mean, variance, Y)
+        slopes = tape.gradient(values, [mean, variance], unconnected_gradients="zero")
+        return values, slopes[0], -2 * slopes[1]
+
+    def _rows_of(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        """What :meth:`sums_of` takes of the rows, and the terms of the prior variance."""
+        features = self.features
+        nothing = tf.zeros([features.num_inducing, features.num_outputs], X.dtype)
+        rows, terms, *_ = self._features_of_rows(X, nothing)
+        return rows, terms
+
+    def _summed(self, found: RowSites) -> dict[str, Array]:
         sums = dict(found.sums)
         parts = [("", found.precisions, found.shifts)]
         if np.any(found.negative):
@@ -249,6 +330,9 @@ class SitesOfSplines(SiteContributions):
         mean, variance = q.predict_f(X)
         offset = tf.broadcast_to(self.features.mean.rest(X), tf.shape(mean))
         return X, self.features.terms_of(X), mean, offset, variance
+
+    def _rows_of(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return X, self.features.terms_of(X)
 
     def sums_of(self, rows: tf.Tensor, precisions: Array, shifts: Array) -> tuple[Array, Array]:
         compact = self.features.compact

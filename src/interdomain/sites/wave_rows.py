@@ -46,6 +46,9 @@ class SitesOfWaves(SiteContributions):
         offset = tf.broadcast_to(self.features.mean.rest(X), tf.shape(q[0]))
         return X, self.features.terms_of(X), q[0], offset, q[1]
 
+    def _rows_of(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return X, self.features.terms_of(X)
+
     def sums_of(self, rows: tf.Tensor, precisions: Array, shifts: Array) -> tuple[Array, Array]:
         latents = len(precisions)
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()

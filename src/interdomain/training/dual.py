@@ -9,7 +9,7 @@ from typing import Any
 
 import gpflow
 
-from .._arguments import Array, number
+from .._arguments import Array, number, warn
 from ..choosing import choose_features
 from ..sites.dual_svgp import DualSVGP
 from .passes import Passes
@@ -63,6 +63,7 @@ def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
     _mark(trainable, False)
     passes = Passes(model, tolerance, begin=begin)
     result = train(model, passes, plan)
+    _warn_of_ending(result, plan)
     return dataclasses.replace(
         result,
         # Of a fit that had ended, there is no best point.
@@ -72,6 +73,27 @@ def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
         subset_seconds=sum(seconds),
         pass_seconds=passes.seconds,
     )
+
+
+def _warn_of_ending(result: FitResult, plan: Plan) -> None:
+    """Warn of a fit that has not converged. A single pass is not meant to."""
+    remedy = (
+        "pass a mean function such as gpflow.mean_functions.Constant(), and X in units of its "
+        "standard deviations"
+    )
+    if not len(result.elbos) or plan.steps == 1:
+        return
+    if result.reason == "steps":
+        warn(
+            f"steps: the DualSVGP has not converged after {result.steps} passes ({result.message})"
+            f"; call fit again, which continues, or pass steps={2 * plan.steps}; if this does not "
+            f"help, {remedy}."
+        )
+    elif result.reason == "stalled":
+        warn(
+            f"model: the DualSVGP has not converged: after {result.steps} passes {result.message}; "
+            f"compare predictions with the data, and {remedy}."
+        )
 
 
 def _mark(parameters: Mapping[str, Any], trainable: bool) -> None:

@@ -88,14 +88,17 @@ def fit(
     **A** :class:`~interdomain.models.DualSVGP` is trained in a few passes, which are its steps:
 
     1. If there are many more rows than in the subset, or features depend on trainable parameters,
-       steps 2 to 4 are done first on a random subset. Parameters of features are trained there too,
+       steps 2 to 5 are done first on a random subset. Parameters of features are trained there too,
        in turns with q, and are marked not trainable.
-    2. A pass over all rows computes the bound at the present q, and the sites (Gaussian factors
-       that stand for the likelihood of each row) that are tangent to it there.
-    3. A natural-gradient step of size one: the new q is made of the prior and these sites. If that
-       is not a Gaussian, or the next pass finds a lower bound, the step is halved.
-    4. The parameters of the kernel and the mean function are trained by L-BFGS on the sums over
-       the sites, without data, and those of the likelihood take one Newton step.
+    2. The first sites (Gaussian factors that stand for the likelihood of each row) come from the
+       data: each row has a q of its own, around a level of f that suits all rows.
+    3. A pass over all rows computes the bound at the present q, and the sites that are tangent to
+       the likelihood there.
+    4. A natural-gradient step of size one: the new q is made of the prior and these sites. The
+       weights of a constant or linear mean function go with q. If q is not a Gaussian, or the next
+       pass finds a lower bound, the step is halved.
+    5. The parameters of the kernel are trained by L-BFGS on the sums over the sites, without data,
+       and those of the likelihood take one Newton step.
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
@@ -187,7 +190,8 @@ def fit(
         from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
         away); of a Dataset, the first batch is looked at. If most of the nearest rows of a row of a
         VecchiaSGPR are at its own place, or its degrees look like radians. If the checkpoint is of
-        a fit that had ended.
+        a fit that had ended. If a DualSVGP has not converged after its steps (two or more), or has
+        stalled.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled

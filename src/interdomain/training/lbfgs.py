@@ -40,11 +40,15 @@ class LBFGS:
 
     :param batch: all of the data, or () if the model holds them.
     :param options: of SciPy's L-BFGS-B.
+    :param from_zero: whether SciPy sees the loss less that of the first point. Its ``ftol`` is a
+        share of the loss, and a loss that is known up to a constant only may be of any size.
     """
 
     exact = True
 
-    def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, model: Any, batch: Batch, options: Mapping[str, Any], *, from_zero: bool = False
+    ) -> None:
         self.variables = tuple(model.trainable_variables)
         self.stored = {"model": model}
         self._model, self._batch, self._options = model, batch, dict(options)
@@ -52,6 +56,7 @@ class LBFGS:
         self._loss: float | None = None  # at the iterate; None before it is evaluated
         self._breakdown: NumericalBreakdown | None = None  # at the last point, if there was one
         self._rejected = 0
+        self._from_zero, self._zero = from_zero, 0.0
 
     @property
     def described(self) -> dict[str, Any]:
@@ -74,7 +79,7 @@ class LBFGS:
             nonlocal ending
             # The variables hold the point evaluated last, which need not be the iterate.
             self._assign(intermediate_result.x)
-            self._loss = float(intermediate_result.fun)
+            self._loss = float(intermediate_result.fun) + self._zero
             run.keep(run.step + 1)
             ending = run.after_step(-self._loss)
             if ending is not None and ending.reason != "steps":  # SciPy counts these itself
@@ -128,10 +133,11 @@ class LBFGS:
             self._rejected += 1
             # Above the iterate by about its own size: far more would make the step needlessly
             # small, less might not be worse than what the line search accepts.
-            return self._loss + abs(self._loss) + 1, np.zeros_like(x)
+            now = self._loss - self._zero
+            return now + abs(now) + 1, np.zeros_like(x)
         if self._loss is None:
-            self._loss = loss
-        return loss, gradient
+            self._loss, self._zero = loss, loss if self._from_zero else 0.0
+        return loss - self._zero, gradient
 
 
 def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Any:
@@ -152,8 +158,14 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     return kept(model, "l-bfgs", specs, lambda: compiled(evaluate, input_signature=signature))
 
 
-def fit_by_lbfgs(model: Any, *, steps: int, progress: bool = False) -> FitResult:
+def fit_by_lbfgs(
+    model: Any, *, steps: int, progress: bool = False, enough: float | None = None
+) -> FitResult:
     """Fit a model that holds its data, which were checked already, without warnings about the
-    features or the kernel, which may soon be replaced."""
+    features or the kernel, which may soon be replaced.
+
+    :param enough: a step that gains less is the last, in nats; by default a share of the loss.
+    """
     plan = Plan(time.perf_counter(), steps, progress=progress)
-    return train(model, LBFGS(model, (), {}), plan)
+    options = {} if enough is None else {"ftol": enough}
+    return train(model, LBFGS(model, (), options, from_zero=enough is not None), plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from .losses import require
 from .results import Ending, NonFiniteError
 from .run import Run
 
-_BEGINNING = 0.01  # of the prior's variance that q has in the first pass
+_BEGINNING = 0.01  # of the prior's variance that q has without a better start
 
 # Shares of the bound: while it rises by more, sites say nothing of the parameters, which stay; if
 # it rises by less, the optimum is near; and it may fall by so much.
@@ -37,7 +37,7 @@ _LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
-_STEPS = 20  # of L-BFGS, between two passes
+_STEPS, _SMALL_GAIN = 20, 1e-7  # of L-BFGS, between two passes; nats of its last step
 
 
 @contextmanager
@@ -53,31 +53,34 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
-def train_parameters(model: DualSVGP, steps: int, *, share: float = 1.0) -> None:
+def train_parameters(
+    model: DualSVGP, steps: int, *, share: float = 1.0, factor: float = _LARGEST_FACTOR
+) -> None:
     """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
 
     Sites are tangents at one q, and say little of parameters that are far away. So all go the same
     share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
     make up for each other still do.
 
-    :param share: Of the way; less, if a positive number would change by more than a factor of four.
+    :param share: Of the way; less, if a positive number would change by more than the factor.
+    :param factor: Four by default.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
         parameters = model.trainable_parameters
         before = [parameter.numpy() for parameter in parameters]
         # If it ends with numbers that are not finite, the last good ones are enough.
-        fit_by_lbfgs(model, steps=steps, progress=False)
+        fit_by_lbfgs(model, steps=steps, progress=False, enough=_SMALL_GAIN)
     after = [parameter.numpy() for parameter in parameters]
     positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
-    factors = [
+    ratios = [
         np.where(which, new, 1.0) / np.where(which, old, 1.0)
         for which, old, new in zip(positive, before, after, strict=True)
     ]
-    longest = max([1e-300, *(float(np.max(np.abs(np.log(factor)))) for factor in factors)])
-    share *= min(1.0, np.log(_LARGEST_FACTOR) / longest)
-    for parameter, *way in zip(parameters, positive, before, after, factors, strict=True):
-        which, old, new, factor = way
-        parameter.assign(np.where(which, old * factor**share, old + share * (new - old)))
+    longest = max([1e-300, *(float(np.max(np.abs(np.log(ratio)))) for ratio in ratios)])
+    share *= min(1.0, np.log(factor) / longest)
+    for parameter, *way in zip(parameters, positive, before, after, ratios, strict=True):
+        which, old, new, ratio = way
+        parameter.assign(np.where(which, old * ratio**share, old + share * (new - old)))
 
 
 class _Point(NamedTuple):
@@ -120,6 +123,8 @@ class Passes:
         trained = model.likelihood.trainable_parameters
         self._of_likelihood = [p.unconstrained_variable for p in trained]
         parameters = [p.unconstrained_variable for p in model.trainable_parameters]
+        of_mean = [] if model.mean_is_residual else model.mean_function.trainable_parameters
+        self._of_mean = [p.unconstrained_variable for p in of_mean if trains]
         self._trains = trains and bool(parameters)
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
@@ -146,7 +151,9 @@ class Passes:
 
         :raises NumericalBreakdown: if the bound of the first pass is not finite.
         """
-        model, self._run, enough = self._model, run, self._tolerance
+        model, self._run = self._model, run
+        default = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
+        enough = self._enough = default if self._tolerance is None else self._tolerance
         gain, ending = np.inf, None
         if run.step:
             # If parameters of features were restored, the model itself drops sites of those before.
@@ -157,10 +164,8 @@ class Passes:
         else:
             self._begin()
             if not any(np.any(part) for part in model.sites):
-                model.shrink_q(_BEGINNING)
+                self._start()
             gain, ending = self._pass()
-        if enough is None:
-            enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * model.num_data)
         while True:
             if gain < enough and self._share == 1.0:
                 if self._exact:
@@ -168,7 +173,7 @@ class Passes:
                 if self._near:
                     self._share /= 2  # a shorter step to the sites as they are may be possible
             if ending is not None:
-                return ending
+                return self._with_gain(ending, gain)
             if self._share < _LEAST_SHARE:
                 return Ending("stalled", "no step raises the bound, however short it is")
             self._step()
@@ -179,6 +184,28 @@ class Passes:
         # If parameters of features were restored, the model itself drops sites of those before.
         self._model.assign_sites(Sites(*(part.numpy() for part in self._sites)))
         return self._model.pass_over_data().elbo
+
+    def _with_gain(self, ending: Ending, gain: float) -> Ending:
+        """What the last pass has gained, for a fit that ends by its steps."""
+        if ending.reason != "steps":
+            return ending
+        what = (
+            f"the last one raised the bound by {gain:.2g} nats"
+            if gain < np.inf
+            else ("the bound of the last one was lower" if self._run.step > 1 else "the first one")
+        )
+        enough = f"a rise below {self._enough:.2g} is convergence"
+        return Ending("steps", f"{ending.message}; {what}, and {enough}")
+
+    def _start(self) -> None:
+        """Go to the sites that rows have by themselves; the parameters, too, if f is far from the
+        prior there. If the bound is not finite there, q is a narrow prior."""
+        is_far = self._model.start()
+        if is_far and self._trains:
+            train_parameters(self._model, _STEPS, factor=np.inf)
+        self._step_of_mean(1.0)
+        if not (self._model.has_q() and np.isfinite(self._model.pass_over_data().elbo)):
+            self._model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
         """Make a pass; the model is then at the best point.
@@ -196,7 +223,9 @@ class Passes:
         if now.objective >= best.objective - _ROUNDING * abs(best.objective):
             if run.step:
                 gain = now.objective - best.objective
-                self._settled = self._settled or gain < _SETTLED * abs(now.objective)
+                self._settled = self._settled or gain < max(
+                    _SETTLED * abs(now.objective), self._enough
+                )
                 self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
                 if not self._halved:
                     self._share = min(1.0, _GROWTH * self._share)
@@ -226,36 +255,70 @@ class Passes:
             self._exact = False
             self._model.assign_sites(clipped)
         trains = self._settled and self._trains
+        before = [variable.numpy() for variable in self._of_mean]
         if trains and share > _NO_TRAINING:
-            self._newton(result)
+            self._step_of_likelihood(result)
             if len(self._model.trainable_parameters) > len(self._of_likelihood):
                 train_parameters(self._model, _STEPS, share=share)
-            if not self._model.has_q():
-                self._exact = False
-                self._run.restore()
-                self._model.assign_sites(clipped)
+        for variable, value in zip(self._of_mean, before, strict=True):
+            variable.assign(value)
+        self._step_of_mean(share)
+        if not self._model.has_q():
+            self._exact = False
+            self._run.restore()
+            self._model.assign_sites(clipped)
         self._exact = self._exact and (trains or not self._trains)
 
-    def _newton(self, result: PassResult) -> None:
-        """For the likelihood's numbers, with the curvature of a maximum and no step too long."""
+    def _step_of_mean(self, share: float) -> None:
+        """A step of the weights of the mean function: with q, which follows, to the maximum of log
+        Z, which is quadratic in them."""
+        model = self._model
+        if not self._of_mean:
+            return
+        # Where there is no q, because a factorisation fails, the caller leaves the point.
+        with suppress(tf.errors.InvalidArgumentError):
+            slopes, curvatures = model.slopes_of_mean(self._of_mean)
+            of_prior = slopes_of_prior(model.mean_function, self._of_mean)
+            slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
+            _assign_add(self._of_mean, share * _solution(curvatures, slopes))
+
+    def _step_of_likelihood(self, result: PassResult) -> None:
+        """Newton's step, with the curvature of a maximum and no step too long."""
         if not self._of_likelihood:
             return
-        of_prior = self._slopes_of_prior()
+        of_prior = slopes_of_prior(self._model.likelihood, self._of_likelihood)
         slopes, curvatures = result.slopes + of_prior[0], result.curvatures + of_prior[1]
         curvatures, directions = np.linalg.eigh((curvatures + curvatures.T) / 2)
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
         step = self._share * directions @ ((directions.T @ slopes) / scale)
         step *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-300))
-        ends = np.cumsum([int(tf.size(variable)) for variable in self._of_likelihood])
-        for variable, part in zip(self._of_likelihood, np.split(step, ends[:-1]), strict=True):
-            variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
+        _assign_add(self._of_likelihood, step)
 
-    def _slopes_of_prior(self) -> tuple[Array, Array]:
-        """First and second derivatives of the log density of priors of the likelihood's numbers."""
-        parameters = self._model.likelihood.trainable_parameters
 
-        def density() -> tf.Tensor:
-            return tf.add_n([parameter.log_prior_density() for parameter in parameters])
+def _assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
+    ends = np.cumsum([int(tf.size(variable)) for variable in variables])
+    for variable, part in zip(variables, np.split(step, ends[:-1]), strict=True):
+        variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
 
-        _, _, slopes, curvatures = derivatives(density, [], self._of_likelihood)
-        return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)
+
+def _solution(matrix: Array, column: Array) -> Array:
+    """``matrix^{-1} column``, without directions of which the matrix says nothing."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
+    known = values > 1e-9 * np.max(values)
+    parts = np.where(known, directions.T @ (column / scale) / np.where(known, values, 1.0), 0.0)
+    solution: Array = directions @ parts / scale
+    return solution
+
+
+def slopes_of_prior(
+    module: gpflow.base.Module, variables: Sequence[tf.Variable]
+) -> tuple[Array, Array]:
+    """First and second derivatives of the log density of priors of the trainable parameters of a
+    likelihood or a mean function, by their unconstrained numbers."""
+
+    def density() -> tf.Tensor:
+        return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])
+
+    _, _, slopes, curvatures = derivatives(density, [], variables)
+    return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)

@@ -76,7 +76,8 @@ class FitResult:
     The steps of a :class:`~interdomain.models.DualSVGP` are its passes. ``elbos`` has the bound
     that each has found, and ``elbo`` that of the model as it is now: after a pass whose bound is
     lower than before, the step was undone. It has "converged" when a step of full size raised the
-    bound by less than the tolerance, and "stalled" where no step, however short, raised it.
+    bound by less than the tolerance, and "stalled" where no step, however short, raised it. With
+    "stalled" and "steps" it has not converged, and a warning says so.
 
     :ivar steps: the step the model is at now, counted from the very first run: after a resume it
         includes the steps of the runs before.
