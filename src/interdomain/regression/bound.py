@@ -48,11 +48,12 @@ class Collapsed(NamedTuple):
     gram_gradient: bool
     columns: tf.Tensor
 
-    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """``log det B`` and ``|c|^2``."""
-        return precision_terms(
-            self.scale, self.gram, self.columns, noise_variance, gram_gradient=self.gram_gradient
-        )
+    def terms(
+        self, noise_variance: tf.Tensor, *, refuse: bool = True
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
+        parts = self.scale, self.gram, self.columns, noise_variance
+        return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr D G D`` of the features whose kernel has something beyond them."""
@@ -87,8 +88,7 @@ def whiten_compact(kuu: StructuredOperator, compact: CompactCollapsed) -> Collap
 
     :raises ValueError: If there are too many.
     """
-    gram, columns = (tf.constant(part) for part in compact.dense())
-    return whiten(root_of(kuu), gram, columns, gram_gradient=False)
+    return whiten(root_of(kuu), *compact.dense(), gram_gradient=False)
 
 
 def residual_of(weights: tf.Tensor) -> tf.Tensor:

@@ -25,7 +25,7 @@ from ..core.decomposed import flat_blocks
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family, spline_grid
 from ..linalg import StructuredOperator
-from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms, factorised
+from ..linalg.arrow import Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
@@ -217,11 +217,14 @@ class CompactCollapsed(NamedTuple):
     gram: Arrow
     columns: tf.Tensor
 
-    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """``log det B`` and ``|c|^2``."""
+    def terms(
+        self, noise_variance: tf.Tensor, *, refuse: bool = True
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
         order = self.features.grid.dissection
         prior = [self.splines.stencil(), self.others.to_dense()]
-        log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
+        parts = prior, self.gram, self.columns, noise_variance
+        log, fit = arrow_terms(order, *parts, refuse=refuse)
         of_splines = self.splines.log_determinant()
         if len(self.features.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
@@ -240,7 +243,7 @@ class CompactCollapsed(NamedTuple):
             total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
         return total
 
-    def dense(self) -> tuple[Array, Array]:
+    def dense(self) -> tuple[tf.Tensor, tf.Tensor]:
         """G and the columns as matrices, in the order of all features.
 
         :raises ValueError: If they are too many.
@@ -251,25 +254,15 @@ class CompactCollapsed(NamedTuple):
                 f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
                 f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
             )
-        stencil, border, corner = (np.asarray(part) for part in self.gram)
-        gram, columns = np.empty([count, count]), np.empty(self.columns.shape)
-        of_splines = features.grid.dissection.dense(stencil)
-        gram[np.ix_(features.order, features.order)] = np.block(
-            [[of_splines, border], [border.T, corner]]
-        )
-        columns[features.order] = self.columns
-        return gram, columns
 
-    def factor(self, noise_variance: Any) -> tuple[ArrowFactor, Array]:
-        """The factor of P, and the mean of the weights, splines first, ``[M + B, P]``.
+        def assembled(stencil: Array, border: Array, corner: Array) -> Array:
+            of_splines = features.grid.dissection.dense(stencil)
+            gram = np.empty([count, count])
+            gram[np.ix_(features.order, features.order)] = np.block(
+                [[of_splines, border], [border.T, corner]]
+            )
+            return gram
 
-        :raises tf.errors.InvalidArgumentError: If P cannot be factorised.
-        """
-        gram, noise = Arrow(*(np.asarray(part) for part in self.gram)), float(noise_variance)
-        order = self.features.grid.dissection
-        factor = factorised(order, self.prior().plus(gram, 1 / noise))
-        return factor, factor.solve(np.asarray(self.columns) / noise)
-
-    def prior(self) -> Arrow:
-        """Kuu, as arrays."""
-        return Arrow.without_border(self.splines.stencil().numpy(), self.others.to_dense().numpy())
+        gram = tf.numpy_function(assembled, list(self.gram), tf.float64, stateful=False)
+        columns = tf.gather(self.columns, np.argsort(features.order))
+        return tf.ensure_shape(gram, [count, count]), columns
