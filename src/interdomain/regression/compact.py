@@ -36,6 +36,9 @@ MOST_DENSE = 4_096
 _MUCH, _LITTLE = 0.1, 1e-4
 """Shares of the prior variance that splines leave."""
 
+_FEW = 0.01
+"""The share that splines leave which are recommended in place of narrower ones."""
+
 _ENTRIES = 2**23
 """Numbers that are gathered at a time."""
 
@@ -86,18 +89,28 @@ class CompactFeatures:
         """
         splines: Any
         splines, kernel = as_family(*self._splines)
-        left, enough = splines.unexplained_share(kernel), splines.enough(kernel, _MUCH / 2)
-        if left > _MUCH:
+        left, is_incomplete = splines.unexplained_share(kernel), bool(incomplete[self.order[0]])
+        has_rounding = splines.rounding(kernel) > _ROUNDING
+        if left > _MUCH and not has_rounding:
+            share = _MUCH / 2
             warn(
                 f"inducing_variable: the splines leave {left:.0%} of the prior variance under the "
-                f"kernel's lengthscales, which they blur; about {enough} in each column leave half "
-                f"of {_MUCH:.0%}."
+                "kernel's lengthscales, which they blur; about "
+                f"num={_numbers(splines.enough(kernel, share))} leave {share:.0%}."
             )
-        elif splines.rounding(kernel) > _ROUNDING or (left < _LITTLE and incomplete[self.order[0]]):
+        elif has_rounding or (left < _LITTLE and is_incomplete):
+            enough, remedies = splines.enough(kernel, _FEW), []
+            if enough != splines.num:
+                remedies.append(
+                    f"about num={_numbers(enough)} leave at most {_FEW:.0%} of the prior"
+                )
+            if is_incomplete:
+                remedies.append("make the kernel as FiniteRank(kernel, splines)")
+            charged = ", and so is what the bound is charged for them" * is_incomplete
             warn(
-                "inducing_variable: the splines are so narrow beside the kernel's lengthscales "
-                f"that rounding shows, and leave {left:.0e} of the prior variance; about {enough} "
-                "in each column would do, or make the kernel as FiniteRank(kernel, splines)."
+                f"inducing_variable: splines of num={_numbers(splines.num)} are so narrow beside "
+                f"the kernel's lengthscales that predictions are subject to rounding{charged}; "
+                f"{', or '.join(remedies or ['pass a lower degree'])}."
             )
 
     def others(self, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
@@ -188,6 +201,11 @@ class CompactFeatures:
         if not others:
             return splines, Full(tf.zeros([0, 0], tf.float64))
         return splines, block_diagonal([part.cast(tf.float64) for part in others])
+
+
+def _numbers(num: tuple[int, ...]) -> str:
+    """Numbers of splines, as users pass them."""
+    return str(num[0] if len(num) == 1 else list(num))
 
 
 def compact_features(

@@ -29,6 +29,9 @@ _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""
 
 
+_FAR = 4.0
+"""Standard deviations of Y: nearer to zero, sums of squares lose few digits to its level."""
+
 FEWEST_IN_TABLES = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
@@ -173,6 +176,16 @@ class Features:
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
         return tf.cast(targets, tf.float64), terms
+
+    def reference(self, X: Array, Y: Array) -> Array:
+        """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean
+        function that has no columns, if it is far from zero in deviations; zero otherwise."""
+        rest = np.asarray(Y, np.float64)
+        if self.mean.residual:
+            rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
+        level, deviation = np.mean(rest, axis=0), np.std(rest, axis=0)
+        level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
+        return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
