@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
@@ -257,3 +259,41 @@ def test_predictions_carry_gradients_of_the_parameters(rows: Any, make_model: An
         below = total()
         variable.assign(start)
         np.testing.assert_allclose(gradient, (above - below) / (2 * step), rtol=1e-6)
+
+
+def test_the_log_density_of_parameters_without_a_factor(rows: Any, make_model: Any) -> None:
+    """It is minus infinity, with gradients of zero, and a chain goes on from such proposals."""
+    few = rows[0][:5], rows[1][:5]  # so that features have common directions without noise
+    model = make_model(few)
+    variables, state = model.trainable_variables, model.trainable_parameters
+
+    def density() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            value = model.log_posterior_density()
+        return [value, *tape.gradient(value, variables)]
+
+    compiled = tf.function(density, autograph=False)
+    with tf.GradientTape() as tape:
+        value = -model.training_loss()
+    expected = [value, *tape.gradient(value, variables)]
+    assert_close(density(), expected, rtol=1e-12)
+    assert_close(compiled(), expected, rtol=1e-9)
+    start = [variable.numpy() for variable in variables]
+    model.kernel.variance.assign(1e22)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Cholesky decomposition was not"):
+        model.elbo()
+    for value, *gradients in (density(), compiled()):
+        assert value == -np.inf and not np.any(gradients)
+    for variable, number in zip(variables, start, strict=True):
+        variable.assign(number)
+    helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, state)
+    kernel = tfp.mcmc.HamiltonianMonteCarlo(helper.target_log_prob_fn, 40.0, 1)
+
+    @tf.function(autograph=False)
+    def chain() -> Any:
+        return tfp.mcmc.sample_chain(8, helper.current_state, kernel=kernel, seed=1)
+
+    samples, results = chain()
+    assert np.any(~np.isfinite(results.proposed_results.target_log_prob))
+    assert all(np.all(np.isfinite(part)) for part in samples)
+    assert np.all(np.isfinite(results.accepted_results.target_log_prob))

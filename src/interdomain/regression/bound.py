@@ -97,7 +97,8 @@ def whiten_compact(kuu: StructuredOperator, compact: CompactCollapsed) -> Collap
 
     :raises ValueError: If there are too many.
     """
-    return whiten(root_of(kuu), *compact.dense(), gram_gradient=False)
+    gram, columns = compact.dense()  # which refuses many before the root is made
+    return whiten(root_of(kuu), gram, columns, gram_gradient=False)
 
 
 def from_reference(weights: tf.Tensor, reference: tf.Tensor) -> tf.Tensor:
@@ -158,12 +159,11 @@ def bound(
             num_rows = targets[-1, -1]
             unexplained = num_rows * tf.math.log1p(tf.maximum(unexplained / num_rows, 0.0))
         log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
-    beyond_noise = num_outputs * (log_determinant + unexplained) + fit
-    value = -(num_outputs * log_variances + beyond_noise) / 2
-    # Nothing of it is negative, but for rounding, most of which is that of the squares.
+    value = -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
+    # The fit is a difference of squares, which is not negative but for rounding.
     nats = tf.maximum(num_outputs * targets[-1, -1], fit)
     rounding = np.finfo(np.float64).eps * squared_error / noise_variance
-    lost = (rounding > _ROUNDING * nats) | (beyond_noise < -_ROUNDING * nats)
+    lost = (rounding > _ROUNDING * nats) | (fit < -_ROUNDING * nats)
     ok = tf.where(lost, tf.zeros([], tf.float64), 1.0)
     value = tf.where(lost, tf.constant(np.nan, tf.float64), value)
     (value,) = checked(ok, [value], [()], _LOST if refuse else None)

@@ -128,7 +128,8 @@ class Features:
     @functools.cached_property
     def tables(self) -> WaveTables | None:
         """What sums of waves are looked up in; None for other features, and for few."""
-        waves = box_waves(self.inducing_variable, self.kernel)
+        with tf.init_scope():  # numbers, also while a graph is made
+            waves = box_waves(self.inducing_variable, self.kernel)
         few = waves is None or waves.num_features < FEWEST_IN_TABLES[len(waves.columns) - 1]
         return None if few or waves is None else WaveTables(waves)
 
@@ -154,7 +155,8 @@ class Features:
     @functools.cached_property
     def compact(self) -> CompactFeatures | None:
         """The features, if there are splines among them, of which sums are sparse."""
-        return compact_features(self.inducing_variable, self.kernel)
+        with tf.init_scope():  # numbers, also while a graph is made
+            return compact_features(self.inducing_variable, self.kernel)
 
     def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:
         """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""

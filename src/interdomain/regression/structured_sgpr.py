@@ -262,7 +262,10 @@ class StructuredSGPR(RowsModel):
         return density()
 
     def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
-        """:param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise."""
+        """The bound.
+
+        :param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise.
+        """
         features, (collapsed, sums, weights) = self._features, self._collapsed()
         value = bound(
             collapsed,

@@ -51,8 +51,10 @@ def draw_for_step(model: Any, step: int) -> None:
 FAILED_FACTORISATION = "Cholesky decomposition was not successful"
 _RAISED_FOR_NAN = {
     FAILED_FACTORISATION: "a matrix factorisation failed",
-    "lost to rounding": "the bound is lost to rounding, as Y is too far away from the mean function "
-    "(pass Constant(Y.mean(axis=0)) as mean_function, or standardise Y)",
+    "lost to rounding": (
+        "the bound is lost to rounding, as Y is too far away from the mean function "
+        "(pass mean_function=Constant(Y.mean(axis=0)), or standardise Y)"
+    ),
     "not invertible": "a matrix factorisation failed",
     "has NaN or Inf": "an updated parameter is not finite",
 }

@@ -26,8 +26,8 @@ from ...core.matern import (
     validate_one_lengthscale,
 )
 from ...linalg import LowRankUpdate, StructuredOperator
-from ...linalg.box_ends import with_ends
 from ...linalg.bordered import Bordered
+from ...linalg.box_ends import with_ends
 from . import polynomials
 from .polynomials import MOST_DEGREES
 
