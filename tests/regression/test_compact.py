@@ -210,22 +210,28 @@ def test_predictions_compile() -> None:
     kernel, splines = two_columns()
     dual = idm.models.DualSVGP((X, counts), kernel, gpflow.likelihoods.Poisson(), splines)
     idm.fit(dual, steps=1, progress=False)
-    for model in (StructuredSGPR((X, Y), *with_others(), noise_variance=0.1), dual):
 
-        def predict(X: Any, Y: Any, model: Any = model) -> list[tf.Tensor]:
-            parts = [model.predict_f(X), model.predict_f(X, full_cov=True), model.predict_y(X)]
-            return [*tf.nest.flatten(parts), model.predict_log_density((X, Y))]
+    def predict(model: Any, X: Any, Y: Any) -> list[tf.Tensor]:
+        parts = [model.predict_f(X, full_cov=True), model.predict_y(X)]
+        return [*tf.nest.flatten(parts), model.predict_log_density((X, Y))]
 
-        known = tf.function(predict, autograph=False).get_concrete_function(new, targets)
-        specs = [tf.TensorSpec([None, width], tf.float64) for width in (3, 2)]
-        unknown = tf.function(predict, autograph=False, input_signature=specs)
+    for model, rows in (
+        (StructuredSGPR((X, Y), *with_others(), noise_variance=0.1), None),
+        (dual, 4),
+    ):
+        compiled = tf.function(
+            lambda X, Y, model=model: predict(model, X, Y),
+            autograph=False,
+            input_signature=[tf.TensorSpec([rows, width], tf.float64) for width in (3, 2)],
+        )
+        compiled.get_concrete_function()  # before anything is computed outside of graphs
         cached = model.posterior()
         for factor in (1.0, 1.3):
-            model.parameters[0].assign(factor * model.parameters[0])
-            expected = predict(new, targets)
-            for found in (known(), unknown(new, targets)):
-                for part, right in zip(found, expected, strict=True):
-                    np.testing.assert_allclose(part, right, rtol=1e-9, atol=1e-12)
+            parameter = model.kernel.trainable_parameters[0]
+            parameter.assign(factor * parameter)
+            pairs = zip(compiled(new, targets), predict(model, new, targets), strict=True)
+            for part, right in pairs:
+                np.testing.assert_allclose(part, right, rtol=1e-9, atol=1e-12)
         with_cache = cached.predict_f(new, full_cov=True)[1]  # of the parameters before
         variances = np.diagonal(with_cache, axis1=1, axis2=2).T
         np.testing.assert_allclose(variances, cached.predict_f(new)[1], rtol=1e-9)
