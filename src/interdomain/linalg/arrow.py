@@ -52,7 +52,7 @@ class Arrow(NamedTuple):
         """All numbers as one vector."""
         return np.concatenate([np.ravel(part) for part in self])
 
-    def plus(self, other: Arrow, factor: float = 1.0) -> Arrow:
+    def plus(self, other: Arrow, factor: float | Array = 1.0) -> Arrow:
         """The matrix and another, times a factor."""
         return Arrow(*(a + factor * b for a, b in zip(self, other, strict=True)))
 

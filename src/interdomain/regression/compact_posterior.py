@@ -76,8 +76,9 @@ class WeightsQ:
 
     def _inverse_of_prior(self, of_splines: Array) -> Arrow:
         is_spline, is_other = np.split(self._incomplete, [self._order.size])
-        corner = np.linalg.inv(self._prior.corner) * (is_other * is_other[:, None])
-        return Arrow.without_border(of_splines * is_spline[0], corner)
+        corner: Array = np.linalg.inv(self._prior.corner)
+        corner *= is_other * is_other[:, None]
+        return Arrow.without_border(of_splines * float(is_spline[0]), corner)
 
     def covariances(self, features: Array) -> Array:
         """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M + B, n]``, ``[L, n, n]``."""
@@ -139,12 +140,13 @@ class CompactQ:
         return self._solved(*(np.asarray(part) for part in self._inputs))
 
     def _solved(self, *arrays: Array) -> WeightsQ:
-        (stencil, corner, *inverse), of_latents = arrays[: self._start], arrays[self._start :]
+        (stencil, corner, *inverses), of_latents = arrays[: self._start], arrays[self._start :]
         size = len(of_latents) // self._num_latents
         parts = [of_latents[k : k + size] for k in range(0, len(of_latents), size)]
-        latents = [(Arrow(*part[:3]), *part[3:]) for part in parts]
+        latents = [(Arrow(*part[:3]), part[3], part[4]) for part in parts]
         prior = Arrow.without_border(stencil, corner)
-        return WeightsQ(self._features, self.incomplete, prior, *(inverse or [None]), latents)
+        inverse = inverses[0] if inverses else None
+        return WeightsQ(self._features, self.incomplete, prior, inverse, latents)
 
     @property
     def means(self) -> Array:

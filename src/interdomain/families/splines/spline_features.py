@@ -280,14 +280,14 @@ class SplineFeatures(InterDomainInducingVariables):
         errors = [
             self._rounding(column, part, self.num[column] - self.degree) for column, part in parts
         ]
-        return eps * math.prod(error / eps for error in errors)
+        return float(math.prod(errors) / eps ** (len(errors) - 1))
 
     def _rounding(self, column: int, kernel: Stationary, cells: int) -> float:
         """The same for splines on so many cells of one column."""
         length = self.upper[column] - self.lower[column]
         of_lengthscale = float(kernel.lengthscales.numpy()) * cells / length
         power = 2 * matern_order(kernel) + 2
-        return float(np.finfo(float).eps) * max(of_lengthscale, 1.0) ** power
+        return float(np.finfo(float).eps * max(of_lengthscale, 1.0) ** power)
 
     def enough(self, kernel: Kernel, share: float = 0.05) -> tuple[int, ...]:
         """The numbers of splines in each column that leave about so much of the prior."""
