@@ -85,3 +85,21 @@ def test_rounding_leaves_no_row_outside() -> None:
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
             for rows in (X, X.astype(dtype)):
                 assert not outside_of_any(boxes(iv, Matern32(), 1), rows).any()
+
+
+def test_rows_a_rounding_beyond_an_end_are_at_the_end() -> None:
+    """In either type, eager and compiled; and farther beyond they are outside, as before."""
+    iv, k = features(), kernel(1)
+    for dtype, near, far in ((np.float64, 5e-10, 5e-9), (np.float32, 2e-7, 1e-4)):
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            k = kernel(1)
+            ends = np.array([[LOWER], [UPPER]], dtype)
+            for share, is_outside in ((0.0, False), (near, False), (far, True)):
+                rows = ends + np.array([[-share], [share]]) * (UPPER - LOWER)
+                rows = rows.astype(dtype)
+                assert outside_of_any(boxes(iv, k, 1), rows).tolist() == [is_outside] * 2
+                for of_rows in (Kuf_in_domain, tf.function(Kuf_in_domain, autograph=False)):
+                    found = of_rows(iv, k, tf.constant(rows))
+                    at_ends = np.array_equal(found, of_rows(iv, k, tf.constant(ends)))
+                    assert at_ends != is_outside
+                assert np.array_equal(Kuf(iv, k, rows), Kuf(iv, k, ends)) != is_outside

@@ -10,6 +10,7 @@ from scipy.linalg import toeplitz
 from interdomain.linalg.arrow import Arrow, ArrowFactor, arrow_terms
 from interdomain.linalg.banded import KroneckerBanded, NotFactorised, inverse_and_log_determinant
 from interdomain.linalg.dissection import Dissection
+from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 SHAPES = [((7,), 3), ((90,), 2), ((13, 17), 2), ((24, 25), 3), ((9, 7, 8), 1), ((8, 5, 6), 2)]
 
@@ -161,3 +162,21 @@ def test_arrow_that_is_not_positive_definite_or_finite() -> None:
             function(order, (stencil, none), gram, columns, one)
         log, fit = function(order, (stencil, none), gram, columns, one * np.nan)
         assert np.isnan(log) and np.isnan(fit)
+
+
+def test_an_arrow_that_cannot_be_factorised() -> None:
+    """An error that line searches reject, in graphs too, or NaN where this is wanted."""
+    shape, reach = (13,), 2
+    order, prior = Dissection(shape, reach), stencil_of(matrix_on(shape, reach), shape, reach)
+    gram = Arrow.without_border(-100 * prior, np.zeros([0, 0]))
+    columns, noise = tf.ones([13, 1], tf.float64), tf.constant(0.1, tf.float64)
+
+    def terms(refuse: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        corner = tf.zeros([0, 0], tf.float64)
+        return arrow_terms(order, [tf.constant(prior), corner], gram, columns, noise, refuse=refuse)
+
+    for evaluate in (terms, tf.function(terms, autograph=False)):
+        with pytest.raises(NumericalBreakdown, match="a matrix factorisation failed"):
+            with tensorflow_errors_as_breakdowns():
+                evaluate(True)
+        assert np.all(np.isnan(evaluate(False)))

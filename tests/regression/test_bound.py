@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
@@ -257,3 +259,54 @@ def test_predictions_carry_gradients_of_the_parameters(rows: Any, make_model: An
         below = total()
         variable.assign(start)
         np.testing.assert_allclose(gradient, (above - below) / (2 * step), rtol=1e-6)
+
+
+def test_the_log_density_of_parameters_without_a_factor(rows: Any, make_model: Any) -> None:
+    """It is minus infinity, with gradients of zero, and a chain goes on from such proposals."""
+    few = rows[0][:5], rows[1][:5]  # so that features have common directions without noise
+    model = make_model(few)
+    gpflow.set_trainable(model, False)
+    gpflow.set_trainable(model.kernel.variance, True)
+    variables, state = model.trainable_variables, model.trainable_parameters
+    for parameter in state:
+        parameter.prior = tfp.distributions.Gamma(np.float64(99.0), np.float64(1e-3))
+
+    def density() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            value = model.log_posterior_density()
+        return [value, *tape.gradient(value, variables)]
+
+    compiled = tf.function(density, autograph=False)
+    with tf.GradientTape() as tape:
+        value = -model.training_loss()
+    expected = [value, *tape.gradient(value, variables)]
+    assert_close(density(), expected, rtol=1e-12)
+    assert_close(compiled(), expected, rtol=1e-9)
+    model.kernel.variance.assign(0.01)  # the prior pulls it up, and a long step leads far
+    start = [variable.numpy() for variable in variables]
+    model.kernel.variance.assign(1e22)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Cholesky decomposition was not"):
+        model.elbo()
+    for value, *gradients in (density(), compiled()):
+        assert value == -np.inf and not np.any(gradients)
+    helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, state)
+
+    @tf.function(autograph=False)
+    def chain(step: tf.Tensor) -> Any:
+        kernel = tfp.mcmc.HamiltonianMonteCarlo(helper.target_log_prob_fn, step, 1)
+        return tfp.mcmc.sample_chain(2, helper.current_state, kernel=kernel, seed=1)
+
+    proposed = []
+    for step in np.geomspace(1e10, 1e12, 9):  # it depends on rounding which of them fail
+        for variable, number in zip(variables, start, strict=True):
+            variable.assign(number)  # as the helper leaves the last proposal
+        samples, results = chain(tf.constant(step))
+        proposed.append(results.proposed_results.target_log_prob)
+        assert all(np.all(np.isfinite(part)) for part in samples)
+        assert np.all(np.isfinite(results.accepted_results.target_log_prob))
+    (variable,), (sample,) = variables, samples
+    variable.assign(sample[-1])
+    jacobian = state[0].transform.forward_log_det_jacobian(variable, 0)
+    expected = model.maximum_log_likelihood_objective() + model.log_prior_density() + jacobian
+    np.testing.assert_allclose(results.accepted_results.target_log_prob[-1], expected)
+    assert np.any(np.isneginf(proposed))

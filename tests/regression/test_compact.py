@@ -162,7 +162,9 @@ def test_warnings_and_errors() -> None:
     kernel = Matern32(lengthscales=0.02, active_dims=[0])
     model = StructuredSGPR((X, Y), kernel, features(6), noise_variance=0.1)
     gpflow.set_trainable(kernel, False)
-    with pytest.warns(UserWarning, match=r"the splines leave \d\d% of the prior .* about \(\d+,\)"):
+    with pytest.warns(
+        UserWarning, match=r"the splines leave \d\d% of the prior .* about num=\d+ leave 5%"
+    ):
         idm.fit(model, progress=False, steps=2)
     kernel.lengthscales.assign(3.0)
     model = StructuredSGPR((X, Y), kernel, features(60), noise_variance=0.1)
@@ -176,3 +178,60 @@ def test_warnings_and_errors() -> None:
     gpflow.set_trainable(inducing_variable, False)
     with pytest.raises(ValueError, match="Xnew: 1 rows are outside of the box"):
         model.predict_f(np.array([[0.0, 2.0, 0.0]]))
+
+
+def test_narrow_splines_are_told_what_is_enough() -> None:
+    """Fewer splines, which leave no more than is said; no share that is rounding."""
+    for lengthscale, num, degree, finite_rank in (
+        (3.0, (60,), 2, False),
+        (1e4, (50,), 3, False),  # its share is not a number
+        (3e6, (50,), 3, True),  # and here 1.0
+        (30.0, (60, 9), 2, False),
+    ):
+        kernel, splines = product(*range(len(num))), features(*num, degree=degree)
+        parts = kernel.kernels if len(num) > 1 else [kernel]
+        parts[0].lengthscales.assign(lengthscale)
+        prior = FiniteRank(kernel, splines) if finite_rank else kernel
+        model = StructuredSGPR((X, Y), prior, splines, noise_variance=0.1)
+        with pytest.warns(UserWarning, match="are so narrow") as caught:
+            model.check_spacing()
+        text, enough = str(caught[0].message), splines.enough(kernel, 0.01)
+        assert enough[0] < num[0] and "-" not in text and "(" not in text.split("FiniteRank")[0]
+        wanted = enough[0] if len(num) == 1 else list(enough)
+        assert f"num={wanted} leave at most 1%" in text and ("FiniteRank" in text) != finite_rank
+        if lengthscale < 1e4:
+            assert 0 < features(*enough, degree=degree).unexplained_share(kernel) < 0.01
+
+
+def test_predictions_compile() -> None:
+    """Of known and of unknown numbers of rows, and with what is trained later on."""
+    new, targets = RNG.uniform(-1, 1, size=[4, 3]), RNG.poisson(1.0, size=[4, 2]).astype(float)
+    counts = RNG.poisson(np.exp(np.tanh(Y))).astype(float)
+    kernel, splines = two_columns()
+    dual = idm.models.DualSVGP((X, counts), kernel, gpflow.likelihoods.Poisson(), splines)
+    idm.fit(dual, steps=1, progress=False)
+
+    def predict(model: Any, X: Any, Y: Any) -> list[tf.Tensor]:
+        parts = [model.predict_f(X, full_cov=True), model.predict_y(X)]
+        return [*tf.nest.flatten(parts), model.predict_log_density((X, Y))]
+
+    for model, rows in (
+        (StructuredSGPR((X, Y), *with_others(), noise_variance=0.1), None),
+        (dual, 4),
+    ):
+        compiled = tf.function(
+            lambda X, Y, model=model: predict(model, X, Y),
+            autograph=False,
+            input_signature=[tf.TensorSpec([rows, width], tf.float64) for width in (3, 2)],
+        )
+        compiled.get_concrete_function()  # before anything is computed outside of graphs
+        cached = model.posterior()
+        for factor in (1.0, 1.3):
+            parameter = model.kernel.trainable_parameters[0]
+            parameter.assign(factor * parameter)
+            pairs = zip(compiled(new, targets), predict(model, new, targets), strict=True)
+            for part, right in pairs:
+                np.testing.assert_allclose(part, right, rtol=1e-9, atol=1e-12)
+        with_cache = cached.predict_f(new, full_cov=True)[1]  # of the parameters before
+        variances = np.diagonal(with_cache, axis1=1, axis2=2).T
+        np.testing.assert_allclose(variances, cached.predict_f(new)[1], rtol=1e-9)

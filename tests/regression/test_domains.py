@@ -11,8 +11,15 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 
-from interdomain import fit
-from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
+from interdomain import fit, predict_in_batches
+from interdomain.inducing_variables import (
+    BoxFourierFeatures,
+    ProductInducingVariables,
+    SplineFeatures,
+    SumInducingVariables,
+    VariationalFourierFeatures,
+)
+from interdomain.kernels import Periodized
 from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_close
 from tests.regression.test_structured_sgpr import loss_and_gradients
@@ -112,3 +119,31 @@ def test_float32() -> None:
         data = X.astype(np.float32), Y.astype(np.float32)
         model = make_model((Matern32(active_dims=[1]), features), data)
         np.testing.assert_allclose(model.elbo(), expected, rtol=1e-4)
+
+
+def test_rounding_at_the_ends_is_no_row_outside(recwarn: pytest.WarningsRecorder) -> None:
+    """Of data and of predictions, for splines, products and waves of a box."""
+    factors = [Matern32(lengthscales=0.8, active_dims=[d]) for d in (0, 1)]
+    box = [-1.0, -1.0], [1.0, 1.0]
+    waves = Periodized(Matern32(lengthscales=[0.5, 0.5]), *box)
+    intervals = [VariationalFourierFeatures(-1, 1, 3) for _ in factors]
+    for kernel, features in (
+        (factors[0] * factors[1], SplineFeatures(*box, 6, 2)),
+        (factors[0] * factors[1], ProductInducingVariables(intervals)),
+        (waves, BoxFourierFeatures.for_kernel(waves, 20)),
+    ):
+        rows = np.array([[-1.0, 1.0], [1.0, -1.0], [0.2, 0.3]])
+        beyond, outside = rows * (1 + 1e-10), rows * (1 + 1e-7)
+        model = make_model((kernel, features), (np.concatenate([X, beyond]), np.r_[Y, Y[:3]]))
+        inside = make_model((kernel, features), (np.concatenate([X, rows]), np.r_[Y, Y[:3]]))
+        np.testing.assert_allclose(model.elbo(), inside.elbo(), rtol=1e-7)
+        expected = model.predict_f(rows)
+        for predict in (
+            model.predict_f,
+            tf.function(model.predict_f, autograph=False),
+            lambda X, model=model: predict_in_batches(model, X, progress=False),
+        ):
+            assert_close(predict(beyond), expected, rtol=1e-7)
+        assert [w for w in recwarn if "outside of the box" in str(w.message)] == []
+        with pytest.raises(ValueError, match="2 of 16 rows of a batch of X are outside"):
+            model.accumulate((np.concatenate([X[:14], outside[:2]]), Y[:16]))

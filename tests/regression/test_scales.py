@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
     VariationalFourierFeatures,
 )
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
-from interdomain.models import StructuredSGPR
+from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from interdomain.regression.scales import warn_of_data
 
 RNG = np.random.default_rng(0)
@@ -72,6 +72,11 @@ WRONG: dict[str, tuple[Any, Any, str]] = {
     "shrunk": (lambda: svgp(Matern32()), (X * 1e-4, Y), "column 0 with a size of 0.000"),
     "off the centre": (on_the_sphere, (X + 1e4, Y), r"column 0 with a size of 1e\+04"),
     "Y off the prior": (lambda: regression(Y + 1e3), None, r"Y is up to 1e\+03 .*Y\.std"),
+    "Y below the noise": (
+        lambda: regression(5 + 1e-4 * Y),
+        None,
+        r"column 0 of Y has a standard deviation of .*e-05.* 0\.001 \(a variance of 1e-06\)",
+    ),
     "interval of a sum": (
         sum_on_intervals,
         (X, Y),
@@ -90,6 +95,15 @@ RIGHT: dict[str, tuple[Any, Any]] = {
     ),
     "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
     "a constant column": (lambda: svgp(Matern32()), (np.append(X, 0 * X + 1, axis=1)[:, :2], Y)),
+    "constant targets": (lambda: regression(Y), (X, 0 * Y + 0.1)),
+    "small targets": (lambda: regression(Y), (X, 3e-3 * Y)),
+    "less noise": (
+        lambda: svgp(
+            Matern32(variance=1e-8),
+            likelihood=gpflow.likelihoods.Gaussian(1e-9, variance_lower_bound=1e-12),
+        ),
+        (X, 1e-4 * Y),
+    ),
     "labels": (
         lambda: svgp(Matern32(), likelihood=gpflow.likelihoods.Bernoulli()),
         (X, (Y > 0).astype(float)),
@@ -127,3 +141,21 @@ def test_a_model_that_holds_rows_tells_once() -> None:
 
     (text,) = caught(use)
     assert "columns of X are far from standardised" in text
+
+
+def test_every_model_says_that_Y_is_below_the_least_noise() -> None:
+    """Where the kernel's variance is to match, nothing else is wrong."""
+    data, kernel = (X, 1e-4 * Y), Matern32(variance=1e-8)
+    likelihood, Z = gpflow.likelihoods.Gaussian(1e-5), X[:5].copy()
+    quiet: Any = {"progress": False}
+    models: list[Callable[[], Any]] = [
+        lambda: fit(gpflow.models.GPR(data, kernel, noise_variance=1e-5), steps=1, **quiet),
+        lambda: fit(gpflow.models.SGPR(data, kernel, Z, noise_variance=1e-5), steps=1, **quiet),
+        lambda: fit(svgp(kernel, likelihood=likelihood), data, steps=1, batch_size=9, **quiet),
+        lambda: StructuredSGPR(data, kernel, Z, **quiet),
+        lambda: DualSVGP(data, kernel, likelihood, Z, **quiet),
+        lambda: VecchiaSGPR(data, local_kernel=kernel, num_neighbours=3, **quiet),
+    ]
+    for make in models:
+        texts = [text for text in caught(make) if "has a standard deviation of" in text]
+        assert len(texts) == 1 and "least noise of the likelihood, 0.001 (a variance" in texts[0]

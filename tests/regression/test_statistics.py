@@ -1,5 +1,8 @@
 """Sufficient statistics: the sums, what can be done with them, and the passes that make them."""
 
+import json
+import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,3 +247,70 @@ def test_one_process_has_the_sums_itself(
     for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy()):
         found = own.all_reduce(strategy)
         assert same_bits(found, own) and make_model(found).elbo() == make_model(own).elbo()
+
+
+def test_numbers_that_cannot_be_those_of_rows_are_refused(
+    whole: idm.models.StructuredSGPR, tmp_path: Path
+) -> None:
+    path = tmp_path / "pass.npz"
+    whole.statistics.save(path)
+    good = dict(np.load(path))
+    header, size = json.loads(str(good["header"])), len(good["gram"])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"num_rows": -5}, "num_rows must be an integer of 0 or more, found -5"),
+        ({"num_rows": 1.5}, r"num_rows must be an integer of 0 or more, found 1\.5"),
+        ({"num_rows": 210}, "num_rows must be 211, as the sums say, found 210"),
+        ({"gram": good["gram"] * np.nan}, "gram must be finite"),
+        (
+            {"gram": good["gram"][:1]},
+            rf"gram must have shape \({size}, {size}\), found \(1, {size}\)",
+        ),
+        ({"products": good["products"][:, :1]}, "products must have shape"),
+        ({"targets": good["targets"][:1]}, "targets must have shape"),
+        ({"diagonal": good["diagonal"][0]}, r"diagonal must have shape \(1,\), found \(\)"),
+        ({"parameter_0": np.array(np.inf)}, "must be finite"),
+    ]
+    for changes, message in wrong:
+        named = {key: changes[key] for key in changes.keys() & header.keys()}
+        arrays = good | {key: changes[key] for key in changes.keys() & good.keys()}
+        assert named or arrays.keys() >= changes.keys()
+        np.savez(path, **(arrays | {"header": np.array(json.dumps(header | named))}))
+        with pytest.raises(ValueError, match=f"path: {path} .*{message}"):
+            SufficientStatistics.load(path)
+
+
+def test_saving_replaces_files_alone(
+    whole: idm.models.StructuredSGPR, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but files, by new files that nobody can have put there; an error leaves no traces."""
+    statistics, path = whole.statistics, tmp_path / "pass.npz"
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    for name, kind in (("pipe", "a pipe"), ("folder", "a folder"), ("nowhere", "a link to nothin")):
+        with pytest.raises(ValueError, match=f"path must be that of a file, found {kind}"):
+            statistics.save(tmp_path / name)
+    with pytest.raises(ValueError, match="path must be that of a file, found a device"):
+        statistics.save(os.devnull)
+    mask = os.umask(0o027)
+    try:
+        statistics.save(path)
+        assert path.stat().st_mode & 0o777 == 0o640
+        bait = tmp_path / f"{path}.{os.getpid()}.tmp"  # the name of earlier versions
+        (victim := tmp_path / "victim").write_text("untouched")
+        bait.symlink_to(victim)
+        statistics.save(path)
+        assert victim.read_text() == "untouched" and bait.is_symlink()
+    finally:
+        os.umask(mask)
+    before, content = sorted(tmp_path.iterdir()), path.read_bytes()
+    monkeypatch.setattr(np, "savez", lambda file, **arrays: file.write(b"half") / 0)
+    with pytest.raises(ZeroDivisionError):
+        statistics.save(path)
+    assert sorted(tmp_path.iterdir()) == before and path.read_bytes() == content
+    monkeypatch.undo()
+    monkeypatch.setattr(secrets, "token_hex", lambda number: "known")
+    (tmp_path / ".pass.npz.known.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        statistics.save(path)
+    assert victim.read_text() == "untouched"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gpflow
 import numpy as np
@@ -13,6 +13,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray, finite_array, short
+from ..linalg.box_ends import slack_of
 from .columns import select_columns
 from .pairs import boxed_parts
 
@@ -50,10 +51,17 @@ class Box(NamedTuple):
     remedy: str
 
     def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside, ``[N]``; not a number is nowhere."""
-        X = _as_computed(X[:, self.columns])
-        lower, upper = _as_computed(self.lower), _as_computed(self.upper)
-        return np.asarray(np.any((lower > X) | (upper < X), axis=1))
+        """Which rows are outside, ``[N]``; not a number is nowhere, and rounding is no way out."""
+        return np.asarray(np.any(self.beyond(X[:, self.columns]), axis=1))
+
+    def beyond(self, seen: Array) -> BoolArray:
+        """Which numbers of the box's columns ``[..., D]`` are beyond an end by more than
+        rounding."""
+        dtype = gpflow.default_float()  # Kuf compares the numbers in this type
+        with np.errstate(over="ignore"):
+            seen = np.asarray(seen).astype(dtype, copy=False).astype(np.float64, copy=False)
+        slack = slack_of(self.lower, self.upper, dtype)
+        return np.asarray((seen < self.lower - slack) | (seen > self.upper + slack))
 
     def __str__(self) -> str:
         sides = [f"[{a:.10g}, {b:.10g}]" for a, b in zip(self.lower, self.upper, strict=True)]
@@ -110,8 +118,7 @@ def complaint(
     for box in boxes:
         # NaN counts for nothing.
         low, high = (extreme.reduce(X[:, box.columns], axis=0) for extreme in (np.fmin, np.fmax))
-        beyond = _as_computed(low) < _as_computed(box.lower)
-        beyond |= _as_computed(high) > _as_computed(box.upper)
+        beyond = box.beyond(low) | box.beyond(high)
         ranges = [
             f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
             for k in np.flatnonzero(beyond)
@@ -121,10 +128,3 @@ def complaint(
     verb = "is" if count == 1 else "are"
     what = f"{count} of {total} {rows} {verb} outside of {'; and of '.join(messages)}"
     return what, next(iter(messages.values()))
-
-
-def _as_computed(values: Any) -> Array:
-    """In the type in which Kuf compares them: rounding keeps what is equal equal."""
-    with np.errstate(over="ignore"):
-        rounded: Array = np.asarray(values).astype(gpflow.default_float(), copy=False)
-    return rounded

@@ -22,8 +22,9 @@ from .._arguments import Array
 from .._tracing import numpy_function
 from .banded import NotFactorised
 from .dissection import Dissection
+from .precision import checked
 
-_NOT_FACTORISED = (
+NOT_FACTORISED = (
     "Cholesky decomposition was not successful: Kuu + Kuf Kfu / s, s being the noise variance, is "
     "not positive definite in float64; the splines are too narrow for such long lengthscales, or s "
     "is too small."
@@ -52,7 +53,7 @@ class Arrow(NamedTuple):
         """All numbers as one vector."""
         return np.concatenate([np.ravel(part) for part in self])
 
-    def plus(self, other: Arrow, factor: float = 1.0) -> Arrow:
+    def plus(self, other: Arrow, factor: float | Array = 1.0) -> Arrow:
         """The matrix and another, times a factor."""
         return Arrow(*(a + factor * b for a, b in zip(self, other, strict=True)))
 
@@ -69,7 +70,7 @@ class ArrowFactor:
         self._solved = self._sparse.half_solve_adjoint(half)
         try:
             self._triangle = cholesky(arrow.corner - half.T @ half, lower=True)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, ValueError):  # SciPy raises the latter for NaN
             raise NotFactorised from None
 
     def log_determinant(self) -> float:
@@ -109,7 +110,7 @@ def factorised(order: Dissection, arrow: Arrow) -> ArrowFactor:
     try:
         return ArrowFactor(order, arrow)
     except NotFactorised:
-        raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED) from None
+        raise tf.errors.InvalidArgumentError(None, None, NOT_FACTORISED) from None
 
 
 def arrow_terms(
@@ -118,6 +119,8 @@ def arrow_terms(
     gram: Arrow,
     columns: tf.Tensor,
     noise_variance: tf.Tensor,
+    *,
+    refuse: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``log det P`` and ``|P^{-1/2} columns / s|^2`` for ``P = K + G / s``, all in float64.
 
@@ -128,43 +131,34 @@ def arrow_terms(
     :param gram: G.
     :param columns: ``[M + B, K]``.
     :param noise_variance: s, ``[]``.
+    :param refuse: Whether a finite P that cannot be factorised is an error; both terms are NaN
+        otherwise.
     :raises tf.errors.InvalidArgumentError: If P cannot be factorised. If it is not finite, both
         terms are NaN.
     """
     inputs = (*prior, columns, noise_variance)
 
     def compute(*arrays: Array) -> list[Array]:
-        # TensorFlow would make an UnknownError of what is raised here: it is raised outside.
-        try:
-            return [np.array(1.0), *_terms(order, *arrays)]
-        except tf.errors.InvalidArgumentError:
-            return [np.array(0.0), *_nan_terms(*arrays[:4])]
+        return _terms(order, *arrays)
 
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
         types = [tf.float64] * 11
-        ok, *values = numpy_function(compute, [*inputs, *gram], types, stateful=False)
-        if tf.executing_eagerly() and not ok:
-            raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED)
-        with tf.control_dependencies([tf.debugging.Assert(tf.equal(ok, 1.0), [_NOT_FACTORISED])]):
-            log_determinant, fit, *gradients = map(tf.identity, values)
-        shapes = [part.shape for part in inputs]
+        found = numpy_function(compute, [*inputs, *gram], types, stateful=False)
+        ok, log_determinant, fit, *gradients = found
+        values, shapes = [log_determinant, fit], [(), ()]
+        log_determinant, fit = checked(ok, values, shapes, NOT_FACTORISED if refuse else None)
+        of_inputs = [part.shape for part in inputs]
 
         def gradient(of_determinant: tf.Tensor, of_fit: tf.Tensor) -> list[tf.Tensor]:
             pairs = zip(gradients[:4], gradients[4:], strict=True)
             totals = [of_determinant * a + of_fit * b for a, b in pairs]
-            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, shapes, strict=True)]
+            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, of_inputs, strict=True)]
 
-        return (tf.ensure_shape(log_determinant, []), tf.ensure_shape(fit, [])), gradient
+        return (log_determinant, fit), gradient
 
     log_determinant, fit = terms(*inputs)
     return log_determinant, fit
-
-
-def _nan_terms(*inputs: Array) -> list[Array]:
-    """What :func:`_terms` returns, all NaN."""
-    nan = [np.full_like(part, np.nan) for part in inputs]
-    return [np.array(np.nan), np.array(np.nan), *nan, *nan]
 
 
 def _terms(
@@ -175,11 +169,18 @@ def _terms(
     noise: Array,
     *gram: Array,
 ) -> list[Array]:
-    """The two terms, and the gradients of each by stencil, corner, columns and noise variance."""
-    posterior = Arrow.without_border(stencil, corner).plus(Arrow(*gram), 1 / float(noise))
-    if not all(np.all(np.isfinite(part)) for part in (*posterior, columns)):
-        return _nan_terms(stencil, corner, columns, noise)
-    factor = factorised(order, posterior)
+    """Whether P is as it should be (1.0, or 0.0 if it is finite and cannot be factorised), the two
+    terms, and the gradients of each by stencil, corner, columns and noise variance."""
+    with np.errstate(all="ignore"):
+        posterior = Arrow.without_border(stencil, corner).plus(Arrow(*gram), 1 / noise)
+    finite = all(np.all(np.isfinite(part)) for part in (*posterior, columns))
+    try:
+        factor = ArrowFactor(order, posterior) if finite else None
+    except NotFactorised:
+        factor = None
+    if factor is None:
+        nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
+        return [np.array(0.0 if finite else 1.0), *[np.array(np.nan)] * 2, *nan, *nan]
     solved = factor.solve(columns / noise)
     inverse, others = factor.inverse(), solved[order.size :]
     products = -order.products(solved[: order.size], solved[: order.size])
@@ -191,6 +192,7 @@ def _terms(
     ]
     size = order.size + len(corner)
     return [
+        np.array(1.0),
         np.array(factor.log_determinant()),
         fit,
         inverse.stencil,

@@ -35,6 +35,7 @@ def precision_terms(
     noise_variance: tf.Tensor,
     *,
     gram_gradient: bool,
+    refuse: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``log det B`` and ``|B^{-1/2} D columns / s|^2`` for ``B = I + D G D / s``, all in float64.
 
@@ -46,19 +47,22 @@ def precision_terms(
     :param noise_variance: s, ``[]``.
     :param gram_gradient: Whether ``gram`` has a gradient, which is dense; otherwise it is treated
         as a constant.
+    :param refuse: Whether a finite B that cannot be factorised is an error; both terms are NaN
+        otherwise.
     :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised. If B is not
         finite, both terms are NaN.
     """
+    message = _NOT_FACTORISED if refuse else None
 
     if gram_gradient and columns.shape[0] <= MOST_ROWS and not tf.executing_eagerly():
         ok, *values = small_precision_terms(scale, gram, columns, noise_variance)
-        log_determinant, fit = _checked(ok, values, [(), ()])
+        log_determinant, fit = checked(ok, values, [(), ()], message)
         return log_determinant, fit
 
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
         ok, log_determinant, fit, upper, half = _in_python(_terms, inputs, 5)
-        outputs = _checked(ok, [log_determinant, fit], [(), ()])
+        outputs = checked(ok, [log_determinant, fit], [(), ()], message)
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
@@ -91,7 +95,7 @@ def precision_root(
     def mean_and_root(*inputs: tf.Tensor) -> Any:
         ok, *values = _in_python(_mean_and_root, inputs, 3)
         size, num_columns = columns.shape
-        outputs = _checked(ok, values, [(size, num_columns), (size, size)])
+        outputs = checked(ok, values, [(size, num_columns), (size, size)], _NOT_FACTORISED)
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
             return once(_gradients_through_root, (*inputs, *outputs, *upstream))
@@ -238,14 +242,20 @@ def _in_python(
     return list(numpy_function(function, inputs, [tf.float64] * number, stateful=False))
 
 
-def _checked(ok: Any, values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[tf.Tensor]:
-    """
-    :raises tf.errors.InvalidArgumentError: If not ``ok``; in a graph, when it is run.
+def checked(
+    ok: Any, values: Sequence[Any], shapes: Sequence[Sequence[Any]], message: str | None
+) -> list[tf.Tensor]:
+    """The values as tensors of these shapes.
+
+    :param ok: 1.0 if the values are right, else 0.0.
+    :param message: The text of the error; None for no error.
+    :raises tf.errors.InvalidArgumentError: If the values are not right; in a graph, when it is run.
     """
     if tf.executing_eagerly():
-        if not ok:
-            raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED)
+        if message is not None and not ok:
+            raise tf.errors.InvalidArgumentError(None, None, message)
         return [tf.convert_to_tensor(value) for value in values]
-    with tf.control_dependencies([tf.debugging.Assert(tf.equal(ok, 1.0), [_NOT_FACTORISED])]):
+    asserted = [] if message is None else [tf.debugging.Assert(tf.equal(ok, 1.0), [message])]
+    with tf.control_dependencies(asserted):
         outputs = [tf.identity(value) for value in values]
     return [tf.ensure_shape(value, shape) for value, shape in zip(outputs, shapes, strict=True)]

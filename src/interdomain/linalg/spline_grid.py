@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, IntArray
+from .box_ends import slack_of
 from .dissection import Dissection
 
 
@@ -70,10 +71,11 @@ class SplineGrid:
         return np.cumprod((1, *self.shape[:0:-1]))[::-1]
 
     def cells(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64."""
+        """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64. Rows
+        beyond an end are at the end."""
         rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
-        places = (rows - self.lower) / self.steps
         last = tf.constant(np.array(self.shape, float) - self.degree - 1, tf.float64)
+        places = tf.clip_by_value((rows - self.lower) / self.steps, 0.0, last + 1)
         cells = tf.stop_gradient(tf.clip_by_value(tf.floor(places), 0.0, last))
         return tf.cast(cells, tf.int64), places - cells
 
@@ -82,11 +84,10 @@ class SplineGrid:
 
         :raises ValueError: Otherwise; in a graph it is an InvalidArgumentError.
         """
-        dtype = X.dtype.as_numpy_dtype
         upper = self.lower + self.steps * (np.array(self.shape) - self.degree)
-        rounding = 8 * np.finfo(dtype).eps * np.maximum(np.abs(self.lower), np.abs(upper))
+        slack = slack_of(self.lower, upper, X.dtype)
         rows = tf.cast(tf.gather(X, self.columns, axis=1), tf.float64)
-        is_beyond = (rows < self.lower - rounding) | (rows > upper + rounding)
+        is_beyond = (rows < self.lower - slack) | (rows > upper + slack)
         count = tf.math.count_nonzero(tf.reduce_any(is_beyond, axis=1))
         what = f"rows are outside of the box of the splines, from {self.lower} to {upper}"
         remedy = "make the features with a wider one, or leave the rows out"

@@ -28,8 +28,17 @@ import tensorflow as tf
 
 from .._arguments import BoolArray
 from ..linalg import Root, StructuredOperator
-from ..linalg.precision import precision_root, precision_terms
+from ..linalg.precision import checked, precision_root, precision_terms
 from .compact import CompactCollapsed
+
+_ROUNDING = 1e-3
+"""Errors of the bound, relative to one nat a row or to the fit, beyond which it is refused."""
+
+_LOST = (
+    "data: the bound is lost to rounding, because Y is too far away from the mean function beside "
+    "the noise; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
+    "(Y - Y.mean(axis=0)) / Y.std(axis=0) as Y."
+)
 
 
 class Collapsed(NamedTuple):
@@ -48,11 +57,12 @@ class Collapsed(NamedTuple):
     gram_gradient: bool
     columns: tf.Tensor
 
-    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """``log det B`` and ``|c|^2``."""
-        return precision_terms(
-            self.scale, self.gram, self.columns, noise_variance, gram_gradient=self.gram_gradient
-        )
+    def terms(
+        self, noise_variance: tf.Tensor, *, refuse: bool = True
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
+        parts = self.scale, self.gram, self.columns, noise_variance
+        return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr D G D`` of the features whose kernel has something beyond them."""
@@ -87,14 +97,24 @@ def whiten_compact(kuu: StructuredOperator, compact: CompactCollapsed) -> Collap
 
     :raises ValueError: If there are too many.
     """
-    gram, columns = (tf.constant(part) for part in compact.dense())
+    gram, columns = compact.dense()  # which refuses many before the root is made
     return whiten(root_of(kuu), gram, columns, gram_gradient=False)
 
 
-def residual_of(weights: tf.Tensor) -> tf.Tensor:
-    """What ``(y, h)`` is multiplied by to be ``y - m``, ``[P + H, P]``.
+def from_reference(weights: tf.Tensor, reference: tf.Tensor) -> tf.Tensor:
+    """The weights of the columns h of the mean function less a reference of Y, ``[H, P]``: the last
+    column is one.
 
-    :param weights: The weights of the columns h of the mean function, ``[H, P]``.
+    :param reference: What was subtracted from Y, ``[P]``.
+    """
+    return tf.concat([weights[:-1], weights[-1:] - reference], axis=0)
+
+
+def residual_of(weights: tf.Tensor) -> tf.Tensor:
+    """What ``(y - r, h)`` is multiplied by to be ``y - m``, ``[P + H, P]``.
+
+    :param weights: The weights of the columns h of the mean function less the reference r, ``[H,
+        P]``.
     """
     return tf.concat([tf.eye(weights.shape[1], dtype=weights.dtype), -weights], axis=0)
 
@@ -109,21 +129,26 @@ def bound(
     log_variances: tf.Tensor | None = None,
     *,
     charge: str = "trace",
+    refuse: bool = True,
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
 
     What features leave of the prior variance of N rows, ``t = tr(Kff - Qff) / s``, is charged by
     ``t / 2`` or by ``N log(1 + t / N) / 2``, which is never more.
 
-    :param targets: The sum of ``t t^T`` with ``t = (y, h)``, ``[P + H, P + H]``; the last h is one.
+    :param targets: The sum of ``t t^T`` with ``t = (y - r, h)``, ``[P + H, P + H]``; the last h is
+        one.
     :param weights: See :func:`residual_of`.
     :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
     :param incomplete: Which features are of these blocks, ``[M]``.
     :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
         last h is then not one, and the charge is by the trace.
     :param charge: "trace" or "log".
+    :param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise.
+    :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is lost
+        to rounding.
     """
-    log_determinant, explained_fit = collapsed.terms(noise_variance)
+    log_determinant, explained_fit = collapsed.terms(noise_variance, refuse=refuse)
     residual, num_outputs = residual_of(weights), weights.shape[1]
     squared_error = tf.reduce_sum(residual * tf.matmul(targets, residual))
     explained = collapsed.explained_variance(incomplete)
@@ -134,7 +159,15 @@ def bound(
             num_rows = targets[-1, -1]
             unexplained = num_rows * tf.math.log1p(tf.maximum(unexplained / num_rows, 0.0))
         log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
-    return -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
+    value = -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
+    # The fit is a difference of squares, which is not negative but for rounding.
+    nats = tf.maximum(num_outputs * targets[-1, -1], fit)
+    rounding = np.finfo(np.float64).eps * squared_error / noise_variance
+    lost = (rounding > _ROUNDING * nats) | (fit < -_ROUNDING * nats)
+    ok = tf.where(lost, tf.zeros([], tf.float64), 1.0)
+    value = tf.where(lost, tf.constant(np.nan, tf.float64), value)
+    (value,) = checked(ok, [value], [()], _LOST if refuse else None)
+    return value
 
 
 def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -21,11 +21,12 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray, warn
+from .._tracing import numpy_function
 from ..core.decomposed import flat_blocks
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family, spline_grid
 from ..linalg import StructuredOperator
-from ..linalg.arrow import Arrow, ArrowFactor, arrow_terms, factorised
+from ..linalg.arrow import Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
@@ -35,6 +36,9 @@ MOST_DENSE = 4_096
 
 _MUCH, _LITTLE = 0.1, 1e-4
 """Shares of the prior variance that splines leave."""
+
+_FEW = 0.01
+"""The share that splines leave which are recommended in place of narrower ones."""
 
 _ENTRIES = 2**23
 """Numbers that are gathered at a time."""
@@ -86,18 +90,28 @@ class CompactFeatures:
         """
         splines: Any
         splines, kernel = as_family(*self._splines)
-        left, enough = splines.unexplained_share(kernel), splines.enough(kernel, _MUCH / 2)
-        if left > _MUCH:
+        left, is_incomplete = splines.unexplained_share(kernel), bool(incomplete[self.order[0]])
+        has_rounding = splines.rounding(kernel) > _ROUNDING
+        if left > _MUCH and not has_rounding:
+            share = _MUCH / 2
             warn(
                 f"inducing_variable: the splines leave {left:.0%} of the prior variance under the "
-                f"kernel's lengthscales, which they blur; about {enough} in each column leave half "
-                f"of {_MUCH:.0%}."
+                "kernel's lengthscales, which they blur; about "
+                f"num={_numbers(splines.enough(kernel, share))} leave {share:.0%}."
             )
-        elif splines.rounding(kernel) > _ROUNDING or (left < _LITTLE and incomplete[self.order[0]]):
+        elif has_rounding or (left < _LITTLE and is_incomplete):
+            enough, remedies = splines.enough(kernel, _FEW), []
+            if enough != splines.num:
+                remedies.append(
+                    f"about num={_numbers(enough)} leave at most {_FEW:.0%} of the prior"
+                )
+            if is_incomplete:
+                remedies.append("make the kernel as FiniteRank(kernel, splines)")
+            charged = ", and so is what the bound is charged for them" * is_incomplete
             warn(
-                "inducing_variable: the splines are so narrow beside the kernel's lengthscales "
-                f"that rounding shows, and leave {left:.0e} of the prior variance; about {enough} "
-                "in each column would do, or make the kernel as FiniteRank(kernel, splines)."
+                f"inducing_variable: splines of num={_numbers(splines.num)} are so narrow beside "
+                f"the kernel's lengthscales that predictions are subject to rounding{charged}; "
+                f"{', or '.join(remedies or ['pass a lower degree'])}."
             )
 
     def others(self, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
@@ -190,6 +204,11 @@ class CompactFeatures:
         return splines, block_diagonal([part.cast(tf.float64) for part in others])
 
 
+def _numbers(num: tuple[int, ...]) -> str:
+    """Numbers of splines, as users pass them."""
+    return str(num[0] if len(num) == 1 else list(num))
+
+
 def compact_features(
     inducing_variable: InducingVariables, kernel: Kernel
 ) -> CompactFeatures | None:
@@ -217,11 +236,14 @@ class CompactCollapsed(NamedTuple):
     gram: Arrow
     columns: tf.Tensor
 
-    def terms(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """``log det B`` and ``|c|^2``."""
+    def terms(
+        self, noise_variance: tf.Tensor, *, refuse: bool = True
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
         order = self.features.grid.dissection
         prior = [self.splines.stencil(), self.others.to_dense()]
-        log, fit = arrow_terms(order, prior, self.gram, self.columns, noise_variance)
+        parts = prior, self.gram, self.columns, noise_variance
+        log, fit = arrow_terms(order, *parts, refuse=refuse)
         of_splines = self.splines.log_determinant()
         if len(self.features.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
@@ -240,7 +262,7 @@ class CompactCollapsed(NamedTuple):
             total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
         return total
 
-    def dense(self) -> tuple[Array, Array]:
+    def dense(self) -> tuple[tf.Tensor, tf.Tensor]:
         """G and the columns as matrices, in the order of all features.
 
         :raises ValueError: If they are too many.
@@ -251,25 +273,15 @@ class CompactCollapsed(NamedTuple):
                 f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
                 f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
             )
-        stencil, border, corner = (np.asarray(part) for part in self.gram)
-        gram, columns = np.empty([count, count]), np.empty(self.columns.shape)
-        of_splines = features.grid.dissection.dense(stencil)
-        gram[np.ix_(features.order, features.order)] = np.block(
-            [[of_splines, border], [border.T, corner]]
-        )
-        columns[features.order] = self.columns
-        return gram, columns
 
-    def factor(self, noise_variance: Any) -> tuple[ArrowFactor, Array]:
-        """The factor of P, and the mean of the weights, splines first, ``[M + B, P]``.
+        def assembled(stencil: Array, border: Array, corner: Array) -> Array:
+            of_splines = features.grid.dissection.dense(stencil)
+            gram = np.empty([count, count])
+            gram[np.ix_(features.order, features.order)] = np.block(
+                [[of_splines, border], [border.T, corner]]
+            )
+            return gram
 
-        :raises tf.errors.InvalidArgumentError: If P cannot be factorised.
-        """
-        gram, noise = Arrow(*(np.asarray(part) for part in self.gram)), float(noise_variance)
-        order = self.features.grid.dissection
-        factor = factorised(order, self.prior().plus(gram, 1 / noise))
-        return factor, factor.solve(np.asarray(self.columns) / noise)
-
-    def prior(self) -> Arrow:
-        """Kuu, as arrays."""
-        return Arrow.without_border(self.splines.stencil().numpy(), self.others.to_dense().numpy())
+        gram = numpy_function(assembled, list(self.gram), tf.float64, stateful=False)
+        columns = tf.gather(self.columns, np.argsort(features.order))
+        return tf.ensure_shape(gram, [count, count]), columns

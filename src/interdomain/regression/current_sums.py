@@ -13,7 +13,7 @@ from .._arguments import Array
 from .._tracing import numpy_function
 from .features import Features
 from .rows import RowsInBatches
-from .sums import SufficientStatistics, differing_parameter, statistics_of
+from .sums import SufficientStatistics, differing_parameter, less, statistics_of
 
 MOST_NUMBERS = 2**27
 """Numbers of the features that a gradient keeps: 1 GiB in float64."""
@@ -67,7 +67,7 @@ class CurrentSums:
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
         """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
-        parameters that are trainable.
+        parameters that are trainable; and their "reference", ``[P]``.
 
         In a compiled function the values of the features' parameters are compared at every call.
 
@@ -86,7 +86,7 @@ class CurrentSums:
         if rows is not None:
             return self._with_gradients(features, *rows)
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
-        arrays = self.statistics(features).sums
+        arrays = _with_reference(self.statistics(features), features)
         if tf.executing_eagerly():
             sums = {name: tf.constant(array) for name, array in arrays.items()}
         else:
@@ -94,17 +94,18 @@ class CurrentSums:
         return _without_gradients(sums, trainable, known) if trainable else sums
 
     def _rows_in_memory(self, features: Features) -> tuple[Array, ...] | None:
-        """All valid rows; None if they, or their features, are too many to be kept."""
+        """The reference and all valid rows; None if they, or their features, are too many to be
+        kept."""
         assert self._rows is not None
         if (self._rows.num_rows or 0) * features.numbers_per_row > MOST_NUMBERS:
             return None
         if self._kept is None or self._kept[0] is not features:
             with tf.init_scope():
                 rows = self._rows.in_memory()
-            if rows is None:
-                return None
-            features.check(rows[0], "rows of X")
-            self._kept = features, *rows
+                if rows is None:
+                    return None
+                features.check(rows[0], "rows of X")
+                self._kept = features, features.reference(*rows[:2]), *rows
         return self._kept[1:]
 
     def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
@@ -121,7 +122,8 @@ class CurrentSums:
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
                     "model.statistics, which takes the sums again, or compile it again."
                 )
-            return list(self._known.sums.values()) if self._known else []
+            arrays = self._known and _with_reference(self._known, features)
+            return list(arrays.values()) if arrays else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
         sums = numpy_function(look_up, values, [tf.float64] * len(known))
@@ -131,7 +133,7 @@ class CurrentSums:
         }
 
     def _with_gradients(
-        self, features: Features, X: Array, Y: Array, *places: Array
+        self, features: Features, reference: Array, X: Array, Y: Array, *places: Array
     ) -> dict[str, tf.Tensor]:
         """The sums over rows and their gradient in one graph without loops; the features are kept
         from the former to the latter. They are not finite if a feature is not."""
@@ -140,12 +142,20 @@ class CurrentSums:
         def rows() -> tuple[Array, ...]:
             if self._rows is not these:
                 raise RuntimeError("the rows are others than before; compile it again.")
-            return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *places
+            rest = less(Y, reference)
+            return X.astype(dtype, copy=False), rest.astype(dtype, copy=False), *places
 
         # No constants: graphs would hold copies of the rows.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        return features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
+        sums = features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
+        return {**sums, "reference": tf.constant(reference)}
+
+
+def _with_reference(statistics: SufficientStatistics, features: Features) -> dict[str, Array]:
+    """The sums and their reference, ``[P]``."""
+    reference = np.broadcast_to(statistics.reference, [features.num_outputs])
+    return {**statistics.sums, "reference": reference}
 
 
 def _without_gradients(

@@ -26,6 +26,9 @@ from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
 from ..linalg.wave_tables import WaveTables
 from .compact import CompactFeatures, compact_features
 
+_FAR = 4.0
+"""Standard deviations of Y: nearer to zero, sums of squares lose few digits to its level."""
+
 FEWEST_IN_TABLES = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
@@ -124,7 +127,8 @@ class Features:
     @functools.cached_property
     def tables(self) -> WaveTables | None:
         """What sums of waves are looked up in; None for other features, and for few."""
-        waves = box_waves(self.inducing_variable, self.kernel)
+        with tf.init_scope():  # numbers, also while a graph is made
+            waves = box_waves(self.inducing_variable, self.kernel)
         few = waves is None or waves.num_features < FEWEST_IN_TABLES[len(waves.columns) - 1]
         return None if few or waves is None else WaveTables(waves)
 
@@ -150,7 +154,8 @@ class Features:
     @functools.cached_property
     def compact(self) -> CompactFeatures | None:
         """The features, if there are splines among them, of which sums are sparse."""
-        return compact_features(self.inducing_variable, self.kernel)
+        with tf.init_scope():  # numbers, also while a graph is made
+            return compact_features(self.inducing_variable, self.kernel)
 
     def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:
         """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""
@@ -172,6 +177,16 @@ class Features:
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
         return tf.cast(targets, tf.float64), terms
+
+    def reference(self, X: Array, Y: Array) -> Array:
+        """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean
+        function that has no columns, if it is far from zero in deviations; zero otherwise."""
+        rest = np.asarray(Y, np.float64)
+        if self.mean.residual:
+            rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
+        level, deviation = np.mean(rest, axis=0), np.std(rest, axis=0)
+        level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
+        return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
 
     def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal

@@ -27,6 +27,9 @@ inverse of it; and so is Y, in standard deviations of the prior."""
 
 _MAX_ROWS = 10_000
 
+_EQUAL = 1e-12
+"""Relative deviations of a column whose numbers are the same but for rounding."""
+
 
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     """One warning for each cause: columns of X, those of Y, and the interval of Fourier features.
@@ -37,11 +40,12 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     :raises ValueError: For rows beyond the box of features that repeat there, or that are not on
         the sphere of a kernel's inputs.
     """
+    likelihood = getattr(model, "likelihood", None)
     model = getattr(model, "layer_of_inputs", model)
     if not isinstance(getattr(model, "kernel", None), Kernel) or np.ndim(X) != 2 or not len(X):
         return
     X = np.asarray(X)
-    warn_of_scales(model, X, Y)
+    warn_of_scales(model, X, Y, likelihood)
     try:
         latents = latent_gps(model.kernel, model.inducing_variable)
     except (AttributeError, ValueError):  # a model without features, or of other latent GPs
@@ -58,8 +62,11 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
 
 
-def warn_of_scales(model: Any, X: Array, Y: Array) -> None:
-    """The part of :func:`warn_of_data` that is about columns, for a model with a kernel."""
+def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> None:
+    """The part of :func:`warn_of_data` that is about columns, for a model with a kernel.
+
+    :param likelihood: The likelihood of the targets, if the model has another one, or none.
+    """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
     for part in scaled_parts(model.kernel):
         columns = X[:, part.active_dims]
@@ -81,7 +88,10 @@ def warn_of_scales(model: Any, X: Array, Y: Array) -> None:
                 f"{type(part).__name__} with lengthscales (or weight_variances) to match."
             )
             break
-    if densities_of(getattr(model, "likelihood", None)) is not Gaussian or Y.ndim != 2:
+    of_model = getattr(model, "likelihood", None)
+    if Y.ndim != 2 or _is_below_floor(of_model if likelihood is None else likelihood, Y):
+        return
+    if densities_of(of_model) is not Gaussian:
         return
     few: Array = X[:20].astype(gpflow.default_float())
     deviation = np.sqrt(np.mean(model.kernel(few, full_cov=False)))
@@ -91,6 +101,26 @@ def warn_of_scales(model: Any, X: Array, Y: Array) -> None:
             f"deviation is {deviation:.3g}; pass (Y - Y.mean(axis=0)) / Y.std(axis=0), or a "
             "mean_function and a kernel with a variance to match."
         )
+
+
+def _is_below_floor(likelihood: Any, Y: Array) -> bool:
+    """Warn if a column of Y varies by less than the least noise of a Gaussian likelihood."""
+    if densities_of(likelihood) is not Gaussian:
+        return False
+    floor = getattr(likelihood, "variance_lower_bound", None)
+    if floor is None:
+        floor = gpflow.config.default_likelihood_positive_minimum()
+    least, deviations = float(np.sqrt(floor)), np.std(Y.astype(np.float64), axis=0)
+    rounding = _EQUAL * np.max(np.abs(Y), axis=0, initial=0.0)  # of a column that is constant
+    below = np.flatnonzero((deviations > rounding) & (deviations < least))
+    if len(below):
+        warn(
+            f"data: column {below[0]} of Y has a standard deviation of "
+            f"{deviations[below[0]]:.3g}, less than that of the least noise of the likelihood, "
+            f"{least:.3g} (a variance of {floor:.3g}), so that little of it can be learnt; pass "
+            "(Y - Y.mean(axis=0)) / Y.std(axis=0)."
+        )
+    return bool(len(below))
 
 
 def _far(sizes: Any, lengths: Any) -> Any:

@@ -19,7 +19,7 @@ from .._arguments import Array, choice
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
 from ..core.pairs import Kuu_operator
-from .bound import bound, optimal_q, residual_of, root_of, whiten
+from .bound import bound, from_reference, optimal_q, residual_of, root_of, whiten
 from .compact import CompactCollapsed
 from .current_sums import CurrentSums
 from .residuals import Residuals
@@ -235,7 +235,45 @@ class StructuredSGPR(RowsModel):
     @unconverted
     def elbo(self) -> tf.Tensor:
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
-        :attr:`charge` for what the features leave."""
+        :attr:`charge` for what the features leave.
+
+        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is
+            lost to rounding, as Y is very far away from the mean function.
+        """
+        return self._elbo()
+
+    @inherit_check_shapes
+    @unconverted
+    def log_posterior_density(self, *args: Any, **kwargs: Any) -> tf.Tensor:
+        """The bound and the log density of the priors, of the parameters: minus infinity, with
+        gradients of zero, where the bound cannot be computed. Samplers reject such points."""
+        variables = self.trainable_variables
+
+        @tf.custom_gradient
+        def density() -> Any:
+            with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                try:
+                    value = self._elbo(refuse=False) + self.log_prior_density()
+                except tf.errors.InvalidArgumentError:  # TensorFlow's own, before version 2.21
+                    value = tf.constant(np.nan, gpflow.default_float())
+            is_known = tf.math.is_finite(value)
+
+            def gradient(upstream: tf.Tensor, variables: Any = ()) -> Any:
+                zero = tf.UnconnectedGradients.ZERO
+                found = tape.gradient(value, variables, unconnected_gradients=zero)
+                found = [upstream * tf.convert_to_tensor(part) for part in found]
+                return (), [tf.where(is_known, part, tf.zeros_like(part)) for part in found]
+
+            return tf.where(is_known, value, tf.constant(-np.inf, value.dtype)), gradient
+
+        return density()
+
+    def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
+        """The bound.
+
+        :param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise.
+        """
         features, (collapsed, sums, weights) = self._features, self._collapsed()
         value = bound(
             collapsed,
@@ -246,11 +284,13 @@ class StructuredSGPR(RowsModel):
             self._noise_variance(),
             sums.get("log_variances"),
             charge=self.charge,
+            refuse=refuse,
         )
         return tf.cast(value, gpflow.default_float())
 
     def _collapsed(self, *, known: bool = False) -> tuple[Any, Mapping[str, tf.Tensor], tf.Tensor]:
-        """What q is made of, the sums over rows, and the weights of the mean function's columns.
+        """What q is made of, the sums over rows, and the weights of the mean function's columns
+        less the reference of the sums.
 
         :param known: See :meth:`.CurrentSums.tensors`.
         """
@@ -258,7 +298,7 @@ class StructuredSGPR(RowsModel):
         if features.compact is not None:
             features.compact.require_fixed(features.trainable())
         sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
-        weights = tf.cast(weights, tf.float64)
+        weights = from_reference(tf.cast(weights, tf.float64), sums["reference"])
         psi = tf.matmul(sums["products"], residual_of(weights))
         if features.compact is not None:
             return features.compact.collapsed(sums["gram"], psi), sums, weights

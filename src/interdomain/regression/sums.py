@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gpflow
@@ -17,7 +17,10 @@ import tensorflow as tf
 from .._arguments import Array, short
 from .._tracing import compiled
 from .features import Features
+from .files import check_sums, replacing
 from .rows import RowsInBatches
+
+_REFERENCE = "reference of Y"
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,15 @@ class SufficientStatistics:
         "diagonal" of the terms of ``K(x_n, x_n)``.
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
+    :ivar reference: What is subtracted from ``y_n`` in the sums, ``[P]``: zero, or the level of Y
+        where this is far from zero, so that squares of it do not cancel.
     """
 
     num_rows: int
     sums: Mapping[str, Array]
     description: Mapping[str, Any]
     parameters: Mapping[str, Array]
+    reference: Array = field(default_factory=lambda: np.zeros(1))
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -90,25 +96,41 @@ class SufficientStatistics:
         :raises ValueError: If workers have statistics of different features.
         """
         key = self.checksum() % 2**20  # so that sums of squares are exact
-        rows = np.array([self.num_rows, 1, key, key**2], np.float64)
 
         def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
             context = tf.distribute.get_replica_context()
             return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
 
         run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
-        arrays = [tf.constant(array, tf.float64) for array in (rows, *self.sums.values())]
-        # All replicas of a worker have brought its sums.
-        local = [strategy.experimental_local_results(array) for array in run(*arrays)]
-        rows, *sums = (results[0].numpy() / len(results) for results in local)
+
+        def reduced(*arrays: Any) -> list[Array]:
+            tensors = run(*(tf.constant(array, tf.float64) for array in arrays))
+            # All replicas of a worker have brought its sums.
+            local = [strategy.experimental_local_results(tensor) for tensor in tensors]
+            return [results[0].numpy() / len(results) for results in local]
+
+        (rows,) = reduced(np.array([self.num_rows, 1, key, key**2], np.float64))
         num_rows, workers, *keys = rows.tolist()
         if keys != [workers * key, workers * key**2]:
             raise ValueError(
                 "statistics: workers have statistics of different features; give all models the "
                 "same features and values of their parameters."
             )
-        named = dict(zip(self.sums, sums, strict=True))
-        return replace(self, num_rows=int(num_rows), sums=named)
+        (references,) = reduced(np.broadcast_to(self.reference, [self.columns[1]]))
+        own = self._from(references / workers)
+        named = dict(zip(own.sums, reduced(*own.sums.values()), strict=True))
+        return replace(own, num_rows=int(num_rows), sums=named)
+
+    def _from(self, reference: Array) -> SufficientStatistics:
+        """The statistics of the same rows with another reference: ``(y - r', h)`` is a linear
+        function of ``(y - r, h)``, as the last column of h is one."""
+        transform = np.eye(len(self.sums["targets"]))
+        transform[-1, : self.columns[1]] += self.reference - reference
+        sums = dict(self.sums)
+        if np.any(self.reference != reference):
+            sums["products"] = sums["products"] @ transform
+            sums["targets"] = transform.T @ sums["targets"] @ transform
+        return replace(self, sums=sums, reference=reference)
 
     def _combined(self, other: Any, sign: int) -> Any:
         if not isinstance(other, SufficientStatistics):
@@ -119,10 +141,11 @@ class SufficientStatistics:
                 f"other: the statistics are of different features: {difference}; compute both with "
                 "the same features, and the same values of the parameters that these depend on."
             )
+        sums = other._from(self.reference).sums
         return replace(
             self,
             num_rows=self.num_rows + sign * other.num_rows,
-            sums={name: array + sign * other.sums[name] for name, array in self.sums.items()},
+            sums={name: array + sign * sums[name] for name, array in self.sums.items()},
         )
 
     def difference(
@@ -139,6 +162,8 @@ class SufficientStatistics:
         """Write the statistics to one file (NumPy's .npz, at exactly this path).
 
         An interrupted write leaves the previous file as it was.
+
+        :raises ValueError: If there is something at the path that is no file.
         """
         header = {
             "num_rows": self.num_rows,
@@ -146,31 +171,36 @@ class SufficientStatistics:
             "description": dict(self.description),
             "parameters": list(self.parameters),
         }
+        if np.any(self.reference):  # earlier versions refuse features of a description they lack
+            reference = np.broadcast_to(self.reference, [self.columns[1]])
+            header["description"] = {**self.description, _REFERENCE: reference.tolist()}
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
-        temporary = Path(f"{os.fspath(path)}.{os.getpid()}.tmp")
-        with temporary.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, header=np.array(json.dumps(header)), **self.sums, **values)
-        temporary.replace(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
         """Read what :meth:`save` wrote.
 
         :raises ValueError: If the file holds something else, or is damaged (it has checksums of its
-            arrays); the message names the file.
+            arrays), or its numbers cannot be those of rows; the message names the file.
         """
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
             header = json.loads(str(arrays["header"]))
-            return cls(
-                num_rows=header["num_rows"],
-                sums={key: arrays[key] for key in header["sums"]},
-                description=header["description"],
-                parameters={
-                    key: arrays[f"parameter_{k}"] for k, key in enumerate(header["parameters"])
-                },
-            )
+            description, names = header["description"], header["parameters"]
+            num_outputs = description["columns of Y"]
+            reference = description.pop(_REFERENCE, [0.0] * num_outputs)
+            parts = {
+                "num_rows": header["num_rows"],
+                "sums": {key: arrays[key] for key in header["sums"]},
+                "description": description,
+                "parameters": {key: arrays[f"parameter_{k}"] for k, key in enumerate(names)},
+                "reference": np.array(reference, np.float64),
+            }
+            check_sums(**parts)
+            return cls(**parts)
         except FileNotFoundError:
             raise
         except Exception as error:
@@ -236,9 +266,11 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
     """
     dtype, by_tables = gpflow.default_float(), features.tables is not None
     of_many = by_tables or features.compact is not None
+    reference = np.zeros(features.num_outputs)
 
     def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
         features.check(X)
+        Y = less(Y, reference)
         if by_tables:
             return features.in_tables(X, Y)
         if features.compact is not None:
@@ -247,6 +279,9 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
 
     with tf.init_scope():
         batches = joined(rows.batches(), ROWS_AT_ONCE) if of_many else rows.batches()
+        first = next(batches, None)
+        if first is not None:
+            reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
         total = total_over(batches, of_batch)
         if by_tables:
             total = features.looked_up(total)
@@ -256,7 +291,13 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
                 "check the kernel's parameters and the scale of X."
             )
         parameters = features.values()
-    return SufficientStatistics(rows.count(), total, features.description(), parameters)
+    described = features.description()
+    return SufficientStatistics(rows.count(), total, described, parameters, reference)
+
+
+def less(Y: Array, reference: Array) -> Array:
+    """Y without the reference, in float64 if there is one."""
+    return np.subtract(Y, reference, dtype=np.float64) if np.any(reference) else Y
 
 
 def differing_parameter(some: Mapping[str, Array], others: Mapping[str, Array]) -> str | None:

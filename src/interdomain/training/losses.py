@@ -51,6 +51,10 @@ def draw_for_step(model: Any, step: int) -> None:
 FAILED_FACTORISATION = "Cholesky decomposition was not successful"
 _RAISED_FOR_NAN = {
     FAILED_FACTORISATION: "a matrix factorisation failed",
+    "lost to rounding": (
+        "the bound is lost to rounding, as Y is too far away from the mean function "
+        "(pass mean_function=Constant(Y.mean(axis=0)), or standardise Y)"
+    ),
     "not invertible": "a matrix factorisation failed",
     "has NaN or Inf": "an updated parameter is not finite",
 }

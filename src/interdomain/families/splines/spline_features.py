@@ -37,6 +37,12 @@ from .inner_products import integrals_over_cell, over_cells, sheared, spline_der
 _MOST_COLUMNS = 3
 _COPIES = 8
 """Numbers in memory for each entry of the precision: of factors, inverse, and their places."""
+_VISIBLE = 1e-6
+"""Relative errors that are not taken for the features'."""
+
+_MOST_CELLS = 100_000
+"""Cells of a column that are recommended."""
+
 _REMEDY = (
     "pass a product of Matern kernels, one for each column: gpflow.kernels.Matern32(active_dims="
     "[0]) * gpflow.kernels.Matern32(active_dims=[1])"
@@ -230,13 +236,13 @@ class SplineFeatures(InterDomainInducingVariables):
         the lower end, C being binomial coefficients.
         """
         factors = self._factors(kernel)
-        stencils = [self._stencil(column, part) for column, part in enumerate(factors)]
+        parts = zip(range(len(factors)), factors, self.num, strict=True)
+        stencils = [self._stencil(*part) for part in parts]
         return KroneckerBanded(stencils, factors[0].lengthscales.dtype)
 
-    def _stencil(self, column: int, kernel: Stationary) -> tf.Tensor:
-        """Kuu of one column, ``[M_d, 2p + 1]``, in float64."""
-        order, count = matern_order(kernel), self.num[column]
-        cells = count - self.degree
+    def _stencil(self, column: int, kernel: Stationary, count: int) -> tf.Tensor:
+        """Kuu of so many splines in one column, ``[M_d, 2p + 1]``, in float64."""
+        order, cells = matern_order(kernel), count - self.degree
         step = (self.upper[column] - self.lower[column]) / cells
         rate = tf.cast(rate_of(kernel), tf.float64) * step
         powers = rate ** -tf.range(order + 2, dtype=tf.float64)
@@ -270,33 +276,48 @@ class SplineFeatures(InterDomainInducingVariables):
     def rounding(self, kernel: Kernel) -> float:
         """The relative error of predictions in float64 where there are no data, about: that of the
         product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
-        error = float(np.finfo(float).eps)
-        parts = zip(self._factors(kernel), self.upper - self.lower, self.num, strict=True)
-        for part, length, count in parts:
-            cells = float(part.lengthscales.numpy()) * (count - self.degree) / length
-            error *= max(cells, 1.0) ** (2 * matern_order(part) + 2)
-        return error
+        eps = float(np.finfo(float).eps)
+        parts = enumerate(self._factors(kernel))
+        errors = [
+            self._rounding(column, part, self.num[column] - self.degree) for column, part in parts
+        ]
+        return float(math.prod(errors) / eps ** (len(errors) - 1))
+
+    def _rounding(self, column: int, kernel: Stationary, cells: int) -> float:
+        """The same for splines on so many cells of one column."""
+        length = self.upper[column] - self.lower[column]
+        of_lengthscale = float(kernel.lengthscales.numpy()) * cells / length
+        power = 2 * matern_order(kernel) + 2
+        return float(np.finfo(float).eps * max(of_lengthscale, 1.0) ** power)
 
     def enough(self, kernel: Kernel, share: float = 0.05) -> tuple[int, ...]:
         """The numbers of splines in each column that leave about so much of the prior."""
-        counts = []
-        parts = zip(self._factors(kernel), self._shares_left(kernel), self.num, strict=True)
-        for part, left, count in parts:
-            order = matern_order(part)
+        counts, most = [], share / len(self.num)
+        for column, part in enumerate(self._factors(kernel)):
+            order, cells = matern_order(part), self.num[column] - self.degree
             rate = min(2 * order + 1, 2 * (self.degree - order))
-            finer = max(left * len(self.num) / share, 1.0) ** (1 / rate)
-            counts.append(math.ceil((count - self.degree) * finer) + self.degree)
+            left = 0.0
+            while cells > 1 and not left > most:  # from a spacing at which rounding does not show
+                cells = (cells + 1) // 2
+                if self._rounding(column, part, cells) < _VISIBLE:
+                    left = self._share_left(column, part, cells)
+            while left > most and cells < _MOST_CELLS:
+                cells = math.ceil(cells * max((left / most) ** (1 / rate), 1.1))
+                left = self._share_left(column, part, cells)
+            counts.append(cells + self.degree)
         return tuple(counts)
 
     def _shares_left(self, kernel: Kernel) -> list[float]:
         """What the splines of each column leave of its factor."""
-        shares = []
-        for column, part in enumerate(self._factors(kernel)):
-            inverse, _ = inverse_and_log_determinant(self._stencil(column, part))
-            products = over_cells(
-                tf.constant(integrals_over_cell(self.degree, 0)[0, 0]), self.num[column]
-            )
-            cells = self.num[column] - self.degree
-            explained = float(tf.reduce_sum(inverse * products)) / cells
-            shares.append(1 - explained / float(tf.convert_to_tensor(part.variance)))
-        return shares
+        return [
+            self._share_left(column, part, self.num[column] - self.degree)
+            for column, part in enumerate(self._factors(kernel))
+        ]
+
+    def _share_left(self, column: int, kernel: Stationary, cells: int) -> float:
+        """What splines on so many cells of a column leave of its factor."""
+        count = cells + self.degree
+        inverse, _ = inverse_and_log_determinant(self._stencil(column, kernel, count))
+        integrals = tf.constant(integrals_over_cell(self.degree, 0)[0, 0])
+        explained = float(tf.reduce_sum(inverse * over_cells(integrals, count))) / cells
+        return 1 - explained / float(tf.convert_to_tensor(kernel.variance))

@@ -24,6 +24,7 @@ from ...core.dictionaries import Dictionary, others_than
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
+from ...linalg.box_ends import slack_of
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from .functions import (
     frequencies_of,
@@ -144,8 +145,9 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         # Where values are known, outside of compiled functions.
         values = tf.get_static_value(X) if tf.executing_eagerly() else None
         if values is not None:
-            lower, upper = (end.astype(values.dtype) for end in (kernel.lower, kernel.upper))
-            outside = np.any((values < lower) | (values > upper), axis=-1)
+            slack = slack_of(kernel.lower, kernel.upper, values.dtype)
+            below, above = values < kernel.lower - slack, values > kernel.upper + slack
+            outside = np.any(below | above, axis=-1)
             if np.any(outside):
                 warn(
                     f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the "

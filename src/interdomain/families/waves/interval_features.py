@@ -27,6 +27,7 @@ from ...core.matern import (
 )
 from ...linalg import LowRankUpdate, StructuredOperator
 from ...linalg.bordered import Bordered
+from ...linalg.box_ends import with_ends
 from . import polynomials
 from .polynomials import MOST_DEGREES
 
@@ -265,7 +266,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         )
 
     def _column(self, kernel: Stationary, X: TensorType) -> tf.Tensor:
-        """The column that the kernel sees, ``[batch..., N]``."""
+        """The column that the kernel sees, ``[batch..., N]``, with rounding at the ends undone."""
         self.validate_kernel(kernel)
         X = with_columns(select_columns(kernel, X), 1)
         if X.shape[-1] != 1:
@@ -273,7 +274,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
                 f"X must have one column, found {X.shape[-1]}; select it with the kernel's "
                 "active_dims, or pass a sum of kernels on one column each."
             )
-        return tf.squeeze(X, axis=-1)
+        return with_ends(tf.squeeze(X, axis=-1), self.lower, self.upper)
 
     def _inside(self, x: tf.Tensor) -> tf.Tensor:
         """One, cosines, sines and polynomials, ``[M, batch..., N]``."""
