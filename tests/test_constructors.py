@@ -30,6 +30,15 @@ def random_units(**arguments: Any) -> Any:
     return FEATURES.ActivationFeatures.random(**(some | arguments))
 
 
+def structured(**arguments: Any) -> Any:
+    return idm.models.StructuredSGPR((X, X), ZONAL, HARMONICS, **arguments)
+
+
+def vecchia(**arguments: Any) -> Any:
+    return idm.models.VecchiaSGPR((X, X), local_kernel=Matern32(), **arguments)
+
+
+NO_MEANS = ("zero", 0.5, [1.0], Matern32)
 NO_NUMBERS = ("radians", [1, 2], Matern32, Matern32(), {}, object(), -1, 0.5)
 NO_LISTS = ("radians", [1, 2], Matern32, None, object(), 3, np.ones((2, 2)), ["a"])
 
@@ -82,7 +91,10 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("kernel", lambda wrong: KERNELS.FiniteRank(wrong, HARMONICS), (*NO_LISTS, Matern32())),
     ("inducing_variable", lambda wrong: KERNELS.FiniteRank(ZONAL, wrong), NO_LISTS),
     ("kernel", lambda wrong: svgp(kernel=wrong), NO_LISTS),
-    ("mean_function", lambda wrong: svgp(mean_function=wrong), ("zero", 0.5, [1.0], Matern32)),
+    ("mean_function", lambda wrong: svgp(mean_function=wrong), NO_MEANS),
+    ("mean_function", lambda wrong: structured(mean_function=wrong), NO_MEANS),
+    ("mean_function", lambda wrong: vecchia(mean_function=wrong), NO_MEANS),
+    ("seed", lambda wrong: vecchia(seed=wrong), (*NO_NUMBERS, None)),
 ]
 
 

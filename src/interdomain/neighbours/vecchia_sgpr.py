@@ -153,7 +153,8 @@ class VecchiaSGPR(StructuredSGPR):
             integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
-        order = np.random.default_rng(seed).permutation(int(data[0].shape[0]))
+        rng = np.random.default_rng(integer("seed", seed, at_least=0))
+        order = rng.permutation(int(data[0].shape[0]))
         self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
         self.local.check(self.arrays[0])
         self.search()

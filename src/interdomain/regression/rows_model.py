@@ -21,7 +21,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
-from .._arguments import Array, check_size, real_array, short
+from .._arguments import Array, check_size, instance, real_array, short
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
@@ -86,7 +86,10 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         self._source = source if isinstance(source, Rows) else None
         self._columns: tuple[int, int] = source.columns
         number = num_latents(self._columns[1])
-        mean_function = Zero(number) if mean_function is None else mean_function
+        if mean_function is None:
+            mean_function = Zero(number)
+        remedy = "pass one of gpflow.mean_functions"
+        instance("mean_function", mean_function, Callable, "a function of X", remedy)
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
         self.inducing_variable = inducing_variable
         self._built_features: Features | None = None

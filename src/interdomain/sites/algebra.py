@@ -26,6 +26,7 @@ from .._targets import densities_of
 from ..linalg import Root
 from ..regression.bound import Collapsed, optimal_q, whiten
 from ..regression.compact import CompactCollapsed, CompactFeatures
+from ..regression.compact_posterior import CompactQ
 
 
 class Sites(NamedTuple):
@@ -132,8 +133,9 @@ def slopes_of_mean(prior: Prior, sites: Sites, number: int) -> tuple[Array, Arra
 def _solved(prior: Prior, collapsed: Any) -> Array:
     """``(Kuu + G)^{-1}`` times the columns, ``[M, P]``."""
     if prior.compact is not None:
+        q = CompactQ([(collapsed, tf.ones([], tf.float64))], np.zeros_like(prior.incomplete))
         solved = np.empty(collapsed.columns.shape)
-        _, solved[prior.compact.order] = collapsed.factor(1.0)
+        solved[prior.compact.order] = q.means
         return solved
     assert prior.root is not None
     mean, _ = optimal_q(collapsed, tf.ones([], tf.float64))
