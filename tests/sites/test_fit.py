@@ -178,5 +178,5 @@ def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
 
     settings: dict[str, Any] = {"steps": 2, "progress": False}
     fit(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)
-    with pytest.raises(ValueError, match="a checkpoint of another fit .features: "):
+    with pytest.raises(ValueError, match="a checkpoint of another fit .inducing_variable.chains: "):
         fit(model(slice(7, 16)), checkpoint_dir=tmp_path, **settings)

@@ -19,7 +19,7 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array, instance
 from .._targets import check_targets, number_of_latents
-from .._tracing import unconverted
+from .._tracing import numpy_function, unconverted
 from ..core.pairs import Kuu_operator
 from ..linalg.variational import Whitened, kl_divergence
 from ..regression.bound import root_of
@@ -320,8 +320,17 @@ class DualSVGP(RowsModel):
     )
     @unconverted
     def elbo(self) -> tf.Tensor:
-        """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`."""
-        return tf.constant(self.pass_over_data().elbo, gpflow.default_float())
+        """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`.
+
+        It has no gradient. A compiled function makes the pass when it runs.
+        """
+
+        def value() -> Array:
+            return np.asarray(self.pass_over_data().elbo, gpflow.default_float())
+
+        if tf.executing_eagerly():
+            return tf.constant(value())
+        return tf.ensure_shape(numpy_function(value, [], gpflow.default_float()), [])
 
     @inherit_check_shapes
     @unconverted
