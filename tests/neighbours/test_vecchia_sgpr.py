@@ -291,7 +291,8 @@ def test_new_rows_that_the_model_cannot_take() -> None:
     wrong: list[tuple[VecchiaSGPR, Any, str]] = [
         (model, np.ones([4, 3]), "have 2 columns, found 3 columns"),
         (model, np.ones([4, 1]), "have 2 columns, found 1 columns"),
-        (model, NEW * 1e160, "below 1e[+]150 lengthscales"),
+        (model, NEW * 1e152, "below 1e[+]150 lengthscales"),
+        (model, NEW * 1e160, "so that squares of distances are finite"),
         (globe, np.array([[95.0, 3.0]]), "from -90 to 90"),
     ]
     for each, X, message in wrong:
@@ -331,7 +332,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "product": ({"local_kernel": local() * local()}, "local_kernel must be a stationary"),
     "three": ({"local_kernel": gpflow.kernels.RBF(lengthscales=np.ones(3))}, "lengthscale, or 2"),
     "latitude": ({"local_inputs": "degrees", "data": (100 * rows()[0], rows()[1])}, "from -90"),
-    "far": ({"data": (rows()[0] * 1e160, rows()[1])}, "below 1e[+]150 lengthscales"),
+    "far": ({"data": (rows()[0] * 1e152, rows()[1])}, "below 1e[+]150 lengthscales"),
+    "squares": ({"data": (rows()[0] * 1e160, rows()[1])}, "squares of distances are finite"),
     "not finite": ({"data": (rows()[0] * np.nan, rows()[1])}, "NaN"),
 }
 
