@@ -151,12 +151,12 @@ def fit_additive(
             "by what others leave."
         )
     choosing = len(asked_for) < len(listed)
+    Y = np.asarray(Y) if hasattr(Y, "iloc") else Y
+    numeric("data: Y", Y, "a matrix [N, P]")
     kernel = Additive.from_data(
         X, asked_for, names=names, categorical=categorical, separate_lengthscales=True
     )
     X = kernel.encode(X) if is_frame(X) else X
-    Y = np.asarray(Y) if hasattr(Y, "iloc") else Y
-    numeric("data: Y", Y, "a matrix [N, P]")
     if np.ndim(Y) != 2 or len(X) != len(Y):
         raise ValueError(
             f"data: Y must be a matrix [N, P] with the {len(X)} rows of X, found shape "
