@@ -153,7 +153,6 @@ def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
     number = kernel.point_dim
     if number is None and draws.num_columns is not None:
         number = draws.count_columns(kernel)
-
     base = prior_sample(kernel.point_kernel, replace(draws, num_columns=number))
     return PointSums(kernel, base, kernel.points, kernel.point_weights)
 
