@@ -16,7 +16,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
-from interdomain.core.columns import select_columns
+from interdomain.core.columns import WholeRows
 from interdomain.inducing_variables import (
     ActivationFeatures,
     BoxFourierFeatures,
@@ -301,12 +301,12 @@ def interval_matern52() -> tuple[Kernel, InducingVariables]:
     return kernel, VariationalFourierFeatures(-4.0, 3.5, 4)
 
 
-class OneColumn(Kernel):
+class OneColumn(WholeRows):
     """GPflow's posteriors of several outputs call K of a sum's summands with all columns of X, and
     are wrong for stock kernels with ``active_dims`` there; this one selects its own."""
 
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return super().K(*(None if x is None else select_columns(self, x) for x in (X, X2)))
+        return super().K(*self.slice(X, X2))
 
 
 class OneColumnMatern12(OneColumn, gpflow.kernels.Matern12):

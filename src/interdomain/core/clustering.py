@@ -25,7 +25,7 @@ def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
     if not isinstance(kernel, SetKernel) or kernel.point_dim is None:
         return values
     rows = np.random.default_rng(seed).permutation(len(values))
-    columns = kernel._active_columns(tf.constant(values, gpflow.default_float()))
+    columns = kernel.seen(tf.constant(values, gpflow.default_float()))
     number = kernel.points(columns[:1]).shape[1]
     points = kernel.points(tf.gather(columns, rows[: -(-_MAX_ROWS // number)]))
     return np.reshape(points, [-1, kernel.point_dim])

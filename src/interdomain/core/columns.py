@@ -3,6 +3,7 @@ expects of them."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
-from .._arguments import Array, IntArray, check_squares
+from .._arguments import Array, IntArray, check_squares, short
+from .._tracing import unconverted
 
 _MOST_COLUMNS_OF_X = 10_000
 
@@ -28,33 +30,80 @@ def seen_columns(kernel: Kernel, num_seen: int) -> IntArray | None:
     """The columns of X that a kernel sees, ``[num_seen]``; None if they depend on X."""
     dims = kernel.active_dims
     if isinstance(dims, slice):
-        if min(dims.start or 0, dims.stop or 0) < 0:
+        if min(dims.start or 0, dims.stop or 0) < 0 or (dims.step or 1) < 0:
             return None
         dims = np.arange(dims.stop or _MOST_COLUMNS_OF_X)[dims][:num_seen]
     return np.asarray(dims)
 
 
 def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """The active columns of X, whether or not they have been selected already.
+    """The active columns of X, which has all columns.
 
-    ``kernel(X)`` selects them and then calls ``K`` or ``K_diag``. But GPflow's ``Sum.K``, its
-    posteriors for several outputs and its CGLB call these directly, with all columns. The two are
-    told apart by the number of columns.
+    They must not have been selected already: ``active_dims`` may be all columns in another order,
+    and then nothing tells the two apart. GPflow's ``Kernel.__call__`` selects them and calls ``K``
+    and ``K_diag``, while its ``Sum.K``, its posteriors for several outputs and its CGLB call these
+    with all columns. A kernel that selects the columns in ``K`` is a :class:`WholeRows`.
+
+    :raises ValueError: If X does not have the columns, where their number is known.
     """
-    X = tf.convert_to_tensor(X)
-    dims = kernel.active_dims
+    X, dims = tf.convert_to_tensor(X), kernel.active_dims
     if isinstance(dims, slice):
-        if dims.stop is None or dims.stop < 0:  # how many it selects depends on X
+        of_few, of_many = (len(range(*dims.indices(k * _MOST_COLUMNS_OF_X))) for k in (1, 2))
+        return with_columns(kernel.slice(X, None)[0], of_few if of_few == of_many else None)
+    found, needed = X.shape[-1], int(np.max(dims, initial=-1)) + 1
+    if found is not None and found < needed:  # a GPU would take zeros for them
+        raise ValueError(
+            f"X must have {needed} or more columns for active_dims {short(dims)} of "
+            f"{type(kernel).__name__}, found {found}; pass X with all columns."
+        )
+    return kernel.slice(X, None)[0]
+
+
+class WholeRows(Kernel, metaclass=abc.ABCMeta):
+    """A kernel whose ``K`` and ``K_diag`` take X with all columns, and select the active ones."""
+
+    @unconverted
+    def __call__(
+        self,
+        X: TensorType,
+        X2: TensorType | None = None,
+        *,
+        full_cov: bool = True,
+        presliced: bool = False,
+    ) -> tf.Tensor:
+        """As of any kernel, but that ``K`` and ``K_diag`` get X with all columns.
+
+        :param presliced: Whether X and X2 have the active columns alone, in the kernel's order.
+        """
+        if presliced:
+            X, X2 = (None if rows is None else _whole_rows(self, rows) for rows in (X, X2))
+        return super().__call__(X, X2, full_cov=full_cov, presliced=True)
+
+    def seen(self, X: TensorType) -> tf.Tensor:
+        """The active columns of X, ``[..., N, D]``."""
+        return select_columns(self, X)
+
+
+def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
+    """Rows from which the kernel selects X, its active columns; their other columns are copies of
+    its first one."""
+    X, dims = tf.convert_to_tensor(X), kernel.active_dims
+    if isinstance(dims, slice):
+        if dims == slice(None):
             return X
-        dims = np.arange(dims.stop)[dims]
-    num_active = len(dims)
-    if X.shape[-1] == num_active:
-        return X
-    if X.shape[-1] is not None:
-        return kernel.slice(X, None)[0]
-    # Told apart when the graph runs; what is gathered has a known number of columns.
-    places = tf.where(tf.shape(X)[-1] == num_active, np.arange(num_active), np.asarray(dims))
-    return tf.gather(X, places, axis=-1)
+        widths: Sequence[int] = range(_MOST_COLUMNS_OF_X)  # the first that has as many
+    else:
+        X, widths = with_columns(X, len(dims)), [int(np.max(dims, initial=-1)) + 1]
+    for width in widths:
+        selected = np.arange(width)[dims]
+        if len(selected) == X.shape[-1]:
+            places = np.zeros(width, np.int64)
+            places[selected] = np.arange(len(selected))
+            return tf.gather(X, places, axis=-1)
+    raise ValueError(
+        f"X must have the columns that active_dims {short(dims)} select alone where presliced is "
+        f"True, found {X.shape[-1]}; pass X with all columns, without presliced."
+    )
 
 
 def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 
-import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -13,10 +12,11 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
 from .._tracing import unconverted
+from .columns import WholeRows
 from .family import Block, InterDomainInducingVariables
 
 
-class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class DecomposedKernel(WholeRows, metaclass=abc.ABCMeta):
     """Base class of kernels that are a sum ``k = sum_t k_t`` and can be cheaper than the sum.
 
     :class:`interdomain.inducing_variables.SumInducingVariables` takes one inducing variable per
@@ -27,7 +27,8 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
-        """The parts, each a kernel on the data space. They share this kernel's parameters."""
+        """The parts, each a kernel on the data space that selects its columns of X. They share this
+        kernel's parameters."""
 
     @inherit_check_shapes
     @unconverted

@@ -14,22 +14,18 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 
 from .._tracing import unconverted
-from .columns import select_columns
+from .columns import WholeRows
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
 
 
-class UniformVariance(Kernel, metaclass=abc.ABCMeta):
+class UniformVariance(WholeRows, metaclass=abc.ABCMeta):
     """A kernel whose variance is the same everywhere."""
 
     @abc.abstractmethod
     def total_variance(self) -> tf.Tensor:
         """The prior variance of f, a scalar."""
-
-    def seen(self, X: TensorType) -> tf.Tensor:
-        """The active columns of X, ``[..., N, D]``, whether or not they are selected already."""
-        return select_columns(self, X)
 
     @inherit_check_shapes
     @unconverted

@@ -12,7 +12,7 @@ from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import IntArray, instance
 from .._tracing import unconverted
-from .columns import scaled_parts
+from .columns import WholeRows, scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
 from .dictionaries import Dictionary
@@ -21,7 +21,7 @@ from .pairs import as_family, base_kernel
 from .parameters import single_output
 
 
-class FiniteRank(Kernel):
+class FiniteRank(WholeRows):
     """The finite-rank prior of a set of features: ``K(x, x') = Kfu Kuu^{-1} Kuf``.
 
     It is the part of a kernel that the features explain. As a prior of its own, it is that of a
@@ -93,19 +93,6 @@ class FiniteRank(Kernel):
     @active_dims.setter
     def active_dims(self, value: ActiveDims) -> None:
         self.kernel.active_dims = value
-
-    @unconverted
-    def __call__(
-        self,
-        X: TensorType,
-        X2: TensorType | None = None,
-        *,
-        full_cov: bool = True,
-        presliced: bool = False,
-    ) -> tf.Tensor:
-        """As of any kernel, but that X keeps all its columns: covariances of features select their
-        own, and points have columns that the kernel does not see."""
-        return super().__call__(X, X2, full_cov=full_cov, presliced=True)
 
     @inherit_check_shapes
     @unconverted

@@ -16,7 +16,7 @@ from .._arguments import filled_matrix
 from .._tracing import unconverted
 from ..linalg import Full, StructuredOperator
 from ..linalg.chunks import map_rows
-from .columns import as_rows, num_columns, select_columns, with_columns
+from .columns import WholeRows, as_rows, num_columns, with_columns
 from .covariances import Kvu, Kvu_shapes
 from .family import InterDomainInducingVariables, with_jitter
 from .point_sums import cross_sums, double_sums, quadratic_sums
@@ -28,13 +28,18 @@ _MINIBATCH = 256
 """The number of inputs where it is not known before the graph runs."""
 
 
-class SummedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
     """A kernel that is a sum for each pair of inputs, whose matrices are symmetric but for the
     order of the terms."""
 
+    @property
     @abc.abstractmethod
-    def _active_columns(self, X: TensorType) -> tf.Tensor:
-        """The columns of X that the kernel sees."""
+    def input_dim(self) -> int | None:
+        """The number of (active) columns of X, where this kernel alone determines it: graphs can
+        then be built before X is known."""
+
+    def seen(self, X: TensorType) -> tf.Tensor:
+        return with_columns(super().seen(X), self.input_dim)
 
     @abc.abstractmethod
     def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
@@ -47,15 +52,17 @@ class SummedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self._active_columns(X)
+        X = self.seen(X)
         if X2 is None:
-            if X.shape.rank > 2:
-                return self._batched_K(X)
-            matrix = self._matrix(X, None)
-            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
-        X2 = self._active_columns(X2)
+            return self._batched_K(X) if X.shape.rank > 2 else self._symmetric(X)
+        X2 = self.seen(X2)
         matrix = self._matrix(as_rows(X), as_rows(X2))
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+    def _symmetric(self, X: tf.Tensor) -> tf.Tensor:
+        """The covariances of rows ``[N, D]`` of those columns with each other."""
+        matrix = self._matrix(X, None)
+        return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
 
 
 class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
@@ -94,8 +101,6 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
     @property
     def input_dim(self) -> int | None:
-        """The number of (active) columns of X, where this kernel alone determines it: graphs can
-        then be built before X is known."""
         return None
 
     @abc.abstractmethod
@@ -109,7 +114,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = self._active_columns(X)
+        X = self.seen(X)
 
         def of_rows(rows: tf.Tensor) -> tf.Tensor:
             return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
@@ -126,9 +131,8 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
         :raises ValueError: If Z is not in the space of the points.
         """
-        # All columns come here, unlike in K: active_dims may be a permutation of them.
-        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
-        X = with_columns(X, self.input_dim or (Z.shape[-1] if self.point_dim is None else None))
+        X, Z = self.seen(X), tf.convert_to_tensor(Z)
+        X = with_columns(X, Z.shape[-1] if self.point_dim is None else None)
 
         def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
             points, weights = self.points(rows), self.point_weights
@@ -152,9 +156,6 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
             )
         return Z
 
-    def _active_columns(self, X: TensorType) -> tf.Tensor:
-        return with_columns(select_columns(self, X), self.input_dim)
-
     def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
         weights, points = self.point_weights, self.points(X)
         points2 = points if X2 is None else self.points(X2)
@@ -163,7 +164,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-2])], tf.shape(X)[-2:]], axis=0)
         batches = tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-2:]])
-        matrices = map_rows(lambda part: self.K(part[0])[None], batches, [], 1)
+        matrices = map_rows(lambda part: self._symmetric(part[0])[None], batches, [], 1)
         return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
 
     def _map_inputs(

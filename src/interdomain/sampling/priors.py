@@ -12,7 +12,7 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Constant, Kernel, Linear, Polynomial, Product, Stationary, Sum
 
-from ..core.columns import select_columns, with_columns
+from ..core.columns import select_columns
 from ..core.covariances import Kvu
 from ..core.decomposed import DecomposedInducingVariables, DecomposedKernel, pair_blocks
 from ..core.family import InterDomainInducingVariables
@@ -108,7 +108,7 @@ class PointSums(PriorSample):
 
     :param kernel: The kernel of f.
     :param base: g.
-    :param points: From X ``[N, D]`` to the points ``[N, P, E]``.
+    :param points: From the active columns of X ``[N, D]`` to the points ``[N, P, E]``.
     :param weights: ``[P]``.
     """
 
@@ -124,7 +124,7 @@ class PointSums(PriorSample):
         self.entries_per_row = base.entries_per_row * int(self._weights.shape[0])
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return self._sums(X, self._weights)
+        return self._sums(self.kernel.seen(X), self._weights)
 
     def _sums(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         points = self._points(X)
@@ -153,13 +153,8 @@ def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
     number = kernel.point_dim
     if number is None and draws.num_columns is not None:
         number = draws.count_columns(kernel)
-
-    def points(X: tf.Tensor) -> tf.Tensor:
-        # All columns come here: active_dims may be a permutation of them.
-        return kernel.points(with_columns(kernel.slice(X, None)[0], kernel.input_dim))
-
     base = prior_sample(kernel.point_kernel, replace(draws, num_columns=number))
-    return PointSums(kernel, base, points, kernel.point_weights)
+    return PointSums(kernel, base, kernel.points, kernel.point_weights)
 
 
 def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
@@ -171,7 +166,7 @@ def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
     transform = kernel.parent.transform
 
     def orbit(X: tf.Tensor) -> tf.Tensor:
-        return tf.transpose(transform.orbit(with_columns(X, transform.input_dim)), [1, 0, 2])
+        return tf.transpose(transform.orbit(X), [1, 0, 2])
 
     base = prior_sample(kernel.parent.transformed_kernel, draws)
     return PointSums(kernel, base, orbit, constant(kernel.weights))
@@ -183,7 +178,7 @@ def _of_channel(kernel: ChannelKernel, draws: Draws) -> PointSums:
     base = prior_sample(kernel.channel_kernel, replace(draws, num_columns=height * width))
 
     def channel(X: tf.Tensor) -> tf.Tensor:
-        return kernel.select(select_columns(kernel, X))[:, None]
+        return kernel.select(X)[:, None]
 
     return PointSums(kernel, base, channel, tf.ones([1], gpflow.default_float()))
 

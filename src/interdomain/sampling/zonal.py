@@ -14,7 +14,6 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import Array
-from ..core.columns import select_columns
 from ..families.sphere.activation_features import ActivationFeatures
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
@@ -53,7 +52,7 @@ class Directions(PriorSample):
         self._series = constant(self._weights)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        scale, unit = self.kernel.to_scaled_sphere(select_columns(self.kernel, X))
+        scale, unit = self.kernel.to_scaled_sphere(self.kernel.seen(X))
         return scale[:, 0] * self._sums(unit, self._series)
 
     def _sums(self, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

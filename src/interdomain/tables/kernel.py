@@ -17,6 +17,7 @@ from gpflow.utilities import positive
 
 from .._arguments import Array, finite_array, instance, items, short
 from .._tracing import unconverted
+from ..core.columns import WholeRows
 from ..linalg.periodic import wave_variances
 from .columns import Column
 from .frames import (
@@ -32,7 +33,7 @@ Effect: TypeAlias = tuple[int, ...]
 _ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math.inf}
 
 
-class Additive(gpflow.kernels.Kernel):
+class Additive(WholeRows):
     """A GP that is a sum of effects: a constant, main effects of single columns, interactions.
 
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
@@ -258,13 +259,11 @@ class Additive(gpflow.kernels.Kernel):
         return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table, whether or not GPflow has already selected them.
+        """The columns of the table.
 
         :raises ValueError: If there are more or fewer.
         """
-        X = tf.convert_to_tensor(X)
-        if X.shape[-1] != self.num_columns:
-            X, _ = self.slice(X, None)
+        X = super().seen(X)
         if X.shape[-1] not in (None, self.num_columns):
             raise ValueError(
                 f"X must have {self.num_columns} columns, those of the table, found {X.shape[-1]}; "

@@ -75,6 +75,15 @@ def test_which_kernels_have_a_closed_form() -> None:
         assert radial_terms(kernel) is None
 
 
+def test_no_rows() -> None:
+    """What a model asks features with, of data that it has not seen yet."""
+    for build in (Matern32, Plain):
+        for num_sets, shared in SHAPES:
+            orbits, X, weights = arguments(num_sets, shared)
+            sums = orbit_sums(build(), tf.identity(orbits), X[..., :0, :], weights)
+            assert sums.shape == (num_sets, 2, 6, 0)
+
+
 def ard(kernel_class: type[Kernel]) -> Callable[[], Kernel]:
     return lambda: kernel_class(variance=1.4, lengthscales=[0.6, 1.1, 0.9])
 

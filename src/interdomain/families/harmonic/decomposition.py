@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array
 from ..._tracing import unconverted
-from ...core.columns import scaled_parts, with_columns
+from ...core.columns import num_columns, scaled_parts
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
@@ -100,6 +100,12 @@ class HarmonicKernel(DecomposedKernel):
         of_points = self._set_kernel
         if of_points is None:
             return parts
+        if num_columns(self, 1) is None:
+            raise ValueError(
+                "active_dims of a HarmonicKernel must be those of its base_kernel if this is a "
+                f"{type(of_points).__name__}, found {self.active_dims}; set "
+                "kernel.base_kernel.active_dims."
+            )
         return tuple(SetKernelView(of_points, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
@@ -131,12 +137,12 @@ class HarmonicKernel(DecomposedKernel):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return self.base_kernel(X, X2)
+        return self.base_kernel(self.seen(X), None if X2 is None else self.seen(X2))
 
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        return self.base_kernel(X, full_cov=False)
+        return self.base_kernel(self.seen(X), full_cov=False)
 
     def orbit_covariances(self, orbits: tf.Tensor, X: TensorType, weights: tf.Tensor) -> tf.Tensor:
         """``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
@@ -145,13 +151,14 @@ class HarmonicKernel(DecomposedKernel):
         :param X: ``[N, D]``, inputs of this kernel.
         :param weights: ``[U, P, S]``.
         """
+        X = self.seen(X)
         if self._set_kernel is None:
             return orbit_sums(self.base_kernel, orbits, X, weights)
         shape = tf.shape(orbits)
         points = tf.reshape(orbits, [-1, orbits.shape[-1]])
         covariances = self._set_kernel.point_covariance(points, X)
         sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
-        return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
+        return tf.reshape(sums, [shape[0], tf.shape(weights)[1], shape[2], tf.shape(X)[0]])
 
     @property
     def _set_kernel(self) -> SetKernel | None:
@@ -179,6 +186,12 @@ class HarmonicComponent(SummedKernel):
         super().__init__(name=f"{parent.name}_{frequency}")
         self.parent = parent
         self.component = component
+        if parent.transformed_kernel is parent.base_kernel:
+            self.active_dims = parent.active_dims
+
+    @property
+    def input_dim(self) -> int | None:
+        return self.parent.transform.input_dim
 
     @property
     def weights(self) -> Array:
@@ -188,12 +201,9 @@ class HarmonicComponent(SummedKernel):
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = self._active_columns(X)
+        X = self.seen(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
         return tf.tensordot(tf.constant(self.weights, values.dtype), values[..., 0, 0], 1)
-
-    def _active_columns(self, X: TensorType) -> tf.Tensor:
-        return with_columns(X, self.parent.transform.input_dim)
 
     def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
         orbits, weights = self.parent.transform.orbit(X)[None], self.weights[None, None]

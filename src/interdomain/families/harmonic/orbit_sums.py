@@ -56,12 +56,13 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
         points, inputs, rows = arguments
         values = kernel(tf.reshape(points, [-1, points.shape[-1]]), inputs)
         sums = tf.matmul(rows, tf.reshape(values, [num_images, -1]))
-        return tf.reshape(sums, [-1, num_points, tf.shape(inputs)[0]])
+        return tf.reshape(sums, [tf.shape(rows)[0], num_points, tf.shape(inputs)[0]])
 
     if X.shape.rank == 2:
         values = kernel(tf.reshape(orbits, [-1, orbits.shape[-1]]), X)
         sums = tf.matmul(weights, tf.reshape(values, [num_sets, num_images, -1]))
-        return tf.reshape(sums, [num_sets, -1, num_points, tf.shape(X)[0]])
+        # Without -1, here and below: X may have no rows.
+        return tf.reshape(sums, [num_sets, tf.shape(weights)[1], num_points, tf.shape(X)[0]])
     if orbits.shape[0] == 1:
         return one_set((orbits[0], X[0], weights[0]))[None]
     return tf.map_fn(unconverted(one_set), (orbits, X, weights), fn_output_signature=orbits.dtype)
@@ -116,7 +117,7 @@ def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Te
     """Values ``[S m, N]``, summed over S with weights ``[P, S]``: ``[P, m, N]``."""
     shape = tf.shape(points)
     sums = tf.matmul(weights, tf.reshape(values, [shape[0], -1]))
-    return tf.reshape(sums, [-1, shape[1], tf.shape(X)[0]])
+    return tf.reshape(sums, [tf.shape(weights)[0], shape[1], tf.shape(X)[0]])
 
 
 def _distance_gradients(
@@ -160,9 +161,10 @@ def _into_chunks(tensor: tf.Tensor, rows: int) -> tf.Tensor:
 def _from_chunks(tensor: tf.Tensor, num_sets: int) -> tf.Tensor:
     """``[U c, S, rows, ...] -> [U, S, c rows, ...]``."""
     shape = tf.shape(tensor)
-    split = tf.reshape(tensor, tf.concat([[num_sets, -1], shape[1:]], axis=0))
+    split = tf.reshape(tensor, tf.concat([[num_sets, shape[0] // num_sets], shape[1:]], axis=0))
     moved = tf.transpose(split, [0, 2, 1, 3, 4])
-    return tf.reshape(moved, tf.concat([[num_sets], shape[1:2], [-1], shape[3:]], axis=0))
+    rows = shape[0] // num_sets * shape[2]
+    return tf.reshape(moved, tf.concat([[num_sets], shape[1:2], [rows], shape[3:]], axis=0))
 
 
 def _over_chunks(

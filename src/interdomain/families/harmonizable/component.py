@@ -247,7 +247,7 @@ class HarmonizableComponent(MixtureComponent):
 
     def centred(self, X: TensorType) -> tf.Tensor:
         """The active columns of X, minus the centre."""
-        return self._columns(X) - self.centre
+        return self.seen(X) - self.centre
 
 
 def _tensor(value: TensorType) -> tf.Tensor:

@@ -18,12 +18,13 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
 from ..._arguments import Array, finite_array, items
 from ..._tracing import Function, compiled, unconverted
-from ...core.columns import of_columns, select_columns
+from ...core.columns import WholeRows, of_columns
 from ...core.decomposed import DecomposedKernel
 
 
@@ -117,7 +118,7 @@ def log_normaliser(root: tf.Tensor) -> tf.Tensor:
 # The base classes of spectral mixtures and of their components.
 
 
-class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
     """Sums of products of waves, times a function of the differences of inputs: by default a
     squared exponential."""
 
@@ -144,13 +145,13 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The factor that depends on the differences of inputs."""
         return gaussian_of_lag(X, X2, precision)
 
-    def _columns(self, X: TensorType) -> tf.Tensor:
+    def seen(self, X: TensorType) -> tf.Tensor:
         """The active columns.
 
         :raises ValueError: If they are not as many as the frequencies have.
         """
         why, remedy = ", as frequencies have", "pass those columns, or active_dims to the kernel"
-        return of_columns(select_columns(self, X), self.dimension, why, remedy)
+        return of_columns(super().seen(X), self.dimension, why, remedy)
 
 
 Part = TypeVar("Part", bound=MixtureComponent)
@@ -188,3 +189,15 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     def kernels(self) -> tuple[Part, ...]:
         """The components."""
         return tuple(self.components)
+
+    @property
+    def active_dims(self) -> NormalizedActiveDims:
+        """The ``active_dims`` of the components; all columns if they differ."""
+        dims = [part.active_dims for part in self.components]
+        same = all(np.array_equal(dims[0], others) for others in dims)
+        return dims[0] if same else slice(None)
+
+    @active_dims.setter
+    def active_dims(self, value: ActiveDims) -> None:
+        for part in self.components:
+            part.active_dims = value

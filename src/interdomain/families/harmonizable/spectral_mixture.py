@@ -72,7 +72,7 @@ class SpectralComponent(UniformVariance, MixtureComponent):
         return self.variance * tf.reduce_mean(densities, axis=1)
 
     def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
-        columns = [self._columns(X) for X in inputs]
+        columns = [self.seen(X) for X in inputs]
         pairs = [turns(X, self.frequency[None, :]) for X in columns]
         waves = [tf.sqrt(self.variance) * tf.concat(pair, axis=-1) for pair in pairs]
         return self.lag_matrix(), list(zip(columns, waves, strict=True))

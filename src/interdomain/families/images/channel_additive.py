@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -12,7 +11,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import as_integers, items
 from ..._tracing import unconverted
-from ...core.columns import of_columns, select_columns
+from ...core.columns import WholeRows, of_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.point_sums import sum_of_terms
 from ...linalg.radial_terms import RadialTerm
@@ -74,7 +73,7 @@ class ChannelAdditive(DecomposedKernel):
         return sum_of_terms([(part.channel_kernel, part.select) for part in self.kernels], self)
 
 
-class ChannelKernel(gpflow.kernels.Kernel):
+class ChannelKernel(WholeRows):
     """The part of one channel, made by :attr:`ChannelAdditive.kernels`.
 
     :param parent: The whole kernel, whose parameters this one uses.
@@ -100,11 +99,11 @@ class ChannelKernel(gpflow.kernels.Kernel):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self.select(select_columns(self, X))
-        X2 = None if X2 is None else self.select(select_columns(self, X2))
+        X = self.select(self.seen(X))
+        X2 = None if X2 is None else self.select(self.seen(X2))
         return self.channel_kernel(X, X2)
 
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        return self.channel_kernel(self.select(select_columns(self, X)), full_cov=False)
+        return self.channel_kernel(self.select(self.seen(X)), full_cov=False)

@@ -15,7 +15,7 @@ from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import Array, choice, instance
 from ..._tracing import unconverted
-from ...core.columns import of_columns, select_columns
+from ...core.columns import WholeRows, of_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
@@ -23,7 +23,7 @@ from .mathematics.funk_hecke import funk_hecke_coefficients
 from .mathematics.zonal_series import cosines, level_multiplicities, of_pairs
 
 
-class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
     """Base class of zonal kernels: inputs are lifted to a sphere, where only their angle matters.
 
     An input x of D columns is scaled and given a bias, ``x~ = (sqrt(weight_variances) x,
@@ -201,7 +201,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """The active columns on the sphere, checked where they are a user's numbers: a tensor may
         be of points in training, which a step has taken over a pole."""
-        columns = select_columns(self, X)
+        columns = self.seen(X)
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
             self.lift.validate("X", columns.numpy())
         return self.to_scaled_sphere(columns)

@@ -38,7 +38,7 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         :raises ValueError: If the number of columns does not fit the dimension, or not even the
             rank of X is known; or for NumPy arrays that are not on the kernel's sphere.
         """
-        seen, _ = kernel.slice(tf.convert_to_tensor(X), None)
+        seen = kernel.seen(X)
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
             kernel.lift.validate("Xnew", seen.numpy())
         seen = with_columns(seen, kernel.lift.num_columns(self.dimension))

@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
 from ..._tracing import unconverted
-from ...core.columns import as_rows, of_columns, select_columns
+from ...core.columns import as_rows, of_columns
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
 from ...core.parameters import single_output
@@ -189,5 +189,4 @@ class Periodized(UniformVariance):
 
     def seen(self, X: TensorType) -> tf.Tensor:
         remedy = "select them with the kernel's active_dims"
-        X = select_columns(self, X)
-        return of_columns(X, self.num_columns, ", those of the box", remedy)
+        return of_columns(super().seen(X), self.num_columns, ", those of the box", remedy)
