@@ -186,11 +186,13 @@ class DualSVGP(RowsModel):
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
         self.assign_sites(none)
 
-    def start(self) -> bool:
+    def start(self, beyond: float = 0.0) -> bool:
         """Start from the sites that are tangent where the likelihood of each row is: at a q of its
         own, whatever the other rows are; see :mod:`.start`.
 
-        :return: Whether f is far from what the kernel expects there.
+        :param beyond: Leave the sites as they are if the level of f is within so many prior
+            deviations of the prior mean.
+        :return: Whether the prior has to become wider to reach the level.
         :raises ValueError: As a pass.
         """
         features, of_rows = self._features, self._contributions()
@@ -201,7 +203,9 @@ class DualSVGP(RowsModel):
         check_targets(self.likelihood, Y)
         learns = learns_level, bool(self.kernel.trainable_parameters)
         with np.errstate(all="ignore"):
-            level, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+            level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+        if distance < beyond:
+            return False
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)

@@ -177,19 +177,22 @@ class SiteContributions:
 
     def level(
         self, X: Array, Y: Array, num_data: int, *, learns: tuple[bool, bool]
-    ) -> tuple[Array, bool]:
-        """The level of each latent GP, ``[L]``, as some rows know it, and whether it is far from
-        what the prior expects: see :mod:`.start`.
+    ) -> tuple[Array, float, bool]:
+        """The level of each latent GP, ``[L]``, as some rows know it; its largest distance from the
+        prior mean, in prior deviations; and whether the prior has to become wider to reach it: see
+        :mod:`.start`.
 
         :param num_data: The number of all rows.
         :param learns: Whether a mean function learns the level, and whether the kernel is trained.
         """
         rows, targets = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         mean, variances = self._prior_of(rows)
-        variance = np.inf if learns[0] else float(np.mean(variances))
+        variance = float(np.mean(variances))
         moments = self._moments_at(rows, targets)
-        level = level_of(moments, mean, num_data / len(X), variance, learns[1])
-        return level, bool(np.any(np.square(level) > _FAR * variance))
+        charged = np.inf if learns[0] else variance
+        level = level_of(moments, mean, num_data / len(X), charged, learns[1])
+        distance = float(np.max(np.abs(level))) / np.sqrt(variance)
+        return level, distance, not learns[0] and distance**2 > _FAR
 
     def _prior_of(self, X: tf.Tensor) -> tuple[Array, Array]:
         """Mean and variance of f at rows under the prior, ``[n, L]``."""

@@ -23,6 +23,8 @@ from .run import Run
 
 _BEGINNING = 0.01  # of the prior's variance that q has without a better start
 
+_WITHIN = 1.0  # prior deviations: a level of f that is nearer is within the prior
+
 # Shares of the bound: while it rises by more, sites say nothing of the parameters, which stay; if
 # it rises by less, the optimum is near; and it may fall by so much.
 _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
@@ -198,13 +200,15 @@ class Passes:
         return Ending("steps", f"{ending.message}; {what}, and {enough}")
 
     def _start(self) -> None:
-        """Go to the sites that rows have by themselves; the parameters, too, if f is far from the
-        prior there. If the bound is not finite there, q is a narrow prior."""
-        is_far = self._model.start()
+        """Go to the sites that rows have by themselves; the parameters, too, if the prior has to
+        become wider. If the likelihood is within the prior, or the bound is not finite there, q is
+        a narrow prior: parameters then learn from rows that agree, and not from each row alone."""
+        is_far = self._model.start(_WITHIN)
         if is_far and self._trains:
             train_parameters(self._model, _STEPS, factor=np.inf)
         self._step_of_mean(1.0)
-        if not (self._model.has_q() and np.isfinite(self._model.pass_over_data().elbo)):
+        has_sites = any(np.any(part) for part in self._model.sites) and self._model.has_q()
+        if not (has_sites and np.isfinite(self._model.pass_over_data().elbo)):
             self._model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
@@ -234,6 +238,8 @@ class Passes:
         else:
             self._share /= 2
             self._halved = True
+            # Near an optimum with sites of negative precision, a step without these goes down.
+            self._near = self._near or best.result.sites is not best.result.clipped
             run.restore()
         self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
         return gain, run.after_step(result.elbo)
