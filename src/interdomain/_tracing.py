@@ -39,13 +39,18 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """A ``tf.function`` without AutoGraph, whose graphs are freed with it."""
     _free_graphs()
     gradients: list[str] = []
+    called: list[Any] = []  # by numpy_function
 
     @functools.wraps(function)
     def traced(*arguments: Any, **keywords: Any) -> Any:
-        returned = function(*arguments, **keywords)
-        if not tf.executing_eagerly():
+        if tf.executing_eagerly():
+            return function(*arguments, **keywords)
+        token = _called.set((*_called.get(), called))
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            _called.reset(token)
             gradients.extend(_custom_gradients(tf.compat.v1.get_default_graph()))
-        return returned
 
     # TensorFlow warns of code that is traced again and again, which code that serves many models
     # has to be. It does not recognise partial functions.
@@ -53,6 +58,9 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     weakref.finalize(made, _unused_gradients.extend, gradients).atexit = False
     return made
 
+
+_called: ContextVar[tuple[list[Any], ...]] = ContextVar("called", default=())
+"""What the functions of :func:`compiled` that are being traced call in Python."""
 
 _unused_gradients: list[str] = []
 """Names of gradient functions that belong to graphs of functions which are gone."""
@@ -84,15 +92,18 @@ def _free_graphs() -> None:
 def numpy_function(
     function: Callable[..., Any], inputs: Sequence[Any], types: Any, *, stateful: bool = True
 ) -> Any:
-    """``tf.numpy_function``, whose function is freed with the graph.
+    """``tf.numpy_function``, whose function is freed with the compiled function that calls it.
 
     TensorFlow keeps every such function as long as the process runs, with the rows or the model
-    that it uses. Here the graphs in which it is called keep it.
+    that it uses. Here the functions of :func:`compiled` keep it; in a user's ``tf.function``, its
+    graph does.
     """
     if tf.executing_eagerly():
         return tf.numpy_function(function, inputs, types, stateful=stateful)
+    for called in _called.get():
+        called.append(function)
     graph = tf.compat.v1.get_default_graph()
-    while hasattr(graph, "outer_graph"):  # of tf.function; a loop within may outlive its own
+    while not _called.get() and hasattr(graph, "outer_graph"):
         graph._of_interdomain = [*getattr(graph, "_of_interdomain", []), function]
         graph = graph.outer_graph
     reference = weakref.ref(function)

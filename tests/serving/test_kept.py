@@ -102,7 +102,7 @@ MORE_CHANGES: Changes = {
         lambda model: setattr(model, "whiten", False),
     ],
     sgpr: [assign(".kernel.weight_variances"), refit],
-    dual: [tangent_sites, refit, assign(".kernel.variance")],
+    dual: [tangent_sites, assign(".kernel.variance"), refit],
     vecchia: [assign(".local_kernel.lengthscales"), lambda model: model.search(2)],
     gpr: [refit],
 }

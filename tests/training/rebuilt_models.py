@@ -59,7 +59,10 @@ def run(build) -> weakref.ref:  # type: ignore[no-untyped-def, type-arg]
     model = build()
     idm.fit(model, (X, Y) if build is svgp else None, steps=2, progress=False)
     idm.predict_in_batches(model, X, progress=False)
-    return weakref.ref(model)
+    reference = weakref.ref(model)
+    del model
+    gc.collect()  # the next model frees the graphs of this one
+    return reference
 
 
 def num_graphs() -> int:
