@@ -90,8 +90,9 @@ def fit(
     1. If there are many more rows than in the subset, or features depend on trainable parameters,
        steps 2 to 5 are done first on a random subset. Parameters of features are trained there too,
        in turns with q, and are marked not trainable.
-    2. The first sites (Gaussian factors that stand for the likelihood of each row) come from the
-       data: each row has a q of its own, around a level of f that suits all rows.
+    2. If the level of f that suits the rows is more than a prior deviation away from the prior
+       mean, the first sites (Gaussian factors that stand for the likelihood of each row) come from
+       the data: each row has a q of its own, around this level. Otherwise q is a narrow prior.
     3. A pass over all rows computes the bound at the present q, and the sites that are tangent to
        the likelihood there.
     4. A natural-gradient step of size one: the new q is made of the prior and these sites. The
