@@ -366,8 +366,11 @@ class VecchiaSGPR(StructuredSGPR):
         return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
 
     def check_rows(self, X: Array) -> None:
-        """:raises ValueError: For new rows of other columns than the model's, or that the local
-        kernel cannot take."""
+        """Check new rows before predictions.
+
+        :raises ValueError: For rows with another number of columns than the model's rows, and for
+            rows that the local kernel cannot take.
+        """
         if self.has_neighbours:
             self.posterior(PrecomputeCacheType.NOCACHE).check_rows(X)
 

@@ -162,7 +162,7 @@ class SiteContributions:
         return self._summed(self.evaluate(X, Y, q))
 
     def first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
-        """Sums over the sites of rows that are tangent at a q of each row: see :mod:`.start`.
+        """Sums over the sites of rows that are tangent at a q of each row: see ``sites/start.py``.
 
         :param level: That of each latent GP, ``[L]``.
         """
@@ -180,7 +180,7 @@ class SiteContributions:
     ) -> tuple[Array, float, bool]:
         """The level of each latent GP, ``[L]``, as some rows know it; its largest distance from the
         prior mean, in prior deviations; and whether the prior has to become wider to reach it: see
-        :mod:`.start`.
+        ``sites/start.py``.
 
         :param num_data: The number of all rows.
         :param learns: Whether a mean function learns the level, and whether the kernel is trained.
