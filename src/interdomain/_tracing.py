@@ -60,7 +60,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
 
 
 _called: ContextVar[tuple[list[Any], ...]] = ContextVar("called", default=())
-"""What the functions of :func:`compiled` that are being traced call in Python."""
+"""The Python functions that a graph calls, for each function of :func:`compiled` in tracing."""
 
 _unused_gradients: list[str] = []
 """Names of gradient functions that belong to graphs of functions which are gone."""
@@ -80,12 +80,13 @@ def _free_graphs() -> None:
 
     TensorFlow never forgets the gradient function of a ``tf.custom_gradient``, and neither does
     TensorFlow Probability forget the tensors that its bijectors have transformed. Both hold the
-    whole graph: ten megabytes for a model, GPflow's own included. No public function frees them.
+    whole graph, of GPflow's own models, too. No public function frees them.
     """
     if _unused_gradients:
         kept = ops.gradient_registry._registry
-        while _unused_gradients:
-            kept.pop(_unused_gradients.pop(), None)
+        with contextlib.suppress(IndexError):  # there is none, or another thread has it
+            while True:
+                kept.pop(_unused_gradients.pop(), None)
         vars(tfp.bijectors.Bijector)["_cache"].clear()
 
 

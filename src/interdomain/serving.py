@@ -291,8 +291,8 @@ def _likelihood_of(model: Any) -> Likelihood | None:
 
 
 def _is_known(model: Any) -> bool:
-    """Whether predictions are those of a class of GPflow or this library: a user's subclass may
-    have others than its posterior."""
+    """Whether the model's class is of GPflow or this library. The predictions of a user's class may
+    differ from its posterior."""
     return type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
 
 

@@ -71,7 +71,7 @@ class WholeRows(Kernel, metaclass=abc.ABCMeta):
         full_cov: bool = True,
         presliced: bool = False,
     ) -> tf.Tensor:
-        """As of any kernel, but that ``K`` and ``K_diag`` get X with all columns.
+        """The covariances, for which ``K`` and ``K_diag`` get X with all columns.
 
         :param presliced: Whether X and X2 have the active columns alone, in the kernel's order.
         """

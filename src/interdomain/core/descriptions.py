@@ -21,7 +21,7 @@ _LISTED = 16
 _ROWS_IN_CHECKSUM = 1_000
 
 _TRACKING = ("_self_", "_tf_", "_obj_reference")
-"""How attributes begin by which TensorFlow keeps track of the others."""
+"""Prefixes of attributes by which TensorFlow tracks other attributes."""
 
 _PARTS = (Kernel, Likelihood, InducingVariables, Function)
 
@@ -69,7 +69,7 @@ def checksum_of_rows(arrays: Iterable[Any]) -> int:
 def describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
     """Add the classes and the settings of a module, and of what it consists of, by path.
 
-    Parameters are left out: of those that matter the values are compared.
+    Parameters are left out: the values of relevant ones are compared.
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
         return

@@ -51,7 +51,7 @@ class Box(NamedTuple):
     remedy: str
 
     def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside, ``[N]``; not a number is nowhere, and rounding is no way out."""
+        """Which rows are outside, ``[N]``; NaN is not outside, and neither is rounding."""
         return np.asarray(np.any(self.beyond(X[:, self.columns]), axis=1))
 
     def beyond(self, seen: Array) -> BoolArray:

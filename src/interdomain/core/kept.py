@@ -47,8 +47,8 @@ def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any
 
 
 class Values:
-    """The values of all variables of a model, to be compared with those at another time. TensorFlow
-    copies what it reads only when it is written to."""
+    """The values of all variables of a model, to compare with their values at another time.
+    TensorFlow copies a buffer only when it is written to."""
 
     def __init__(self, model: tf.Module) -> None:
         self._values = [variable.read_value() for variable in model.variables]

@@ -10,7 +10,7 @@ import tensorflow as tf
 from .._arguments import Array
 
 _SHARE = 1e-9
-"""Of the length of a box: ``linspace`` and units that were converted have smaller errors."""
+"""The share of the length of a box: ``linspace`` and converted units have smaller errors."""
 
 _ULPS = 8
 """Spacings of floats at the greater end, which matter in float32 and far from zero."""
@@ -32,7 +32,7 @@ def slack_of(lower: Any, upper: Any, dtype: Any) -> Array:
 
 
 def with_ends(x: tf.Tensor, lower: float, upper: float) -> tf.Tensor:
-    """The numbers x, of which those beyond an end by no more than the slack are at the end."""
+    """The numbers x; a number beyond an end by no more than the slack is at the end."""
     ends = tf.constant(lower, x.dtype), tf.constant(upper, x.dtype)
     slack = tf.constant(float(slack_of(lower, upper, x.dtype)), x.dtype)
     clipped = tf.clip_by_value(x, *ends)

@@ -59,6 +59,19 @@ class LocalKernel:
             coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
             in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
 
+    def check_new(self, X: Array, num_columns: int) -> None:
+        """
+        :raises ValueError: For new rows of another number of columns than the rows of the model,
+            and for new rows that the kernel cannot take.
+        """
+        if X.ndim != 2 or X.shape[1] != num_columns:
+            what = f"{X.shape[1]} columns" if X.ndim == 2 else f"shape {list(X.shape)}"
+            raise ValueError(
+                f"X must be new rows [n, {num_columns}], as the rows of the model have "
+                f"{num_columns} columns, found {what}; pass rows of the same columns."
+            )
+        self.check(X, "X")
+
     def warn(self, X: Array) -> None:
         """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""
         if self.inputs != "degrees":

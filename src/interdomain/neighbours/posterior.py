@@ -54,16 +54,8 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     def check_rows(self, X: Array) -> None:
-        """:raises ValueError: For new rows of other columns than the model's, or that the local
-        kernel cannot take."""
-        columns = self._arrays[0].shape[1]
-        if X.ndim != 2 or X.shape[1] != columns:
-            what = f"{X.shape[1]} columns" if X.ndim == 2 else f"shape {list(X.shape)}"
-            raise ValueError(
-                f"X must be new rows [n, {columns}], as the rows of the model have {columns} "
-                f"columns, found {what}; pass rows of the same columns."
-            )
-        self._features.local.check(X, "X")
+        """Check new rows before predictions, as ``LocalKernel.check_new`` does."""
+        self._features.local.check_new(X, self._arrays[0].shape[1])
 
     @inherit_check_shapes
     def predict_f(

@@ -372,7 +372,7 @@ class VecchiaSGPR(StructuredSGPR):
             rows that the local kernel cannot take.
         """
         if self.has_neighbours:
-            self.posterior(PrecomputeCacheType.NOCACHE).check_rows(X)
+            self.local.check_new(X, self.num_columns)
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""

@@ -47,7 +47,7 @@ _MOST_HELD_OUT = 2_000
 """The largest number of held-out rows."""
 
 _SHARE_OF_EXACT = 0.25
-"""Of the seconds: the longest training of an exact GP, whose steps take long with many rows."""
+"""The largest share of the seconds for an exact GP, whose steps take long with many rows."""
 
 _LEARNT = 3.0
 """In nats, over all held-out rows: by how much the best candidate has to exceed the mean of Y. (If

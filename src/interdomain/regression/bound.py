@@ -144,7 +144,7 @@ def bound(
     :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
         last h is then not one, and the charge is by the trace.
     :param charge: "trace" or "log".
-    :param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise.
+    :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
     :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is lost
         to rounding.
     """

@@ -115,7 +115,7 @@ class WeightsQ:
 class CompactQ:
     """The posterior of the weights of all latent GPs, from tensors, which may be those of a graph.
 
-    :param latents: What the weights are made of and the noise variance, for all outputs or of each.
+    :param latents: The ``CompactCollapsed`` and the noise variance, for all outputs or of each.
     :param incomplete: Which features have a kernel that does not end with them, in the model's
         order.
     :ivar incomplete: The same, splines first.

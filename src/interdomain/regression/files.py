@@ -15,7 +15,7 @@ import numpy as np
 from .._arguments import Array, finite_array, integer
 
 _PERMISSIONS = 0o666
-"""Of new files, less those of the umask."""
+"""The permissions of new files, before the umask."""
 
 _KINDS = {
     "a folder": stat.S_ISDIR,

@@ -135,7 +135,7 @@ class StructuredSGPR(RowsModel):
 
     @property
     def rows_checksum(self) -> int:
-        """As of any model of rows; of statistics alone, that of rounded sums."""
+        """The checksum of the rows; of rounded sums, if the model has statistics alone."""
         if self._source is not None:
             return super().rows_checksum
         return checksum_of_rows([np.float32(self.statistics.sums["targets"])])
@@ -272,7 +272,7 @@ class StructuredSGPR(RowsModel):
     def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
         """The bound.
 
-        :param refuse: Whether what cannot be computed is an error; the bound is NaN otherwise.
+        :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
         """
         features, (collapsed, sums, weights) = self._features, self._collapsed()
         value = bound(

@@ -164,7 +164,7 @@ class SiteContributions:
     def first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
         """Sums over the sites of rows that are tangent at a q of each row: see ``sites/start.py``.
 
-        :param level: That of each latent GP, ``[L]``.
+        :param level: The level of each latent GP, ``[L]``.
         """
         rows, targets = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         mean, variance = self._prior_of(rows)

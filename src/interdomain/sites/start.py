@@ -39,7 +39,7 @@ variances ``[n, L]``."""
 
 
 class _Penalty(NamedTuple):
-    """The charge for a level of a latent GP, in nats: that of a GP that is constant.
+    """The charge for a level of a latent GP, in nats, as for a GP that is constant.
 
     :ivar variance: The prior variance; infinity where a mean function learns the level.
     :ivar learns: Whether the variance is trained, which makes a large level cheap.
@@ -67,7 +67,7 @@ def level_of(moments: Moments, mean: Array, factor: float, variance: float, lear
 
     :param moments: The moments of some rows.
     :param mean: The mean function at these, ``[n, L]``.
-    :param factor: The number of all rows divided by that of these.
+    :param factor: The number of all rows divided by the number of rows here.
     :param variance: The prior variance; infinity where a mean function learns the level.
     :param learns: Whether the variance is trained.
     """

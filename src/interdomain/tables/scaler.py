@@ -39,8 +39,8 @@ class TableScaler:
         columns out.
     :ivar names: The names of the K columns that rows have afterwards.
     :ivar left_out: The names of the columns that do not vary in the training rows.
-    :ivar shift: What is subtracted from each column, ``[K]``.
-    :ivar scale: By what each column is divided, ``[K]``.
+    :ivar shift: The number that is subtracted from each column, ``[K]``.
+    :ivar scale: The divisor of each column, ``[K]``.
     :raises ValueError: Naming the column, for values that are missing, infinite or neither numbers
         nor categories; if no column varies; for degrees that are no latitudes and longitudes; when
         called, for rows with other columns.
@@ -108,7 +108,7 @@ class TableScaler:
         return scaled.astype(gpflow.default_float())
 
     def _columns(self, numbers: Array) -> Array:
-        """Columns of numbers, and those of zeros and ones for categories."""
+        """Columns of numbers, and columns of zeros and ones for categories."""
         parts = [
             column[:, None] if shares is None else _indicators(column, 1 + len(shares), shares)
             for column, shares in zip(numbers.T, self._shares, strict=True)

@@ -40,8 +40,8 @@ class LBFGS:
 
     :param batch: all of the data, or () if the model holds them.
     :param options: of SciPy's L-BFGS-B.
-    :param from_zero: whether SciPy sees the loss less that of the first point. Its ``ftol`` is a
-        share of the loss, and a loss that is known up to a constant only may be of any size.
+    :param from_zero: whether SciPy sees the loss less the loss of the first point. Its ``ftol``
+        is a share of the loss, and a loss that is known up to a constant may be of any size.
     """
 
     exact = True

@@ -64,7 +64,7 @@ def train_parameters(
     share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
     make up for each other still do.
 
-    :param share: Of the way; less, if a positive number would change by more than the factor.
+    :param share: The share of the way; less if a number would change by more than the factor.
     :param factor: Four by default.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
@@ -203,13 +203,15 @@ class Passes:
         """Go to the sites that rows have by themselves; the parameters, too, if the prior has to
         become wider. If the likelihood is within the prior, or the bound is not finite there, q is
         a narrow prior: parameters then learn from rows that agree, and not from each row alone."""
-        is_far = self._model.start(_WITHIN)
-        if is_far and self._trains:
-            train_parameters(self._model, _STEPS, factor=np.inf)
-        self._step_of_mean(1.0)
-        has_sites = any(np.any(part) for part in self._model.sites) and self._model.has_q()
-        if not (has_sites and np.isfinite(self._model.pass_over_data().elbo)):
-            self._model.shrink_q(_BEGINNING)
+        model = self._model
+        is_far = model.start(_WITHIN)
+        if any(np.any(part) for part in model.sites):
+            if is_far and self._trains:
+                train_parameters(model, _STEPS, factor=np.inf)
+            self._step_of_mean(1.0)
+            if model.has_q() and np.isfinite(model.pass_over_data().elbo):
+                return
+        model.shrink_q(_BEGINNING)
 
     def _pass(self) -> tuple[float, Ending | None]:
         """Make a pass; the model is then at the best point.

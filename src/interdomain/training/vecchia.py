@@ -48,8 +48,8 @@ _FACTOR = 4.0
 """Between levels of noise that are tried."""
 
 _LEAST_VARIANCE = 100.0
-"""Of the residuals, at the starts, in units of the lower bound of the noise variance: so that
-residuals of zero have a start."""
+"""The least variance of residuals at the starts, in lower bounds of the noise variance: residuals
+of zero then have a start."""
 
 _ENOUGH = 1e-3
 """Nats a row: turns end when the evidence rises by less."""

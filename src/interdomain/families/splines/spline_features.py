@@ -284,7 +284,7 @@ class SplineFeatures(InterDomainInducingVariables):
         return float(math.prod(errors) / eps ** (len(errors) - 1))
 
     def _rounding(self, column: int, kernel: Stationary, cells: int) -> float:
-        """The same for splines on so many cells of one column."""
+        """The relative error for splines on so many cells of one column."""
         length = self.upper[column] - self.lower[column]
         of_lengthscale = float(kernel.lengthscales.numpy()) * cells / length
         power = 2 * matern_order(kernel) + 2
