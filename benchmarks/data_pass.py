@@ -98,7 +98,7 @@ class Pass:
 
         import interdomain as idm
         from interdomain.core.pairs import Kuf_in_domain
-        from interdomain.regression import features
+        from interdomain.sums import features
 
         features.FEWEST_IN_TABLES = (size + 1,) * 3  # waves have faster sums: see fast_sums
 

@@ -108,7 +108,7 @@ def drawn(rows: int, columns: int) -> tuple[Any, Any]:
 def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     """One side; in a process of its own."""
     import interdomain as idm
-    from interdomain.regression import features
+    from interdomain.sums import features
 
     X, Y = drawn(rows, 2)
     fewest = features.FEWEST_IN_TABLES
@@ -143,7 +143,7 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
 def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """One pass by tables and one of dense sums, of features that are known; in a process of its
     own."""
-    from interdomain.regression import features
+    from interdomain.sums import features
 
     X, Y = drawn(rows, columns)
     seconds, size = [], 0

@@ -122,7 +122,7 @@ def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
     import tensorflow as tf
 
-    from interdomain.regression.features import Features
+    from interdomain.sums.features import Features
 
     computed: list[int] = []
     original = Features.sums

@@ -26,7 +26,7 @@ from . import (
 )
 from .sampling import sample_functions
 from .serving import predict_in_batches, save
-from .training.fitting import fit
+from .fitting import fit
 
 if TYPE_CHECKING:
     from . import deep, recommending, tables

@@ -24,9 +24,9 @@ from .core.columns import parts_that_warn, validate_rows
 from .core.inputs import num_columns_of_latents
 from .core.kept import Values, kept, without_kept
 from .core.latents import latent_gps
-from .neighbours.posterior import NeighbourPosterior
-from .regression.rows import check_shapes_of_rows, not_finite
-from .regression.rows_model import RowsModel
+from .models.vecchia_sgpr.posterior import NeighbourPosterior
+from .sums.rows import check_shapes_of_rows, not_finite
+from .models.rows_model import RowsModel
 
 __all__ = ["predict_in_batches", "save"]
 

@@ -34,7 +34,7 @@ def quick() -> Iterator[None]:
         patch.setattr(choice, "pursue", with_few)
         patch.setattr(choice, "_TURN_STEPS", 5)
         patch.setattr(choice, "_ROUND_STEPS", 2)
-        patch.setattr("interdomain.training.site_rows._TURNS", 1)
+        patch.setattr("interdomain.models.dual_svgp.subset._TURNS", 1)
         yield
 
 

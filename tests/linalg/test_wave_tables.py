@@ -13,7 +13,7 @@ import interdomain as idm
 from interdomain.core.pairs import box_waves
 from interdomain.linalg.wave_tables import WaveTables
 from interdomain.models import StructuredSGPR
-from interdomain.regression import features
+from interdomain.sums import features
 
 iv = idm.inducing_variables
 NUM_ROWS = 60

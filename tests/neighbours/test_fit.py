@@ -14,8 +14,8 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
-from interdomain.neighbours.local_kernel import conditional_weights
-from interdomain.training.vecchia_rows import chances_of_rows, warn_of_rows
+from interdomain.models.vecchia_sgpr.local_kernel import conditional_weights
+from interdomain.models.vecchia_sgpr.samples import chances_of_rows, warn_of_rows
 
 NUM_ROWS = 700
 

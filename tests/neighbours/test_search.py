@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from interdomain.neighbours.search import Neighbours
+from interdomain.models.vecchia_sgpr.search import Neighbours
 
 
 @pytest.mark.parametrize("num_columns", [1, 4])

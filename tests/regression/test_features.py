@@ -12,7 +12,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.core.family import gram_of
 from interdomain.core.pairs import feature_sums
-from interdomain.regression.features import Features
+from interdomain.sums.features import Features
 
 POINTS = np.random.default_rng(0).normal(size=(4, 2))
 ivs, kernels = idm.inducing_variables, idm.kernels

@@ -16,7 +16,7 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.regression.residuals import CandidateSums, _gains
+from interdomain.sums.residuals import CandidateSums, _gains
 
 NUM_ROWS, NOISE = 40, 0.3
 RNG = np.random.default_rng(0)

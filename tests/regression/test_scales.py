@@ -20,7 +20,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
-from interdomain.regression.scales import warn_of_data
+from interdomain.training.scales import warn_of_data
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))

@@ -156,7 +156,7 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     large = compiled()
     assert "Cholesky" not in operations(large)
     assert_close(large(), expected)
-    monkeypatch.setattr("interdomain.regression.current_sums.MOST_NUMBERS", 1)
+    monkeypatch.setattr("interdomain.sums.current.MOST_NUMBERS", 1)
     with pytest.raises(ValueError, match="with at most 1 numbers of features"):
         compiled()()
 

@@ -13,7 +13,7 @@ from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
 from interdomain import fit
-from interdomain.training.passes import slopes_of_prior, train_parameters
+from interdomain.models.dual_svgp.passes import slopes_of_prior, train_parameters
 from tests.sites.test_dual_svgp import TARGETS, X, harmonics, model_of
 
 
@@ -69,7 +69,7 @@ def test_slopes_of_the_priors_of_a_likelihood() -> None:
 
 @pytest.mark.slow
 def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interdomain.training.site_rows._TURNS", 2)
+    monkeypatch.setattr("interdomain.models.dual_svgp.subset._TURNS", 2)
     rng = np.random.default_rng(1)
     rows = rng.normal(size=[300, 3])
     labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[300, 1]) > 0).astype(float)
@@ -160,7 +160,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
         kernel.lengthscale.assign(0.6 / 2)
         mean.c.assign([-3.0])
 
-    monkeypatch.setattr("interdomain.training.passes.fit_by_lbfgs", fit)
+    monkeypatch.setattr("interdomain.models.dual_svgp.passes.fit_by_lbfgs", fit)
     train_parameters(model, 1)
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))

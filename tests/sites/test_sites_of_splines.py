@@ -14,7 +14,7 @@ from interdomain.inducing_variables import SumInducingVariables
 from interdomain.kernels import FiniteRank
 from interdomain.linalg.spline_grid import SplineGrid
 from interdomain.models import DualSVGP
-from interdomain.regression import features as features_of_rows
+from interdomain.sums import features as features_of_rows
 from tests.regression.test_compact import RNG, X, features, product
 
 pytestmark = pytest.mark.usefixtures("no_jitter")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.regression import features
-from interdomain.sites import wave_rows
+from interdomain.sums import features
+from interdomain.models.dual_svgp import wave_rows
 
 from .test_dual_svgp import TARGETS, X, model_of, step
 

@@ -245,7 +245,7 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
         assert all(gradient is not None for gradient in gradients)
         assert converted  # GPflow's
         library = {name for name in converted if name.startswith("interdomain.")}
-        bound = {"interdomain.svgp.svgp.SVGP.elbo"}
+        bound = {"interdomain.models.svgp.svgp.SVGP.elbo"}
         assert library == (bound if model is additive else set()), model
         converted.clear()
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(10)

@@ -87,7 +87,7 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     model, folder = make_model(), tmp_path / "interrupted"
     with monkeypatch.context() as patch:
-        patch.setattr("interdomain.training.structured.gpflow.set_trainable", interrupt)
+        patch.setattr("interdomain.models.structured_sgpr.training.gpflow.set_trainable", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fit(model, checkpoint_dir=folder, **settings)
     resumed = make_model()

@@ -13,7 +13,6 @@ import numpy as np
 from .._arguments import Array
 from ..core.family import Block
 from ..core.finite_rank import block_of
-from ..regression.rows_model import RowsModel
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
 _ROWS = 20_000
@@ -67,7 +66,7 @@ class Choice:
 
 
 def choose_features(
-    model: RowsModel,
+    model: Any,
     num_inducing: int,
     make: Callable[[tuple[Array, Array]], Any],
     train: Callable[[Any, int], Any],

@@ -31,7 +31,7 @@ from ..linalg.variational import Terms
 from ..plotting.axes import new_axes
 from ..posteriors.groups import block_groups
 from ..posteriors.parts import batch_root
-from ..svgp.orthogonal import OrthogonalSVGP
+from ..models.svgp.orthogonal import OrthogonalSVGP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

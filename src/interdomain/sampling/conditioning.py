@@ -46,7 +46,7 @@ from ..linalg.operators import Inverse
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
-from ..regression.compact_posterior import CompactPosterior
+from ..sums.spline_posterior import CompactPosterior
 from .base import Draws, PriorSample, as_array, constant
 from .priors import prior_sample
 from .splines import SplineFunctions, functions_of_splines

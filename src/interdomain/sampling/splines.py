@@ -11,8 +11,8 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from ..core.latents import LatentGPs
-from ..regression.compact import CompactFeatures, compact_features
-from ..regression.compact_posterior import CompactPosterior
+from ..sums.splines import CompactFeatures, compact_features
+from ..sums.spline_posterior import CompactPosterior
 from .base import Draws
 
 

@@ -15,7 +15,8 @@ from gpflow.utilities import positive
 from .._arguments import integer, items, numeric, pair
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
-from ..training import FitResult, fit
+from ..fitting import fit
+from ..training import FitResult
 from .features import AdditiveFeatures
 from .frames import effect_name
 from .kernel import Additive, Effect

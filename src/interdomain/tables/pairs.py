@@ -1,7 +1,7 @@
 """Ranks pairs of columns by how much their interaction would explain, from one pass over the rows.
 
 Let c and ``I + H`` be ``products`` and ``precisions`` of
-:class:`interdomain.regression.residuals.CandidateSums` for the features of a pair, under a prior of
+:class:`interdomain.sums.residuals.CandidateSums` for the features of a pair, under a prior of
 variance one. An interaction of prior variance v then raises the log marginal likelihood by
 
     gain(v) = (v c^T (I + v H)^{-1} c - log det(I + v H)) / 2.

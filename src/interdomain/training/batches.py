@@ -16,7 +16,7 @@ from .._arguments import check_squares
 from .._targets import check_targets, targets_type
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
-from ..regression.scales import warn_of_data
+from .scales import warn_of_data
 
 Batch = tuple[tf.Tensor, ...]
 

@@ -15,7 +15,6 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .._progress import progress_bar
 from ..core.descriptions import checksum_of_rows, describe_parts
-from ..regression.rows_model import RowsModel
 from .checkpoints import FORMAT, Checkpoints
 from .losses import NumericalBreakdown
 from .replicas import Replicas
@@ -243,8 +242,8 @@ def _described(model: Any, settings: Mapping[str, Any]) -> str:
     lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__, **parameters}
     describe_parts("", model, lines, set())
     lines |= settings
-    if isinstance(model, RowsModel):
-        lines |= {"features": model.features_checksum, "rows": model.rows_checksum}
+    if hasattr(model, "described_rows"):
+        lines |= model.described_rows()
     elif isinstance(model, InternalDataTrainingLossMixin):
         lines["rows"] = checksum_of_rows(tf.nest.flatten(getattr(model, "data", ())))
     return "\n".join(f"{name}: {str(value)}".replace("\n", " ") for name, value in lines.items())

@@ -1,0 +1,418 @@
+"""Sparse models of any likelihood whose q is computed and not trained: ``DualSVGP``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import scipy.linalg
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.models.util import InducingPointsLike
+from gpflow.posteriors import PrecomputeCacheType
+
+from ..._arguments import Array, instance
+from ..._targets import check_targets, number_of_latents
+from ..._tracing import numpy_function, unconverted
+from ...core.pairs import Kuu_operator
+from ...linalg.variational import Whitened, kl_divergence
+from ...sums.bound import root_of
+from ...sums.splines import CompactCollapsed
+from ...sums.spline_posterior import CompactPosterior
+from ...sums.features import Features
+from ..rows_model import RowsModel
+from ...sums.statistics import differing_parameter, joined, total_over
+from ...sums.waves import WavePosterior
+from .sites import Prior, Sites, latent, log_normaliser, slopes_of_mean, whitened_q
+from .row_sites import SiteContributions, SitesOfSplines
+from .wave_rows import SitesOfWaves
+
+_ROWS_OF_LEVEL = 10_000
+"""Rows that the level of the latent GPs is searched on, divided by the number of these."""
+
+
+class PassResult(NamedTuple):
+    """What a pass over the rows found at the present q.
+
+    :ivar elbo: The evidence lower bound; minus infinity if the expected log-likelihood of a row is
+        not finite, and then the rest means nothing.
+    :ivar sites: The sites that are tangent to the expected log-likelihood there, of which those of
+        negative precision, if any, are as they are.
+    :ivar clipped: The same sites with negative precisions taken for zero; the same object if there
+        are none.
+    :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
+        ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
+    """
+
+    elbo: float
+    sites: Sites
+    clipped: Sites
+    slopes: Array
+    curvatures: Array
+
+
+@dataclass
+class _Remembered:
+    """What a DualSVGP need not compute again. One object for its life: compiled functions are made
+    anew when an attribute of the model is another, and read nothing of this.
+
+    :ivar contributions: What computes the sites of rows.
+    :ivar of_sites: The values of the features' parameters that the sites were taken with.
+    :ivar state: The parameters and sites at the last pass, with its ``result`` and ``features``.
+    """
+
+    contributions: SiteContributions | None = None
+    of_sites: dict[str, Array] = field(default_factory=dict)
+    state: list[Array] = field(default_factory=list)
+    result: PassResult | None = None
+    features: Features | None = None
+
+
+class DualSVGP(RowsModel):
+    """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
+
+    Each row has a Gaussian site in place of its likelihood; the prior and all sites together make
+    q, with a full covariance. A pass finds the sites that are tangent at the present q, which is a
+    natural-gradient step of size one, and computes the exact bound on the way (Khan and Lin 2017;
+    Adam, Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on sums
+    over the sites, without data, at O(M^3) a step. Five to ten passes, without step sizes to
+    choose, replace thousands of minibatches. The optimum is that of ``gpflow.models.SVGP`` with the
+    same kernel, likelihood and features.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> noise = np.random.default_rng(0).normal(size=X.shape)
+    >>> Y = np.where(np.sin(5 * X) + 0.5 * noise > 0, 1.0, 0.0)
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> likelihood = gpflow.likelihoods.Bernoulli()
+    >>> model = idm.models.DualSVGP((X, Y), prior, likelihood, harmonics)
+    >>> fitted = idm.fit(model, steps=5, progress=False)
+    >>> probability, _ = model.predict_y(np.array([[0.3], [-0.3]]))
+    >>> print(probability.numpy().round().ravel())
+    [1. 0.]
+
+    Before :func:`interdomain.fit`, q is the prior. The fit starts from sites that suit the data.
+
+    **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
+    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit`` trains them on a
+    subset first, and then freezes them). Waves of a box and additive features depend on no
+    parameter. Points depend on the kernel's parameters, which have to be frozen.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y stands for a
+        value that is missing if the likelihood is one of your own that leaves such values out and
+        says so by an attribute ``allow_nan = True``.
+    :param kernel: A kernel of one output, shared by the latent GPs.
+    :param likelihood: Any of GPflow's. If its expectations have no closed form, GPflow uses
+        quadrature; likelihoods that draw at random (Softmax) have the same draws in every pass. Its
+        trainable parameters are trained by Newton's method between passes.
+    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+        ``[M, D]``.
+    :param mean_function: Zero by default. The parameters of constant and linear means are trained
+        between passes, together with q.
+    :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
+        one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
+        number of a row's likelihood. Another one is taken where the likelihood may be meant for it.
+    :param batch_size: As for :class:`StructuredSGPR`, and so is ``progress``.
+    :raises ValueError: In a pass, for targets that the likelihood does not know, and for rows as
+        :class:`StructuredSGPR`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingPointsLike,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_latent_gps: int | None = None,
+        **rows: Any,
+    ) -> None:
+        instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        super().__init__(
+            data,
+            kernel,
+            likelihood,
+            inducing_variable,
+            mean_function,
+            num_latents=lambda outputs: number_of_latents(likelihood, outputs, num_latent_gps),
+            **rows,
+        )
+        _ = self._rows_at_hand  # sites are of rows, and statistics have none
+        self._sums_of_sites: tuple[tf.Variable, ...] = ()
+        self._remembered = _Remembered()
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows."""
+        return self._rows_at_hand.count()
+
+    def _traced_state(self) -> Any:
+        """What a compiled bound has built in besides attributes: the features, and the variables
+        that hold the sites."""
+        return self._features, self.site_variables()
+
+    @property
+    def sites(self) -> Sites:
+        """The sums over the sites that q is made of, as arrays; zero before the first step."""
+        return Sites(*(variable.numpy() for variable in self.site_variables()))
+
+    def assign_sites(self, sites: Sites) -> None:
+        """Replace the sites, and thereby q, by others for the same features."""
+        for variable, value in zip(self.site_variables(), sites, strict=True):
+            variable.assign(value)
+
+    def shrink_q(self, variance: float) -> None:
+        """Start from a q that is the prior with its covariance multiplied by ``variance``.
+
+        At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
+        """
+        none = Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
+        compact = self._features.compact
+        size = len(self._features.incomplete)
+        if compact is not None:
+            prior = (1 / variance - 1) * compact.packed_Kuu(none.shifts.shape[0] - size)
+            return self.assign_sites(none._replace(precisions=none.precisions + prior))
+        kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
+        for of_latent in none.precisions:
+            of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
+        self.assign_sites(none)
+
+    def start(self, beyond: float = 0.0) -> bool:
+        """Start from the sites that are tangent where the likelihood of each row is: at a q of its
+        own, whatever the other rows are; see ``sites/start.py``.
+
+        :param beyond: Leave the sites as they are if the level of f is within so many prior
+            deviations of the prior mean.
+        :return: Whether the prior has to become wider to reach the level.
+        :raises ValueError: As a pass.
+        """
+        features, of_rows = self._features, self._contributions()
+        constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
+        learns_level = not features.mean.residual and getattr(constant, "trainable", False)
+        X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
+        features.check(X)
+        check_targets(self.likelihood, Y)
+        learns = learns_level, bool(self.kernel.trainable_parameters)
+        with np.errstate(all="ignore"):
+            level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+        if distance < beyond:
+            return False
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            features.check(X)
+            check_targets(self.likelihood, Y)
+            return of_rows.first_sums(X, Y, level)
+
+        with np.errstate(all="ignore"):  # of steps that are not taken
+            sums = of_rows.looked_up(total_over(self._rows_at_hand.batches(), of_batch))
+        self.assign_sites(Sites(*(sums[name] for name in Sites._fields)))
+        return is_far
+
+    def site_variables(self) -> tuple[tf.Variable, ...]:
+        """The sites as variables, which compiled functions read. They begin anew whenever the
+        features have other sizes or parameters than those that they were taken with."""
+        features = self._features
+        with tf.init_scope():
+            known, values = self._sums_of_sites, features.values()
+            if [tuple(v.shape) for v in known] != _shapes(features):
+                known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
+            elif not differing_parameter(self._remembered.of_sites, values):
+                return known
+            else:
+                for variable, value in zip(known, self._first_sites(), strict=True):
+                    variable.assign(value)
+            self._sums_of_sites, self._remembered.of_sites = known, values
+        return known
+
+    def _first_sites(self) -> Sites:
+        """The sites for features that there are none for: none."""
+        return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        remembered = replace(self._remembered, contributions=None, features=None)
+        return {**super().__getstate__(), "_remembered": remembered}
+
+    def _contributions(self) -> SiteContributions:
+        features, known = self._features, self._remembered.contributions
+        if known is None or not known.is_current(features, self.likelihood):
+            kind = SiteContributions if features.tables is None else SitesOfWaves
+            kind = kind if features.compact is None else SitesOfSplines
+            known = kind(features, self.likelihood, self._columns[1])
+            self._remembered.contributions = known
+        return known
+
+    def pass_over_data(self) -> PassResult:
+        """The bound at the present q and parameters, and the sites there.
+
+        This takes a pass over the rows if anything has changed since the last one.
+        """
+        state = [*(p.numpy() for p in self.parameters), *self.sites]
+        last = self._remembered
+        same = self._features is last.features and len(last.state) == len(state)
+        result = last.result
+        if result is None or not (same and all(map(np.array_equal, last.state, state))):
+            result = self._pass()
+            last.state, last.result, last.features = state, result, self._features
+        return result
+
+    def _pass(self) -> PassResult:
+        (q, kl), of_rows, features = self._q_and_kl(), self._contributions(), self._features
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            features.check(X)
+            check_targets(self.likelihood, Y)
+            return of_rows.sums(X, Y, q)
+
+        # Gradient tapes of the caller would keep every batch; and q may be far off.
+        with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
+            batches = joined(self._rows_at_hand.batches(), of_rows.rows_at_once)
+            sums = of_rows.looked_up(total_over(batches, of_batch))
+        if not all(np.all(np.isfinite(part)) for part in sums.values()):
+            return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
+        sites = clipped = Sites(*(sums[name] for name in Sites._fields))
+        if "negative_precisions" in sums:
+            sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
+        elbo = float(sums["expectations"]) - kl
+        return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
+
+    def _q_and_kl(self) -> tuple[Any, float]:
+        """What gives f at rows, and the KL divergence from the prior."""
+        if self._features.compact is not None:
+            q = self._compact_q()
+            return CompactPosterior(self._features, lambda: q, PrecomputeCacheType.TENSOR), q.kl()
+        exact = self._exact_q()
+        kl = float(kl_divergence(Whitened(*(part[None] for part in exact))))
+        if self._features.tables is not None:
+            return WavePosterior(self._features, *exact), kl
+        return tuple(tf.cast(part, gpflow.default_float()) for part in exact), kl
+
+    def has_q(self) -> bool:
+        """Whether the prior and the present sites make a Gaussian: sites of negative precision may
+        outweigh it."""
+        try:
+            if self._features.compact is not None:
+                return bool(np.all(np.isfinite(self._compact_q().means)))
+            return all(bool(np.all(np.isfinite(part))) for part in self._exact_q())
+        except tf.errors.InvalidArgumentError:
+            return False
+
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        model = super().model_of(rows, kind, num_latent_gps=self.num_latent_gps, **changes)
+        model._remembered.contributions = self._contributions()
+        return model
+
+    def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
+        """The precisions and shifts of the sites of rows at the present q, each ``[L, n]``.
+
+        Negative precisions are set to zero, so that the sites make a q with any features.
+        """
+        check_targets(self.likelihood, Y)
+        found = self._contributions().evaluate(X, Y, self._q_and_kl()[0])
+        return found.precisions, found.shifts
+
+    @check_shapes(
+        "return: []",
+    )
+    @unconverted
+    def elbo(self) -> tf.Tensor:
+        """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`.
+
+        It has no gradient. A compiled function makes the pass when it runs.
+        """
+
+        def value() -> Array:
+            return np.asarray(self.pass_over_data().elbo, gpflow.default_float())
+
+        if tf.executing_eagerly():
+            return tf.constant(value())
+        return tf.ensure_shape(numpy_function(value, [], gpflow.default_float()), [])
+
+    @inherit_check_shapes
+    @unconverted
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        """The log of the integral of the prior times the present sites, up to a constant.
+
+        The kernel's parameters are trained on it between passes. Where the sites are tangent, its
+        gradient is that of the bound.
+
+        :raises ValueError: If features depend on a parameter that is trainable.
+        """
+        trainable = self._features.trainable()
+        if trainable:
+            raise ValueError(
+                f"model: the features depend on {', '.join(trainable)}, trainable, and the sites "
+                "belong to features; freeze these with gpflow.set_trainable(parameter, False), or "
+                "train them on a subset first (interdomain.fit does)."
+            )
+        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        return tf.cast(log_normaliser(self._prior(), sites), gpflow.default_float())
+
+    @property
+    def mean_is_residual(self) -> bool:
+        """Whether the mean function has no columns that are known: its parameters are then not
+        trained between passes."""
+        return self._features.mean.residual
+
+    def slopes_of_mean(self, variables: Sequence[tf.Variable]) -> tuple[Array, Array]:
+        """The derivatives of log Z by numbers of the mean function, ``[P]``, and the second ones
+        with a minus, ``[P, P]``. Its weights are to be linear in these.
+
+        :param variables: The numbers.
+        """
+        prior, sites = self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        with tf.GradientTape(persistent=True) as tape:
+            weights = tf.cast(self._features.mean.weights(), tf.float64)
+            numbers = tf.unstack(tf.reshape(tf.transpose(weights), [-1]))
+        rows = []
+        for number in numbers:
+            parts = tape.gradient(number, variables, unconnected_gradients="zero")
+            rows.append(np.concatenate([np.ravel(tf.convert_to_tensor(part)) for part in parts]))
+        slopes, curvatures = zip(
+            *(slopes_of_mean(prior, sites, number) for number in range(self.num_latent_gps)),
+            strict=True,
+        )
+        jacobian = np.asarray(rows, np.float64)
+        return (
+            jacobian.T @ np.concatenate(slopes),
+            jacobian.T @ scipy.linalg.block_diag(*curvatures) @ jacobian,
+        )
+
+    def _prior(self) -> Prior:
+        """What of the prior sums over sites are compared with, in float64."""
+        features, jitter = self._features, gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        return Prior(
+            root_of(kuu) if features.compact is None else None,
+            tf.cast(features.mean.weights(), tf.float64),
+            tf.cast(features.diagonal_factors(), tf.float64),
+            features.incomplete,
+            features.compact,
+        )
+
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+        prior, one = self._prior(), tf.ones([], tf.float64)
+        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        return [(latent(prior, sites, number), one) for number in range(self.num_latent_gps)]
+
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        if self._features.compact is not None:
+            return self._dense_q()
+        return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
+
+
+def _shapes(features: Features) -> list[tuple[int, ...]]:
+    """The shapes of :class:`.Sites`."""
+    size, latents = features.num_stacked, features.num_outputs
+    gram: tuple[int, ...] = (size, size)
+    if features.compact is not None:
+        gram = (features.compact.size_of_sums(size - features.num_inducing),)
+    return [(latents, *gram), (size, latents), (features.num_terms, latents)]

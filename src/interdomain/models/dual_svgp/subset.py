@@ -1,0 +1,142 @@
+"""A model of some rows with any likelihood, to start training on and to choose features with."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from ..._arguments import Array
+from ...core.family import Block
+from ...sums.residuals import Residuals
+from .sites import Sites, log_normaliser, whitened_q
+from .model import DualSVGP
+from ...training import run
+from .passes import Passes, frozen, train_parameters
+
+_TURNS = 3
+_PASSES = 6  # before and after features are trained
+_PASSES_OF_Q = 2  # for the sites of new features, before these are trained again
+_TOLERANCE = 0.05  # nats of the bound of the rows
+
+
+class RowsWithSites(DualSVGP):
+    """A model of few rows that knows the site of each, whatever the features.
+
+    So features can be trained, or replaced by others, without q being trained from scratch: sums
+    over sites belong to features, and the sites are those of rows.
+
+    :ivar tolerance: That of the passes, if it is more than 0.05.
+    """
+
+    tolerance: float | None = None
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._rows: tuple[Array, Array] = self.draw(sys.maxsize)  # which are all, in their order
+        zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
+        self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
+        self._block: Block | None = None
+
+    def take(self, precisions: Array, shifts: Array) -> None:
+        """Give the rows other sites, which are those of the present features.
+
+        :param precisions: beta, ``[L, n]``.
+        :param shifts: lambda, ``[L, n]``.
+        """
+        for variable, value in zip(self._of_rows, (precisions, shifts), strict=True):
+            variable.assign(tf.cast(value, tf.float64))
+        self._block = self.inducing_variable, self.kernel
+
+    def train(self, steps: int) -> None:
+        """Train all parameters, in turns of passes and of steps of L-BFGS for those of the kernel,
+        features included, with the sites of the rows."""
+        if self._block is not None:
+            self._settle()
+        self._passes()
+        if self._features.trainable():
+            for _ in range(_TURNS):
+                train_parameters(self, -(-steps // _TURNS))
+                self._passes(_PASSES_OF_Q)
+            self._passes()
+
+    def _passes(self, number: int | None = None) -> None:
+        """Passes from the sites of the rows on, which are then those at the new q. The parameters
+        of the features stay as they are; with a number of passes, all do."""
+        self._block = self.inducing_variable, self.kernel
+        with frozen(self.feature_parameters.values()):
+            enough = max(_TOLERANCE, self.tolerance or 0.0)
+            passes = Passes(self, enough, trains=number is None)
+            run.train(self, passes, run.Plan(0.0, number or _PASSES))
+        self.take(*self.sites_of(*self._rows))
+
+    def _settle(self) -> None:
+        """See to it that the sites are those of the present features."""
+        block, known = (self.inducing_variable, self.kernel), self._block
+        if known is None or any(new is not old for new, old in zip(block, known, strict=True)):
+            if known is not None:
+                self.assign_sites(self._first_sites())  # of features that are as many as before
+            self._passes(None if known is None else _PASSES_OF_Q)
+
+    def elbo(self) -> tf.Tensor:
+        """The bound of the rows, at the present features."""
+        self._settle()
+        return super().elbo()
+
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        self._settle()
+        return super()._exact_q()
+
+    def _traced_state(self) -> Any:
+        return super()._traced_state(), tuple(self._features.trainable())
+
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        """As of the base class; features may depend on what is trained."""
+        if not self._features.trainable():
+            return super().maximum_log_likelihood_objective()
+        value = log_normaliser(self._prior(), self._first_sites(), gram_gradient=True)
+        return tf.cast(value, gpflow.default_float())
+
+    def _first_sites(self) -> Sites:
+        """The sums over the sites of the rows for the present features."""
+        X = tf.constant(self._rows[0], gpflow.default_float())
+        if self._features.compact is not None:
+            precisions, shifts = (part.numpy() for part in self._of_rows)
+            of_sites = self._contributions().sums_of(X, precisions, shifts)
+            terms = np.asarray(self._features.terms_of(X), np.float64)
+            return Sites(*of_sites, terms @ precisions.T)
+        Kuf, columns, terms = self._features.of_rows(X)
+        stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
+        precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
+        return Sites(
+            tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
+            tf.matmul(stacked, shifts, transpose_b=True),
+            tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
+        )
+
+    def residuals(self) -> Residuals:
+        """What q of the sites leaves of them, to compare features with that are not in it."""
+        self._settle()
+        features, dtype, prior = self._features, gpflow.default_float(), self._prior()
+        assert prior.root is not None  # features of a dictionary are dense
+        mean, root = whitened_q(prior, self._first_sites())
+        precisions, shifts = (np.asarray(part).T for part in self._of_rows)
+        X: Array = np.asarray(self._rows[0], dtype)
+        # The sites are those of what a mean function of unknown columns leaves.
+        shifts = shifts + precisions * np.asarray(features.mean.rest(X))
+        sites = np.concatenate([shifts, precisions], axis=1)
+
+        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            shifts, precisions = tf.split(Y, 2, axis=1)
+            return shifts - precisions * mean, precisions
+
+        return Residuals(
+            lambda: [(X, sites)],
+            slopes_of,
+            features,
+            tf.cast(prior.root.solve(mean, adjoint=True), dtype),
+            np.asarray(prior.root.solve(root, adjoint=True)),
+        )

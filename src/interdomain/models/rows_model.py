@@ -1,0 +1,356 @@
+"""What models have in common whose q follows from sums over rows: rows and predictions."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import InputData, MeanAndVariance, RegressionData, TensorData
+from gpflow.functions import Function
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian, Likelihood
+from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+
+from .._arguments import Array, check_size, instance, real_array, short
+from .._targets import densities_of, takes_missing, targets_type
+from .._tracing import unconverted
+from ..core.descriptions import checksum_of_rows
+from ..core.inputs import check_inputs, validate_inducing_variable
+from ..core.pairs import Kuu_operator
+from ..core.parameters import single_output
+from ..posteriors import CollapsedPosterior
+from ..sums.bound import optimal_q, whiten_compact
+from ..sums.splines import CompactCollapsed, compact_features
+from ..sums.spline_posterior import CompactPosterior, CompactQ
+from ..sums.features import Features
+from ..sums.rows import Rows
+from ..training.scales import warn_of_scales
+from ..sums.statistics import SufficientStatistics
+from ..sums.waves import WavePosterior
+
+_DENSE_MATRICES = 4
+"""Of M rows in memory: sums, whitened, factor and inverse."""
+
+
+class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
+    """A sparse model whose whitened q is computed from sums over rows.
+
+    A subclass implements :meth:`_exact_q`.
+
+    :param num_latents: From the number of columns of Y to that of latent GPs.
+    :param rows: The arguments of ``Rows`` for data that are no statistics.
+    """
+
+    inducing_variable: InducingVariables
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingPointsLike,
+        mean_function: MeanFunction | None,
+        *,
+        num_latents: Callable[[int], int],
+        **rows: Any,
+    ) -> None:
+        if tf.distribute.has_strategy():
+            raise ValueError(
+                f"strategy: {type(self).__name__} has no variables to mirror; build it and its "
+                "parts outside of strategy.scope(), and add the statistics of all workers with "
+                "SufficientStatistics.all_reduce."
+            )
+        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
+            inducing_variable = inducingpoint_wrapper(inducing_variable)
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
+        size = int(inducing_variable.num_inducing)
+        if compact_features(inducing_variable, kernel) is None:
+            what = f"the precision of {size:,} features and its factor"
+            check_size("inducing_variable", what, _DENSE_MATRICES * size**2)
+        rows |= {"num_inducing": size}
+        kind: Any = Rows
+        self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)
+        is_read = isinstance(data, (SufficientStatistics, Rows))
+        source = data if is_read else self._rows_of(data)
+        self._source = source if isinstance(source, Rows) else None
+        self._columns: tuple[int, int] = source.columns
+        number = num_latents(self._columns[1])
+        if mean_function is None:
+            mean_function = Zero(number)
+        remedy = "pass one of gpflow.mean_functions"
+        instance("mean_function", mean_function, Callable, "a function of X", remedy)
+        super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
+        self.inducing_variable = inducing_variable
+        self._built_features: Features | None = None
+        if self._source is not None:  # statistics say themselves what they are of
+            check_inputs(self, self.num_columns)
+        if not is_read:  # rows of another model were looked at there
+            X, Y = source.sample
+            if np.any(finite := source.finite(X, Y)):
+                self._warn_of_scales(X[finite], Y[finite])
+
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """Warn of columns that are far from the scales of the prior."""
+        warn_of_scales(self, X, Y)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The model without graphs: a copy makes its own."""
+        return {**self.__dict__, "_built_features": None}
+
+    @property
+    def num_columns(self) -> int:
+        """The number D of columns of X."""
+        return self._columns[0]
+
+    @property
+    def num_rows(self) -> int | None:
+        """The number of rows; None if only a pass can tell it."""
+        return None if self._source is None else self._source.num_rows
+
+    @property
+    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """The parameters that the features depend on, by name. When one of them changes, the sums
+        over rows are no longer valid, and the data are read again."""
+        return dict(self._features.parameters)
+
+    @property
+    def _features(self) -> Features:
+        """The features of the model as it is now."""
+        with tf.init_scope():  # their graph is not part of the caller's
+            known = self._built_features
+            if known is None or not known.is_current(*self._feature_parts()):
+                known = self._built_features = self._make_features()
+            return known
+
+    def _feature_parts(self) -> tuple[tf.Module, ...]:
+        """What the features are made of."""
+        return self.kernel, self.inducing_variable, self.mean_function
+
+    def _make_features(self) -> Features:
+        parts = self.kernel, self.inducing_variable, self.mean_function
+        return Features(*parts, self.num_columns, self.num_latent_gps)
+
+    def described_rows(self) -> dict[str, int]:
+        """What tells the features and the rows from others, for checkpoints: checksums, whatever
+        the values of parameters are. The rows are a sample that was read already: of a Dataset or a
+        function, the first batch."""
+        return {"features": self._features.checksum(), "rows": self._rows_checksum()}
+
+    def _rows_checksum(self) -> int:
+        return checksum_of_rows(self._rows_at_hand.sample)
+
+    @property
+    def _rows_at_hand(self) -> Rows:
+        """:raises ValueError: If the model holds statistics without their rows."""
+        if self._source is None:
+            raise ValueError(
+                "data: the model was built from SufficientStatistics, and its rows are needed; "
+                "build it from the rows."
+            )
+        return self._source
+
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
+        """Draw random rows (X, Y), without replacement.
+
+        :raises ValueError: If the model holds statistics without their rows.
+        """
+        return self._rows_at_hand.draw(size, seed)
+
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        """Make a model of some rows, not copied, that shares all parameters with this one.
+
+        To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
+        many harmonics that depend on these scales are chosen::
+
+            few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
+            fit(model.model_of(model.draw(3_000), inducing_variable=few))
+
+        :param rows: (X, Y), such as those of :meth:`draw`.
+        :param kind: A subclass; by default the class of this model.
+        :param changes: Other arguments than those of this model, such as ``inducing_variable`` or
+            ``kernel``; parameters that another kernel does not share are trained for these rows.
+        """
+        shared = {
+            "kernel": self.kernel,
+            "likelihood": self.likelihood,
+            "inducing_variable": self.inducing_variable,
+            "mean_function": self.mean_function,
+        }
+        kind, data = kind or type(self), self._rows_of(rows, batch_size=None, progress=False)
+        model = kind(data, **(shared | changes))
+        if not changes.keys() & shared.keys():
+            model._built_features = self._features
+        return model
+
+    @abc.abstractmethod
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
+        in float64."""
+
+    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The same in the default float."""
+        mean, root = (tf.cast(part, gpflow.default_float()) for part in self._exact_q())
+        return mean, root
+
+    @abc.abstractmethod
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+        """What q is made of and the noise variance, of a model with splines: for all latent GPs, or
+        for each."""
+
+    def check_spacing(self) -> None:
+        """Warn of splines that are too few for the present lengthscales, or too many."""
+        if self._features.compact is not None:
+            self._features.compact.warn_of_spacing(self._features.incomplete)
+
+    def _compact_q(self) -> CompactQ:
+        return CompactQ(self._compact_latents(), self._features.incomplete)
+
+    def _dense_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The whitened q of a model with few splines, in float64.
+
+        :raises ValueError: If there are too many.
+        """
+        kuu = Kuu_operator(self.inducing_variable, self.kernel)
+        pairs = [(whiten_compact(kuu, part), noise) for part, noise in self._compact_latents()]
+        means, roots = zip(*(optimal_q(*pair) for pair in pairs), strict=True)
+        return tf.concat(means, axis=1), tf.stack(roots)
+
+    @check_shapes(
+        "return: [M, P]",
+    )
+    def whitened_mean(self) -> tf.Tensor:
+        """The mean of q of the whitened variables: how much each feature explains.
+
+        In the prior, these variables are independent and of variance one.
+        """
+        return self._whitened_q()[0]
+
+    @inherit_check_shapes
+    @unconverted
+    def predict_f(
+        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of f at new points, with everything computed again at each call.
+
+        :meth:`posterior` caches what does not depend on the points.
+        """
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def predict_log_density(
+        self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> tf.Tensor:
+        """As GPflow's, with Y converted to what the likelihood takes."""
+        X, Y = data
+        Y = tf.cast(Y, targets_type(self.likelihood))
+        return super().predict_log_density((X, Y), full_cov, full_output_cov)
+
+    @unconverted
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> AbstractPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        if self._features.compact is not None:
+            return CompactPosterior(self._features, self._compact_q, precompute_cache)
+        return CollapsedPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self._whitened_q,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    def posterior_from_tables(self) -> WavePosterior | None:
+        """What predicts f at many rows, without gradients and covariances: for waves of a box,
+        whose mean and variance are sums of waves, in O(M^2) once and O(log M) a row. None for other
+        features."""
+        return WavePosterior(self._features, *self._exact_q()) if self._features.tables else None
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
+
+        It can serve predictions, or be trained further with minibatches. It holds no data, and
+        shares the kernel, the likelihood, the mean function and the inducing variable with this
+        model.
+        """
+        q_mu, q_sqrt = self._whitened_q()
+        num_latents = self.num_latent_gps
+        return gpflow.models.SVGP(
+            self.kernel,
+            self.likelihood,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            num_latent_gps=num_latents,
+            q_mu=q_mu,
+            q_sqrt=tf.tile(q_sqrt, [num_latents // q_sqrt.shape[0], 1, 1]),
+            whiten=True,
+            num_data=self.num_data,
+        )
+
+    @property
+    @abc.abstractmethod
+    def num_data(self) -> int:
+        """The number N of rows."""
+
+
+def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
+    """The one variance of a Gaussian likelihood, ``[]`` in float64."""
+    somewhere = tf.zeros([1, 1], gpflow.default_float())
+    return tf.cast(tf.reshape(likelihood.variance_at(somewhere), []), tf.float64)
+
+
+def _variance(noise_variance: Any) -> Any:
+    """A noise variance that GPflow's transform can take: numbers at its lower bound are raised by a
+    ten thousandth.
+
+    :raises ValueError: If it is below the bound, or no number.
+    """
+    if isinstance(noise_variance, (gpflow.Parameter, Function)):
+        return noise_variance
+    array = real_array("noise_variance", noise_variance, "a number", "pass a positive number")
+    bound = gpflow.config.default_likelihood_positive_minimum()
+    if not np.all((array >= bound) & np.isfinite(array)):
+        raise ValueError(
+            f"noise_variance must be finite and {bound:g} or more, the lower bound of GPflow's "
+            f"likelihoods, found {short(noise_variance)}; pass a larger one, or Y in larger units."
+        )
+    return np.maximum(array, bound * (1 + 1e-4))
+
+
+def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
+    """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
+    variance, which is 1 by default.
+
+    :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
+    """
+    if likelihood is None:
+        likelihood = Gaussian(1.0 if noise_variance is None else _variance(noise_variance))
+    elif noise_variance is not None:
+        raise ValueError(
+            f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
+            "pass one of the two."
+        )
+    is_own = densities_of(likelihood) is not Gaussian
+    noise = None if is_own else likelihood.variance
+    noise = likelihood.scale if noise is None and not is_own else noise
+    if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
+        what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
+        raise ValueError(
+            "likelihood must be gpflow.likelihoods.Gaussian of one noise variance, for which q has "
+            f"a closed form, found {what}; pass it to interdomain.models.DualSVGP, whose to_svgp() "
+            "minibatches go on with, or to gpflow.models.SVGP."
+        )
+    return likelihood

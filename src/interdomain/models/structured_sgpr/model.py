@@ -1,0 +1,338 @@
+"""Sparse regression with the optimal q, which keeps the structure of Kuu: ``StructuredSGPR``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorData
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
+from gpflow.mean_functions import MeanFunction
+from gpflow.models.util import InducingPointsLike
+
+from ..._arguments import Array, choice
+from ..._tracing import unconverted
+from ...core.descriptions import checksum_of_rows
+from ...core.pairs import Kuu_operator
+from ...sums.bound import bound, from_reference, optimal_q, residual_of, root_of, whiten
+from ...sums.splines import CompactCollapsed
+from ...sums.current import CurrentSums
+from ...sums.residuals import Residuals
+from ..rows_model import RowsModel, gaussian, noise_variance_of
+from ...sums.statistics import SufficientStatistics, statistics_of
+
+_ROWS_AT_A_TIME = 8_192
+
+
+class StructuredSGPR(RowsModel):
+    """GPflow's ``SGPR``, with the structure of Kuu kept and with sums over the rows for the data.
+
+    q is optimal in closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
+    factorises every Kuu, and solves with the factor for every row at every step. Here, spherical
+    harmonics need no factorisation of Kuu and no jitter, and sums of kernels need one for each
+    block. Predictions are otherwise those of ``SGPR`` (Titsias 2009), and so are the bound and its
+    gradients, with ``charge="trace"``.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> Y = np.sin(5 * X)
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.1)
+    >>> fitted = idm.fit(model, progress=False)
+    >>> mean, variance = model.predict_f(np.array([[0.3]]))
+    >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
+    prediction 1.0, truth 1.0
+
+    The data need not fit into memory. The sums over the rows,
+    :class:`interdomain.regression.SufficientStatistics`, are taken a batch at a time: memory is
+    O(batch_size M + M^2), whatever the number of rows.
+
+    **When the data are read.** The features Kuf depend on some of the parameters, those in
+    :attr:`feature_parameters` (the model finds them in the graph that computes Kuf). The sums are
+    taken again only when these change:
+
+    * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
+      ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
+      these, as :func:`interdomain.fit` does, and after one pass every step costs O(M^3).
+    * For :class:`~interdomain.inducing_variables.VariationalFourierFeatures`, also several of them
+      in a sum, there are none: the data are read once, whatever is trained. That holds for rows
+      inside the interval, so rows outside are refused (an SVGP takes them, and warns).
+    * Where a feature parameter is trainable (points, activation features, patches; or weight
+      variances), each evaluation computes the features again. Gradients need those of all rows at
+      once: arrays, with at most 2^27 numbers of features (1 GiB). Train such parameters of more
+      rows on a subset, or in minibatches (``gpflow.models.SVGP``).
+
+    **Several machines** take the statistics of a part of the rows each, and add them with
+    :meth:`interdomain.regression.SufficientStatistics.all_reduce`; the model is then built
+    from the sum.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
+        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that
+        returns a new iterator over such batches at every call; or
+        :class:`~interdomain.regression.SufficientStatistics` of rows that are not at hand.
+    :param kernel: A kernel of one output.
+    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+        ``[M, D]``.
+    :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
+    :param noise_variance: Initial noise variance, 1 by default.
+    :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
+        parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
+        closed form for these, and :class:`DualSVGP` takes them.
+    :param charge: What the bound charges for prior variance that the features leave, of N rows the
+        sum ``t = tr(Kff - Qff) / s`` in units of the noise variance s: "log", ``N log(1 + t / N) /
+        2`` (Titsias 2025; Bui, Ashman and Turner 2025), or "trace", ``t / 2`` (Titsias 2009, eq.
+        9), as ``gpflow.models.SGPR``. The bound by the logarithm is never further from the
+        evidence, with the same q and predictions. Of priors of finite rank nothing is left.
+    :param batch_size: Rows to take at a time; by default so many that products run at full speed
+        (between 256 and 8,192). Datasets and generators are cut into such batches.
+    :param progress: Show a progress bar in passes that take more than a second.
+    :warns UserWarning: For columns of X or Y far from standardised, as :func:`interdomain.fit`, in
+        some of the rows.
+    :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
+        are fewer or more than in the first one, not finite, or outside of the interval of Fourier
+        features.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        inducing_variable: InducingPointsLike,
+        *,
+        mean_function: MeanFunction | None = None,
+        noise_variance: TensorData | None = None,
+        likelihood: Gaussian | None = None,
+        charge: str = "log",
+        **rows: Any,
+    ) -> None:
+        self.charge = choice("charge", charge, ("trace", "log"))
+        super().__init__(
+            data,
+            kernel,
+            gaussian(noise_variance, likelihood),
+            inducing_variable,
+            mean_function,
+            num_latents=int,
+            **rows,
+        )
+        statistics = data if isinstance(data, SufficientStatistics) else None
+        self._sums = CurrentSums(self._source, statistics)
+
+    @property
+    def statistics(self) -> SufficientStatistics:
+        """The statistics of all rows, for the present values of :attr:`feature_parameters`.
+
+        If these have changed, this takes a pass over the data.
+        """
+        return self._sums.statistics(self._features)
+
+    def _rows_checksum(self) -> int:
+        """The checksum of the rows; of rounded sums, if the model has statistics alone."""
+        if self._source is not None:
+            return super()._rows_checksum()
+        return checksum_of_rows([np.float32(self.statistics.sums["targets"])])
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows."""
+        return self.statistics.num_rows
+
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+        model = super().model_of(rows, kind, **changes)
+        model.charge = self.charge
+        return model
+
+    def _traced_state(self) -> Any:
+        """What a compiled bound has built in besides attributes: the features. The sums are taken
+        again here, before a step that looks them up is used again."""
+        if not self._features.trainable():
+            _ = self.statistics
+        return self._features
+
+    def accumulate(self, data: Any) -> SufficientStatistics:
+        """Compute the statistics of other rows, for the same features. The model does not change;
+        one of more rows, or of fewer, is built from sums and differences of statistics.
+
+        :param data: As for the constructor, with the same columns.
+        """
+        rows = self._rows_of(data)
+        if rows.columns != self._columns:
+            raise ValueError(
+                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
+                "pass rows of the same kind."
+            )
+        return statistics_of(rows, self._features)
+
+    def residuals(self) -> Residuals:
+        """What the present model leaves unexplained of Y, to judge features that it lacks.
+
+        :raises ValueError: In a pass over the rows, if the model has only their statistics.
+        """
+        dtype, (mean, root) = gpflow.default_float(), self.weights()
+        precision = tf.cast(1 / self._noise_variance(), dtype)
+
+        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
+
+        return Residuals(
+            self._rows_at_hand.batches,
+            slopes_of,
+            self._features,
+            tf.cast(mean, dtype),
+            root.numpy()[None],
+            self._price(),
+        )
+
+    def _price(self) -> float:
+        """What the bound is charged for a little more of left variance, in units of half of it."""
+        features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
+        if self.charge == "trace" or "log_variances" in sums:
+            return 1.0
+        left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
+        of_a_row = float(left / self._noise_variance() / sums["targets"][-1, -1])
+        return 1 / (1 + max(of_a_row, 0.0))
+
+    def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
+        of the covariance, which all outputs share. They have no gradients to parameters that the
+        sums depend on."""
+        if self._features.compact is not None:
+            raise ValueError(
+                "inducing_variable: found splines, of whose weights no dense covariance is made; "
+                "choose features for a model without them."
+            )
+        collapsed, *_ = self._collapsed(known=True)
+        mean, root = optimal_q(collapsed, self._noise_variance())
+        return collapsed.root.solve(mean, adjoint=True), collapsed.root.solve(root, adjoint=True)
+
+    def explained(self, X: Array) -> Array:
+        """The mean of what the mean function and the features explain of rows ``[N, D]``,
+        ``[N, P]``, a batch at a time."""
+        mean, parts = tf.cast(self.weights()[0], gpflow.default_float()), []
+        for start in range(0, len(X), _ROWS_AT_A_TIME):
+            some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
+            features, *_ = self._features.of_rows(some)
+            explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
+            parts.append(explained.numpy())
+        return np.concatenate(parts)
+
+    @inherit_check_shapes
+    @unconverted
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        return self.elbo()
+
+    @check_shapes(
+        "return: []",
+    )
+    @unconverted
+    def elbo(self) -> tf.Tensor:
+        """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
+        :attr:`charge` for what the features leave.
+
+        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is
+            lost to rounding, as Y is very far away from the mean function.
+        """
+        return self._elbo()
+
+    @inherit_check_shapes
+    @unconverted
+    def log_posterior_density(self, *args: Any, **kwargs: Any) -> tf.Tensor:
+        """The bound and the log density of the priors, of the parameters: minus infinity, with
+        gradients of zero, where the bound cannot be computed. Samplers reject such points."""
+        variables = self.trainable_variables
+
+        @tf.custom_gradient
+        def density() -> Any:
+            with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                try:
+                    value = self._elbo(refuse=False) + self.log_prior_density()
+                except tf.errors.InvalidArgumentError:  # TensorFlow's own, before version 2.21
+                    value = tf.constant(np.nan, gpflow.default_float())
+            is_known = tf.math.is_finite(value)
+
+            def gradient(upstream: tf.Tensor, variables: Any = ()) -> Any:
+                zero = tf.UnconnectedGradients.ZERO
+                found = tape.gradient(value, variables, unconnected_gradients=zero)
+                found = [upstream * tf.convert_to_tensor(part) for part in found]
+                return (), [tf.where(is_known, part, tf.zeros_like(part)) for part in found]
+
+            return tf.where(is_known, value, tf.constant(-np.inf, value.dtype)), gradient
+
+        return density()
+
+    def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
+        """The bound.
+
+        :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
+        """
+        features, (collapsed, sums, weights) = self._features, self._collapsed()
+        value = bound(
+            collapsed,
+            sums["targets"],
+            weights,
+            self._prior_variance(sums),
+            features.incomplete,
+            self._noise_variance(),
+            sums.get("log_variances"),
+            charge=self.charge,
+            refuse=refuse,
+        )
+        return tf.cast(value, gpflow.default_float())
+
+    def _collapsed(self, *, known: bool = False) -> tuple[Any, Mapping[str, tf.Tensor], tf.Tensor]:
+        """What q is made of, the sums over rows, and the weights of the mean function's columns
+        less the reference of the sums.
+
+        :param known: See :meth:`.CurrentSums.tensors`.
+        """
+        features, jitter = self._features, gpflow.config.default_jitter()
+        if features.compact is not None:
+            features.compact.require_fixed(features.trainable())
+        sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
+        weights = from_reference(tf.cast(weights, tf.float64), sums["reference"])
+        psi = tf.matmul(sums["products"], residual_of(weights))
+        if features.compact is not None:
+            return features.compact.collapsed(sums["gram"], psi), sums, weights
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        root = root_of(kuu)
+        trained = bool(features.trainable())
+        return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
+
+    def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The sum of ``K(x_n, x_n)``, of blocks that leave something out."""
+        factors = tf.cast(self._features.diagonal_factors(), tf.float64)
+        return tf.reduce_sum(factors * sums["diagonal"])
+
+    def _noise_variance(self) -> tf.Tensor:
+        return noise_variance_of(self.likelihood)
+
+    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+        return [(self._collapsed()[0], self._noise_variance())]
+
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        if self._features.compact is not None:
+            return self._dense_q()
+        mean, root = optimal_q(self._collapsed()[0], self._noise_variance())
+        return mean, root[None]
+
+    @check_shapes(
+        "return[0]: [M, P]",
+        "return[1]: [M, M]",
+    )
+    def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
+        mean, roots = self._exact_q()
+        features, jitter = self._features, gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter).to_dense()
+        triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))
+        mean, root = tf.matmul(triangle, mean), tf.matmul(triangle, roots[0])
+        dtype = gpflow.default_float()
+        return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)

@@ -1,0 +1,70 @@
+"""How a :class:`interdomain.models.StructuredSGPR` is trained: a subset, one pass, and the sums."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gpflow
+
+from ..._tracing import operation_by_operation
+from ...choosing import choose_features
+from .model import StructuredSGPR
+from ...training.lbfgs import LBFGS, fit_by_lbfgs
+from ...training.results import FitResult
+from ...training.run import Plan, train
+
+
+def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+    """The fit of a StructuredSGPR: see :func:`interdomain.fit`, whose arguments these are.
+
+    :param options: of SciPy's L-BFGS-B, for the parameters that are trained on all rows.
+    """
+    subset, choice = None, None
+    frozen: tuple[str, ...] = ()
+    trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
+    if plan.num_inducing is not None:
+
+        def refit(some: StructuredSGPR, number: int) -> None:
+            with operation_by_operation():  # its features will soon be others
+                fit_by_lbfgs(some, steps=number)
+
+        choice, frozen, _ = choose_features(
+            model,
+            plan.num_inducing,
+            model.model_of,
+            lambda some, number: fit_by_lbfgs(some, steps=number, progress=plan.progress),
+            refit=refit,
+            subset_size=plan.subset_size or model.num_data,
+            subset_steps=plan.subset_steps,
+            seed=plan.seed,
+            progress=plan.progress,
+        )
+    elif trainable and plan.subset_size is not None:
+        some = model.model_of(model.draw(plan.subset_size, seed=plan.seed))
+        folder = plan.checkpoint_dir
+        of_subset = Plan(
+            time.perf_counter(),
+            plan.subset_steps,
+            progress=plan.progress,
+            checkpoint_dir=folder and Path(folder, "subset"),
+        )
+        subset, frozen = train(some, LBFGS(some, (), {}), of_subset), tuple(trainable)
+        for parameter in trainable.values():
+            gpflow.set_trainable(parameter, False)
+    subset_done = time.perf_counter()
+    if not any(parameter.trainable for parameter in model.feature_parameters.values()):
+        _ = model.statistics
+    pass_done = time.perf_counter()
+    result = train(model, LBFGS(model, (), options), plan, may_be_done=bool(frozen))
+    return dataclasses.replace(
+        result,
+        frozen=frozen,
+        choice=choice,
+        subset=subset,
+        subset_seconds=subset_done - plan.started,
+        pass_seconds=pass_done - subset_done,
+    )

@@ -1,0 +1,191 @@
+"""The kernel of what nearby rows share, and what a row is given its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.kernels import Kernel, Stationary
+from gpflow.likelihoods import Gaussian
+
+from ..._arguments import Array, choice, instance, warn
+from ...core.columns import of_columns
+from ...families.sphere.mathematics.globe import (
+    check_latitude_longitude,
+    on_the_globe,
+    warn_of_radians,
+)
+from ..rows_model import noise_variance_of
+from ...training.scales import FAR
+from .search import Neighbours, in_lengthscales
+
+
+class LocalKernel:
+    """A stationary kernel with the coordinates in which its rows have distances.
+
+    :param kernel: The kernel g.
+    :param inputs: "euclidean", or "degrees" for latitude and longitude: then coordinates are those
+        in space of points on a globe of radius 1, and lengthscales are chords.
+    :raises ValueError: For kernels of other kinds.
+    """
+
+    def __init__(self, kernel: Kernel, inputs: str) -> None:
+        choice("local_inputs", inputs, ("euclidean", "degrees"))
+        what = "a stationary kernel of GPflow such as Matern32, which has lengthscales"
+        remedy = (
+            "sums, products and kernels of categories are not known here: leave them to the "
+            "features, and pass gpflow.kernels.Matern32(lengthscales=...) of the other columns by "
+            "active_dims"
+        )
+        instance("local_kernel", kernel, Stationary, what, remedy)
+        self.kernel, self.inputs = kernel, inputs
+
+    def check(self, X: Array, name: str = "data: X") -> None:
+        """:raises ValueError: For rows that the kernel cannot take."""
+        columns = self.kernel.slice(X, None)[0]
+        if self.inputs == "degrees":
+            of_columns(columns, 2, ", latitude and longitude in degrees", "select them")
+            check_latitude_longitude(name, np.asarray(columns))
+        width = 3 if self.inputs == "degrees" else columns.shape[1]
+        shape = self.kernel.lengthscales.shape
+        if shape not in ((), (width,)):
+            raise ValueError(
+                f"local_kernel must have one lengthscale, or {width} for this X, found "
+                f"{list(shape)}; pass lengthscales=np.ones({width})."
+            )
+        with tf.init_scope():
+            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
+            in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+
+    def check_new(self, X: Array, num_columns: int) -> None:
+        """
+        :raises ValueError: For new rows of another number of columns than the rows of the model,
+            and for new rows that the kernel cannot take.
+        """
+        if X.ndim != 2 or X.shape[1] != num_columns:
+            what = f"{X.shape[1]} columns" if X.ndim == 2 else f"shape {list(X.shape)}"
+            raise ValueError(
+                f"X must be new rows [n, {num_columns}], as the rows of the model have "
+                f"{num_columns} columns, found {what}; pass rows of the same columns."
+            )
+        self.check(X, "X")
+
+    def warn(self, X: Array) -> None:
+        """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""
+        if self.inputs != "degrees":
+            return
+        warn_of_radians("data: X", np.asarray(self.kernel.slice(X, None)[0]))
+        size = float(np.max(np.ptp(self.coordinates(tf.convert_to_tensor(X)).numpy(), axis=0)))
+        lengths = self.kernel.lengthscales.numpy()
+        if 0 < size < np.min(lengths) / FAR:
+            warn(
+                f"data: X has a size of {size:.3g} on a globe of radius 1, and the lengthscales of "
+                f"local_kernel, which are chords, are {np.min(lengths):.3g} or more; pass a "
+                f"{type(self.kernel).__name__} with lengthscales to match."
+            )
+
+    def coordinates(self, X: tf.Tensor) -> tf.Tensor:
+        """``[..., d]`` of rows ``[..., D]``."""
+        columns = self.kernel.slice(X, None)[0]
+        return on_the_globe(columns) if self.inputs == "degrees" else columns
+
+    def neighbours(self, X: Array) -> Neighbours:
+        """Rows ``[N, D]`` with their distances in the present lengthscales."""
+        with tf.init_scope():
+            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
+            return Neighbours(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+
+    def covariance(self, coordinates: tf.Tensor) -> tf.Tensor:
+        """The kernel among points ``[..., n, d]``, ``[..., n, n]`` in float64.
+
+        GPflow takes distances from inner products, which would cancel far from the origin.
+        """
+        centred = coordinates - coordinates[..., -1:, :]
+        return tf.cast(self.kernel.K(centred), tf.float64)
+
+
+def conditional_weights(
+    covariance: tf.Tensor, known: tf.Tensor, noise_variance: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """What whitens a row by its neighbours: weights w with ``w^T y`` of variance one, independent
+    of the neighbours, ``w = (-a, 1) / sqrt(d)``.
+
+    With ``C = K + s I`` of the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and ``d = c -
+    c_n^T a`` (Vecchia 1988). The last row of the inverse of the Cholesky factor of C holds both.
+
+    :param covariance: K, ``[B, n, n]``.
+    :param known: Which of the neighbours there are, ``[B, n]``; the others get the weight zero.
+    :param noise_variance: s, ``[]``.
+    :return: w ``[B, n]`` and ``log d`` ``[B]``.
+    """
+    here = tf.cast(known, covariance.dtype)
+    covariance *= here[:, :, None] * here[:, None, :]
+    diagonal = tf.linalg.diag_part(covariance) + noise_variance * here + (1 - here)
+    weights, log_variances = _last_row(tf.linalg.set_diag(covariance, diagonal))
+    return weights, log_variances
+
+
+@tf.custom_gradient
+def _last_row(C: tf.Tensor) -> Any:
+    """The last row w of ``L^{-1}``, and twice the logarithm of the last entry of L, ``C = L L^T``.
+
+    As ``C^{-1} e = w / sqrt(d)`` for the last unit vector e, ``d log d = w^T dC w`` and ``dw = w
+    (w^T dC w) / 2 - C^{-1} dC w``: the gradient needs one more solve, and not that of a factor.
+    """
+    root = tf.linalg.cholesky(C)
+    size = tf.shape(C)[-1]
+    unit = tf.zeros_like(C[:, :, :1]) + tf.one_hot(size - 1, size, dtype=C.dtype)[:, None]
+    w = tf.linalg.triangular_solve(root, unit, adjoint=True)
+
+    def gradient(to_w: tf.Tensor, to_log: tf.Tensor) -> tf.Tensor:
+        turned = tf.linalg.cholesky_solve(root, to_w[..., None])
+        along = tf.reduce_sum(to_w[..., None] * w, axis=1, keepdims=True) / 2
+        half = (along + to_log[:, None, None]) * w / 2 - turned / 2
+        product = tf.matmul(half, w, transpose_b=True)
+        return product + tf.linalg.matrix_transpose(product)
+
+    return (w[..., 0], 2 * tf.math.log(root[:, -1, -1])), gradient
+
+
+def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Sums of some rows with weights, ``[B, K]``: a sparse matrix times these rows.
+
+    :param weights: ``[B, n]``.
+    :param places: Which rows, ``[B, n]``.
+    :param rows: ``[U, K]``.
+    """
+    size = tf.shape(places, out_type=tf.int64)
+    first = tf.repeat(tf.range(size[0]), size[1])
+    indices = tf.stack([first, tf.reshape(tf.cast(places, tf.int64), [-1])], axis=1)
+    shape = tf.stack([size[0], tf.shape(rows, out_type=tf.int64)[0]])
+    matrix = tf.SparseTensor(indices, tf.reshape(weights, [-1]), shape)
+    return tf.sparse.sparse_dense_matmul(matrix, rows)
+
+
+class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
+    """The densities of some rows given their neighbours, of what features and mean leave of them.
+
+    They are those of a random sample of the terms of the evidence at the features' posterior mean.
+    """
+
+    def __init__(self, local: LocalKernel, likelihood: Gaussian) -> None:
+        super().__init__()
+        self.local_kernel, self.likelihood = local.kernel, likelihood
+        self._covariance = local.covariance
+
+    def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        """The mean log density of a row.
+
+        :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
+            there are ``[B, m + 1]``; the weights of rows in the mean ``[B]``; and the residuals,
+            ``[B, m + 1, P]``.
+        """
+        points, known, of_rows, residuals = data
+        noise = noise_variance_of(self.likelihood)
+        weights, log_variances = conditional_weights(self._covariance(points), known, noise)
+        errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
+        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
+        density = -tf.reduce_sum(of_rows[:, None] * densities) / 2
+        return tf.cast(density, gpflow.default_float())

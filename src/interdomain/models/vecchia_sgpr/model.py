@@ -1,0 +1,397 @@
+"""Sparse regression with neighbours for what the features leave: ``VecchiaSGPR``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorData
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
+from gpflow.mean_functions import MeanFunction
+from gpflow.models.util import InducingPointsLike
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+
+from ..._arguments import Array, IntArray, choice, integer
+from ..._tracing import unconverted
+from ...core.finite_rank import is_complete
+from ...sums.features import Features
+from ...sums.residuals import Residuals
+from ...sums.rows import Rows, RowsInBatches
+from ..structured_sgpr.model import StructuredSGPR
+from ...sums.statistics import SufficientStatistics, statistics_of
+from .local_kernel import LocalKernel
+from .parts import UsedParts
+from .posterior import NeighbourPosterior
+from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
+
+_OF_PREDICTIONS = 4
+"""Times the number of neighbours in training."""
+
+
+class VecchiaSGPR(StructuredSGPR):
+    """Regression by features of any family, and by neighbours for what the features leave.
+
+    ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
+    (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. The covariance of g and the
+    noise is replaced by Vecchia's: each row is conditioned on the ``num_neighbours`` nearest of
+    the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and Guinness
+    2021). Rows whitened by their neighbours are independent, and the collapsed regression of
+    :class:`StructuredSGPR` follows on them: one pass, O(N m^3 + N M m + N M^2) for m neighbours and
+    M features, and no data for the parameters of the features' kernel. A nearest-neighbour GP alone
+    is the case without features; with all rows before as neighbours it is the exact GP.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=[400, 2])
+    >>> Y = X[:, :1] + np.sin(20 * X[:, 1:]) + 0.05 * rng.normal(size=[400, 1])
+    >>> local = gpflow.kernels.Matern32(lengthscales=np.full(2, 0.3))
+    >>> model = idm.models.VecchiaSGPR((X, Y), local_kernel=local, num_neighbours=10)
+    >>> fitted = idm.fit(model, progress=False)
+    >>> mean, variance = model.predict_y(np.array([[0.5, 0.3]]))
+    >>> bool(abs(mean[0, 0] - 0.5 - np.sin(6)) < 4 * variance[0, 0] ** 0.5)
+    True
+
+    Neighbours are those for the lengthscales that the local kernel has when the model is built, or
+    when :meth:`search` is called after they have moved: :func:`interdomain.fit` does so. The
+    distance is that of coordinates divided by these. Everything else depends on the parameters
+    alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
+    are few enough.
+
+    :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours or both, for
+    the evidence and predictions (:attr:`parts`). Kernels, features and the number of neighbours
+    stay as they were built, and :meth:`use` selects other parts.
+
+    Predictions condition on the nearest of all rows, by default on four times as many as training
+    does, which smooth functions gain by. A joint covariance is that of their errors: its diagonal
+    is that of ``predict_f`` without ``full_cov``.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
+        kernels, and the noise.
+    :param kernel: A kernel of finite rank, of one output; None for no features.
+    :param inducing_variable: Its features; None for no features.
+    :param local_kernel: The kernel of g, a stationary one of GPflow; its lengthscales may be one
+        for each column.
+    :param num_neighbours: The largest number m of neighbours. With 0 there is no local part, and
+        the model is StructuredSGPR.
+    :param num_prediction_neighbours: The number of rows that predictions condition on; by default
+        four times ``num_neighbours``. The memory of a batch grows with their square.
+    :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
+        are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
+    :param noise_variance: Initial noise variance, 1 by default.
+    :param mean_function: Zero by default.
+    :param likelihood: As of :class:`StructuredSGPR`.
+    :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
+    :param seed: Of the order of rows.
+    :param progress: Show a progress bar in passes that take more than a second.
+    :raises ValueError: For arguments that are wrong or do not go together; for rows whose
+        distances in lengthscales overflow; in a pass, where the noise is too small for rows that
+        are repeated.
+    :ivar arrays: The rows X and Y, in their order.
+    :ivar local_kernel: As given.
+    :ivar local_inputs: As given.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel | None = None,
+        inducing_variable: InducingPointsLike | None = None,
+        *,
+        local_kernel: Kernel,
+        num_neighbours: int = 30,
+        num_prediction_neighbours: int | None = None,
+        local_inputs: str = "euclidean",
+        noise_variance: TensorData | None = None,
+        mean_function: MeanFunction | None = None,
+        likelihood: Gaussian | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> None:
+        if (kernel is None) != (inducing_variable is None):
+            missing = "kernel" if kernel is None else "inducing_variable"
+            raise ValueError(
+                f"{missing} must be given with the other of the two, found None; pass both, or "
+                "neither for neighbours alone."
+            )
+        self._nothing = NoKernel(), NoFeatures()
+        self._used, self._summed = UsedParts("both"), "both"
+        self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+        if kernel is None or inducing_variable is None:
+            kernel, inducing_variable = self._nothing
+        elif not is_complete(inducing_variable, kernel):
+            raise ValueError(
+                "kernel must be of finite rank and have these features, so that what they leave is "
+                f"left to local_kernel, found {type(kernel).__name__}; pass "
+                "interdomain.kernels.FiniteRank(kernel, inducing_variable)."
+            )
+        if not isinstance(data, (tuple, list)):
+            raise ValueError(
+                f"data must be arrays (X, Y), in which neighbours are found, found a "
+                f"{type(data).__name__}; pass arrays, memory-mapped ones if they are large."
+            )
+        super().__init__(
+            data,
+            kernel,
+            inducing_variable,
+            mean_function=mean_function,
+            noise_variance=noise_variance,
+            likelihood=likelihood,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        self.local_kernel, self.local_inputs = local_kernel, local_inputs
+        if num_prediction_neighbours is not None:
+            integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
+        self._given_for_predictions = num_prediction_neighbours
+        self._batch_size, self._progress = batch_size, progress
+        rng = np.random.default_rng(integer("seed", seed, at_least=0))
+        order = rng.permutation(int(data[0].shape[0]))
+        self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
+        self.local.check(self.arrays[0])
+        self.search()
+
+    @property
+    def local(self) -> LocalKernel:
+        """The kernel of g with its coordinates."""
+        return LocalKernel(self.local_kernel, self.local_inputs)
+
+    @property
+    def num_neighbours(self) -> int:
+        """The largest number m of neighbours."""
+        return self._num_neighbours
+
+    @property
+    def num_prediction_neighbours(self) -> int:
+        """How many rows predictions condition on."""
+        return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
+
+    def _warn_of_scales(self, X: Array, Y: Array) -> None:
+        """With neighbours :func:`interdomain.fit` warns, as the prior has a second kernel."""
+        if not self._num_neighbours:
+            super()._warn_of_scales(X, Y)
+
+    @property
+    def all_parts(self) -> tuple[str, ...]:
+        """The names of the parts that the model was built with, of which it can use each."""
+        if self.inducing_variable is self._nothing[1]:
+            return ("neighbours",)
+        return ("features", "neighbours", "both") if self._num_neighbours else ("features",)
+
+    @property
+    def parts(self) -> str:
+        """The parts that the evidence and predictions use: "features", "neighbours" or "both".
+
+        These are all parts that the model was built with, until :meth:`use` selects one.
+        """
+        return self._used.name if self._used.name in self.all_parts else self.all_parts[-1]
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the model uses features."""
+        return self.parts != "neighbours"
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether the model uses neighbours."""
+        return self.parts != "features" and self._num_neighbours > 0
+
+    def use(self, parts: str) -> None:
+        """Select the parts that the evidence and predictions use. The other part stays in the
+        model, with its parameters. :func:`interdomain.fit` selects the parts of highest evidence.
+
+        :param parts: "features", "neighbours" or "both".
+        :raises ValueError: If the model was built without one of these.
+        """
+        self._used.name = choice("parts", parts, self.all_parts, "build the model with both")
+
+    def search(self, num_neighbours: int | None = None) -> None:
+        """Find the neighbours of all rows, for the present lengthscales of the local kernel.
+
+        :param num_neighbours: Another number of them than now.
+        """
+        if num_neighbours is not None:
+            self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
+            self._built_features = None
+        self._search = self.local.neighbours(self.arrays[0])
+        self._replace_sums()
+
+    def extend(self, data: tuple[Any, Any]) -> None:
+        """Add rows, which come after all others in the order: the sums of the others stay, and
+        those of the new ones, given their neighbours among all, are added.
+
+        :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
+        """
+        statistics, rows = self.statistics, self._rows_of(data)
+        if rows.columns != self._columns:
+            raise ValueError(
+                f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
+                "pass rows of the same kind."
+            )
+        new = self._as_floats(rows)
+        self.local.check(new[0])
+        coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
+        self._search = self._search.extended(coordinates)
+        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
+        self._source = self._rows_of(self.arrays)
+        added = np.arange(self.num_data - len(new[0]), self.num_data)
+        statistics += statistics_of(self._rows(added), self._features)
+        self._replace_sums(statistics)
+
+    def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
+        """X and Y in the default float."""
+        dtype = gpflow.default_float()
+        return tuple(part.astype(dtype, copy=False) for part in rows.in_memory() or ())
+
+    def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
+        """Take the sums of the present rows, for the parts that are used."""
+        self._summed = self.parts
+        self._sums.replace(self._rows(), statistics)
+
+    def _rows(self, which: IntArray | None = None) -> RowsInBatches:
+        """The rows, or some of them, with their neighbours."""
+        X, Y = self.arrays
+        if not self.has_neighbours:
+            rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
+            return rows
+        _, inducing_variable = self._block()
+        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
+        return NeighbourRows(
+            X,
+            Y,
+            self._search,
+            self._num_neighbours,
+            which=which,
+            batch_size=self._batch_size or max(256, min(8192, _BATCH_ENTRIES // entries)),
+            progress=self._progress,
+        )
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows."""
+        return len(self.arrays[0])
+
+    @property
+    def _features(self) -> Features:
+        if self._summed != self.parts:  # other parts were selected, or restored by a checkpoint
+            with tf.init_scope():
+                self._replace_sums()
+        return super()._features
+
+    def _block(self) -> tuple[Kernel, InducingVariables]:
+        """The kernel and the features, if they are used."""
+        return (self.kernel, self.inducing_variable) if self.has_features else self._nothing
+
+    def _feature_parts(self) -> tuple[tf.Module, ...]:
+        local = (self.local_kernel, self.likelihood) if self.has_neighbours else ()
+        return (*self._block(), self.mean_function, *local)
+
+    def _make_features(self) -> Features:
+        if not self.has_neighbours:
+            return super()._make_features()
+        return WhitenedFeatures(
+            *self._block(),
+            self.mean_function,
+            self.num_columns,
+            self.num_latent_gps,
+            local=self.local,
+            likelihood=self.likelihood,
+            num_neighbours=self._num_neighbours,
+        )
+
+    def _noise_variance(self) -> tf.Tensor:
+        """One, of whitened rows."""
+        return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
+
+    def model_of(
+        self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
+    ) -> Any:
+        """As of any model that holds rows; by default of a class without neighbours."""
+        model = super().model_of(rows, kind, **changes)
+        model._built_features = None  # those of this model are whitened
+        return model
+
+    def sample(
+        self, number: int, seed: int, chances: Array | None = None
+    ) -> tuple[Array, Array, IntArray, Array]:
+        """Draw random rows with their neighbours for the present lengthscales.
+
+        The rows are X ``[U, D]`` and Y ``[U, P]``; the places of the neighbours and, last, of the
+        row among them are ``[B, m + 1]``. The weights ``[B]`` make a weighted sum over the sample
+        an unbiased estimate of the mean over all rows. By default rows are drawn uniformly; of
+        many rows only from the last third: one tree then has all of their neighbours.
+
+        :param number: The number B of rows; with ``chances`` it is the largest number.
+        :param chances: The chance of each row to be drawn, ``[N]``, of sum one.
+        """
+        X, Y = self.arrays
+        rng, number = np.random.default_rng(seed), min(number, len(X))
+        if chances is None:
+            first = 2 * len(X) // 3 if len(X) > 6 * number else 0
+            rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
+            weights = np.full(number, 1 / number)
+        else:  # systematic sampling: each row is drawn once at most
+            expected = np.minimum(number * chances, 1)
+            ends = np.cumsum(expected)
+            rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
+            weights = 1 / (len(X) * expected[rows])
+        rows_of = NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours)
+        return *rows_of.sample(rows), weights
+
+    def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """As of a StructuredSGPR. Without features there are none, and predictions take no pass."""
+        if self.has_features:
+            return super().weights()
+        return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
+
+    @unconverted
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> AbstractPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        if not self.has_neighbours:
+            return super().posterior(precompute_cache)
+        features = self._features
+        assert isinstance(features, WhitenedFeatures)
+        nearest = partial(self._search.nearest, number=self.num_prediction_neighbours)
+        return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
+
+    def check_rows(self, X: Array) -> None:
+        """Check new rows before predictions.
+
+        :raises ValueError: For rows with another number of columns than the model's rows, and for
+            rows that the local kernel cannot take.
+        """
+        if self.has_neighbours:
+            self.local.check_new(X, self.num_columns)
+
+    def accumulate(self, data: Any) -> SufficientStatistics:
+        """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""
+        self._refuse("accumulate", "extend the model by these rows")
+        return super().accumulate(data)
+
+    def residuals(self) -> Residuals:
+        """As of a StructuredSGPR; refused with neighbours, as what is left depends on these."""
+        self._refuse("residuals", "ask a StructuredSGPR of the same features")
+        return super().residuals()
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """As of a StructuredSGPR; refused with neighbours, which predictions need."""
+        self._refuse("to_svgp", "serve this model itself, by predict_in_batches")
+        return super().to_svgp()
+
+    def _refuse(self, what: str, remedy: str) -> None:
+        if self.has_neighbours:
+            raise ValueError(
+                f"{what}: a VecchiaSGPR has none, as its rows depend on {self._num_neighbours} "
+                f"neighbours each; {remedy}."
+            )

@@ -1,0 +1,151 @@
+"""Predictions from features and from the nearest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.conditionals.util import expand_independent_outputs
+from gpflow.posteriors import (
+    PrecomputeCacheType,
+    PrecomputedValue,
+    _validate_precompute_cache_type,
+)
+
+from ..._arguments import Array, IntArray
+from ..._tracing import numpy_function
+from ...posteriors.blockwise import PosteriorOfAnyInputs, as_inputs
+from ..rows_model import noise_variance_of
+from .local_kernel import combine
+from .whitening import WhitenedFeatures
+
+Weights = tuple[tf.Tensor, tf.Tensor]
+
+
+class NeighbourPosterior(PosteriorOfAnyInputs):
+    """The posterior of features' weights, and of a local GP given the nearest rows.
+
+    With the weights a of the neighbours n of a new row, its features give way to ``psi = phi -
+    Phi_n a``: the mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w) psi``.
+
+    :param features: What whitens rows.
+    :param nearest: Function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
+    :param arrays: The rows X ``[N, D]`` and Y ``[N, P]`` that are searched.
+    :param weights: Function that returns mean ``[M, P]`` and root ``[M, M]`` of the weights.
+    """
+
+    def __init__(
+        self,
+        features: WhitenedFeatures,
+        nearest: Callable[[Array], IntArray],
+        arrays: Sequence[Array],
+        weights: Callable[[], Weights],
+        precompute_cache: PrecomputeCacheType | str | None,
+    ) -> None:
+        mean_function = features.mean_function
+        super().__init__(features.kernel, arrays[0], mean_function=mean_function)
+        self._features, self._nearest, self._arrays = features, nearest, arrays
+        self._weights = weights
+        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+
+    def check_rows(self, X: Array) -> None:
+        """Check new rows before predictions, as ``LocalKernel.check_new`` does."""
+        self._features.local.check_new(X, self._arrays[0].shape[1])
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def fused_predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().fused_predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
+
+    def _as_rows(self, Xnew: TensorType) -> tf.Tensor:
+        """New rows ``[n, D]``, checked as far as they are known."""
+        Xnew = as_inputs(self.kernel, Xnew)
+        if tf.is_tensor(Xnew) and not hasattr(Xnew, "numpy"):  # of a graph
+            shape = Xnew.shape
+            if shape.rank is not None and shape[-1] is not None:
+                self.check_rows(np.zeros([0] * (shape.rank - 1) + [shape[-1]]))
+            return tf.ensure_shape(Xnew, [None, self._arrays[0].shape[1]])
+        self.check_rows(Xnew.numpy())
+        return Xnew
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        return tuple(PrecomputedValue(part, (False, False)) for part in self._weights())
+
+    @inherit_check_shapes
+    def _conditional_fused(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return self._conditional(self._weights(), Xnew, full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def _conditional_with_precompute(
+        self,
+        cache: Weights,
+        Xnew: TensorType,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+    ) -> MeanAndVariance:
+        return self._conditional(cache, Xnew, full_cov, full_output_cov)
+
+    def _conditional(
+        self, of_weights: Weights, Xnew: tf.Tensor, full_cov: bool, full_output_cov: bool
+    ) -> MeanAndVariance:
+        features, dtype = self._features, gpflow.default_float()
+        X, Y, places = self._with_neighbours(Xnew)
+        weights, log_variances, places = features.weights(X, places)
+        weights *= tf.exp(log_variances / 2)[:, None]  # (-a, 1)
+        left = tf.cast(Y - features.mean_function(X), tf.float64)
+        beside = tf.concat([weights[:, :-1], tf.zeros_like(weights[:, :1])], axis=1)
+        psi = combine(weights, places, features.stacked(X, in_domain=False))
+        mean_of_weights, root = of_weights
+        mean = tf.matmul(psi, mean_of_weights) - combine(beside, places, left)
+        spread = tf.matmul(psi, root)
+        noise = noise_variance_of(features.likelihood)
+        if full_cov:
+            rows = tf.eye(tf.shape(X)[0], dtype=tf.float64)
+            errors = combine(weights, places, rows)
+            is_noisy = tf.range(tf.shape(X)[0]) < tf.shape(X)[0] - tf.shape(Xnew)[0]
+            covariance = features.local.covariance(features.local.coordinates(X))
+            diagonal = tf.linalg.diag_part(covariance) + noise * tf.cast(is_noisy, tf.float64)
+            covariance = tf.linalg.set_diag(covariance, diagonal)
+            local = tf.matmul(errors, tf.matmul(covariance, errors, transpose_b=True))
+            total = local + tf.matmul(spread, spread, transpose_b=True)
+            total = tf.tile(total[None], [self._arrays[1].shape[1], 1, 1])
+        else:
+            local = tf.maximum(tf.exp(log_variances) - noise, 0.0)
+            total = local + tf.reduce_sum(tf.square(spread), axis=1)
+            total = tf.tile(total[:, None], [1, self._arrays[1].shape[1]])
+        total = expand_independent_outputs(total, full_cov, full_output_cov)
+        return tf.cast(mean, dtype), tf.cast(total, dtype)
+
+    def _with_neighbours(self, Xnew: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The rows X ``[U + n, D]`` that new ones need, and these; Y ``[U + n, P]``, zero for
+        these; and the places of the neighbours of each new row, and last its own, ``[n, m + 1]``.
+        """
+        dtype, size = gpflow.default_float(), self._arrays[1].shape[1]
+
+        def look_up(points: Array) -> tuple[Any, Any, IntArray]:
+            rows = self._nearest(points)
+            needed, within = np.unique(rows, return_inverse=True)
+            some: Any = (part[needed].astype(dtype, copy=False) for part in self._arrays)
+            own = len(needed) + np.arange(len(points))
+            return *some, np.concatenate([within.reshape(rows.shape), own[:, None]], axis=1)
+
+        points = tf.cast(self._features.local.coordinates(Xnew), tf.float64)
+        X, Y, places = numpy_function(look_up, [points], [dtype, dtype, tf.int64])
+        X = tf.concat([tf.ensure_shape(X, [None, Xnew.shape[-1]]), Xnew], axis=0)
+        Y = tf.concat([Y, tf.zeros([tf.shape(Xnew)[0], size], dtype)], axis=0)
+        places = tf.ensure_shape(places, [None, None])
+        return X, tf.ensure_shape(Y, [None, size]), places

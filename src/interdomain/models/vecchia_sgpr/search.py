@@ -1,0 +1,137 @@
+"""Which rows are near others: the neighbours that a nearest-neighbour GP conditions a row on."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import gpflow
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..._arguments import Array, IntArray
+
+_GROWTH = 1.5
+"""A tree holds at most so many times the rows that may be neighbours of each that is looked up."""
+
+_ROWS_LOOKED_AT = 1_000
+
+_SLACK = 8
+"""How many more than the expected number of rows are looked up at first."""
+
+
+class Neighbours:
+    """Rows in the order in which they are conditioned on each other, and their distances.
+
+    Row i is conditioned on the nearest of the rows before it (Vecchia 1988); a new row on the
+    nearest of all. Distances are Euclidean ones of coordinates in lengthscales, and the neighbours
+    are exact: SciPy's tree finds them.
+
+    :param coordinates: Of the rows, ``[N, d]``, in this order. A random one is good: the early
+        rows, whose neighbours are far, are then spread over all of space.
+    :param lengthscales: ``[]`` or ``[d]``.
+    :raises ValueError: For coordinates whose distances are not finite.
+    """
+
+    def __init__(self, coordinates: Array, lengthscales: Any) -> None:
+        self.lengthscales = lengthscales
+        self.points = in_lengthscales(coordinates, self.lengthscales)
+        self._found: tuple[int, IntArray] | None = None
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return _tree_of(self.points)
+
+    @property
+    def nearby(self) -> IntArray:
+        """The rows ``[N]``, near ones beside each other, so that a batch has few neighbours."""
+        order: IntArray = self._tree.indices
+        return order
+
+    def nearest(self, coordinates: Array, number: int) -> IntArray:
+        """The rows that are nearest to some points ``[n, d]``, nearest first, ``[n, number]``; all
+        rows, if they are fewer."""
+        number = min(number, len(self.points))
+        points = in_lengthscales(coordinates, self.lengthscales)
+        rows = self._tree.query(points, k=number, workers=-1)[1]
+        nearest: IntArray = np.reshape(rows, [len(coordinates), number])
+        return nearest
+
+    def share_at_own_place(self, number: int) -> float:
+        """The share of the nearest rows of a row that are at its own place, in some rows."""
+        some = self.points[:: -(-len(self.points) // _ROWS_LOOKED_AT)]
+        nearest = self._tree.query(some, k=range(2, number + 2), workers=-1)[0]
+        return float(np.mean(nearest == 0))
+
+    def before_all(self, number: int) -> IntArray:
+        """:meth:`before` for all rows, found once."""
+        if self._found is None or self._found[0] != number:
+            self._found = number, self.before(np.arange(len(self.points)), number)
+        return self._found[1]
+
+    def extended(self, coordinates: Array) -> Neighbours:
+        """With further rows, which come after these: the neighbours found for these stay."""
+        added_points = in_lengthscales(coordinates, self.lengthscales)
+        whole = Neighbours(np.concatenate([self.points, added_points]), 1.0)
+        whole.lengthscales = self.lengthscales
+        if self._found is not None:
+            number, of_these = self._found
+            added = np.arange(len(self.points), len(whole.points))
+            whole._found = number, np.concatenate([of_these, whole.before(added, number)])
+        return whole
+
+    def before(self, rows: IntArray, number: int) -> IntArray:
+        """The nearest rows before each of some rows ``[n]``, in any order, ``[n, number]``; where
+        they are fewer, -1 stands for those that are missing.
+
+        Rows of similar places in the order are looked up in one tree of all rows up to the last of
+        them. What is found there and comes later than the row is passed over.
+        """
+        nearest = np.full([len(rows), number], -1)
+        early = rows <= number
+        columns = np.arange(number)
+        nearest[early] = np.where(columns < rows[early, None], columns, -1)
+        start = number + 1
+        while number and start < len(self.points):
+            stop = min(int(_GROWTH * start) + 1, len(self.points))
+            within = np.flatnonzero((start <= rows) & (rows < stop))
+            if len(within):
+                # Of the rows in the tree, at least this share is before the row.
+                count = int(number * stop / start) + _SLACK
+                tree = self._tree if stop == len(self.points) else _tree_of(self.points[:stop])
+                nearest[within] = self._before(tree, rows[within], number, count)
+            start = stop
+        return nearest
+
+    def _before(self, tree: cKDTree, rows: IntArray, number: int, count: int) -> IntArray:
+        nearest = np.empty([len(rows), number], int)
+        left = np.arange(len(rows))
+        while len(left):
+            count = min(count, tree.n)
+            candidates = tree.query(self.points[rows[left]], k=count, workers=-1)[1]
+            is_before = candidates < rows[left, None]
+            enough = np.sum(is_before, axis=1) >= number
+            first = np.argsort(~is_before[enough], axis=1, kind="stable")[:, :number]
+            nearest[left[enough]] = np.take_along_axis(candidates[enough], first, axis=1)
+            left, count = left[~enough], 2 * count
+        return nearest
+
+
+def in_lengthscales(coordinates: Array, lengthscales: Any) -> Array:
+    """Coordinates in units of lengthscales.
+
+    :raises ValueError: If distances between them are not finite.
+    """
+    points: Array = np.ascontiguousarray(coordinates / lengthscales)
+    most = np.sqrt(np.finfo(gpflow.default_float()).max) / 1e4
+    if not np.all(np.abs(points) < most):  # NaN is not, either
+        raise ValueError(
+            f"X must be finite and below {most:.0e} lengthscales, so that distances are finite, "
+            f"found {np.max(np.abs(points)):.3g} lengthscales; pass (X - X.mean(axis=0)) / "
+            "X.std(axis=0), or a local_kernel with lengthscales to match."
+        )
+    return points
+
+
+def _tree_of(points: Array) -> cKDTree:
+    return cKDTree(points, balanced_tree=False, compact_nodes=False)

@@ -1,0 +1,188 @@
+"""Rows that are whitened by their neighbours, and the sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
+
+from ..._arguments import Array, IntArray
+from ..._progress import bar_of_rows
+from ...core.family import InterDomainInducingVariables
+from ...core.pairs import Kuf_in_domain
+from ...linalg import Diagonal
+from ...sums.features import Features
+from ..rows_model import noise_variance_of
+from .local_kernel import LocalKernel, combine, conditional_weights
+from .search import Neighbours
+
+
+class NoFeatures(InterDomainInducingVariables):
+    """No inducing variable at all."""
+
+    @property
+    def num_inducing(self) -> int:
+        return 0
+
+    def Kuf(self, kernel: Kernel, X: tf.Tensor) -> tf.Tensor:
+        return tf.zeros(tf.concat([[0], tf.shape(X)[:-1]], axis=0), X.dtype)
+
+    def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> Diagonal:
+        return Diagonal(tf.zeros([0], gpflow.default_float()))
+
+
+class NoKernel(Kernel):
+    """The kernel of the function zero."""
+
+    def K(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
+        shape = tf.concat([tf.shape(X)[:-1], tf.shape(X if X2 is None else X2)[:-1]], axis=0)
+        return tf.zeros(shape, X.dtype)
+
+    def K_diag(self, X: tf.Tensor) -> tf.Tensor:
+        return tf.zeros(tf.shape(X)[:-1], X.dtype)
+
+
+class NeighbourRows:
+    """Rows (X, Y) with their neighbours, a batch at a time.
+
+    Near rows are in one batch, so that it has few neighbours, whose features are computed once.
+
+    :param search: Finds the neighbours, when the first batch is read.
+    :param number: How many of them a row has, at most.
+    :param which: Some of the rows; None for all.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        search: Neighbours,
+        number: int,
+        *,
+        which: IntArray | None = None,
+        batch_size: int = 1,
+        progress: bool = False,
+    ) -> None:
+        self._X, self._Y, self._progress = X, Y, progress
+        self._search, self._number, self._which = search, number, which
+        self.num_rows: int | None = len(X if which is None else which)
+        self._batch_size = batch_size
+
+    def batches(self) -> Iterator[tuple[Array, Array, IntArray]]:
+        """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs, and where among them the
+        neighbours of each are, and last itself, ``[B, m + 1]``; -1 for those that are missing."""
+        order = self._search.nearby if self._which is None else self._which
+        with bar_of_rows("pass", self.num_rows, progress=self._progress) as bar:
+            for start in range(0, len(order), self._batch_size):
+                rows = order[start : start + self._batch_size]
+                yield self._batch(rows, self._search.before_all(self._number)[rows])
+                bar.update(len(rows))
+
+    def sample(self, rows: IntArray) -> tuple[Array, Array, IntArray]:
+        """A batch of some rows, for which alone neighbours are searched."""
+        return self._batch(rows, self._search.before(rows, self._number))
+
+    def _batch(self, rows: IntArray, neighbours: IntArray) -> tuple[Array, Array, IntArray]:
+        places = np.concatenate([neighbours, rows[:, None]], axis=1)
+        needed, within = np.unique(places, return_inverse=True)
+        within = np.reshape(within, places.shape)
+        if needed[0] < 0:
+            needed, within = needed[1:], within - 1
+        return np.asarray(self._X[needed]), np.asarray(self._Y[needed]), within
+
+    def count(self) -> int:
+        """The number of rows."""
+        return self.num_rows or 0
+
+    def in_memory(self) -> tuple[Array, Array, IntArray]:
+        """All of them in one batch."""
+        rows = np.arange(self.count())
+        places = np.concatenate([self._search.before_all(self._number), rows[:, None]], axis=1)
+        return np.asarray(self._X), np.asarray(self._Y), places
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NeighbourRows:
+        """The same object: rows are never changed."""
+        return self
+
+
+class WhitenedFeatures(Features):
+    """The features of rows, whitened by what the neighbours say of them.
+
+    With the weights of :func:`.conditional_weights`, a row has the features ``psi = sum_j w_j
+    phi_j`` and the targets ``sum_j w_j t_j`` over its neighbours and itself, both of noise of
+    variance one, independent of all others. What follows is regression on these rows.
+
+    They depend on the parameters of the local kernel and on the noise variance, too. The sums have
+    one more entry, "log_variances": the sum of ``log 2 pi d``.
+
+    :param arguments: Those of :class:`Features`.
+    :param num_neighbours: How many neighbours rows have, at most.
+    """
+
+    def __init__(
+        self, *arguments: Any, local: LocalKernel, likelihood: Gaussian, num_neighbours: int
+    ) -> None:
+        self.local, self.likelihood, self.num_neighbours = local, likelihood, num_neighbours
+        super().__init__(*arguments)
+
+    def _modules(self) -> dict[str, tf.Module]:
+        own = {"local_kernel": self.local.kernel, "likelihood": self.likelihood}
+        return super()._modules() | own
+
+    def _signature(self) -> list[tf.TensorSpec]:
+        return [*super()._signature(), tf.TensorSpec([None, None], tf.int64)]
+
+    @property
+    def numbers_per_row(self) -> int:
+        return (self.num_neighbours + 1) * (self.num_stacked + 4 * self.num_neighbours)
+
+    def description(self) -> dict[str, Any]:
+        local = {"local kernel": type(self.local.kernel).__name__, "inputs": self.local.inputs}
+        return super().description() | local | {"number of neighbours": self.num_neighbours}
+
+    @property
+    def compact(self) -> None:
+        """None: rows are whitened first, which makes splines of many rows of each."""
+
+    @property
+    def tables(self) -> None:
+        """None: what is whitened is no wave."""
+
+    def weights(self, X: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
+        themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing."""
+        known, places = places >= 0, tf.maximum(places, 0)
+        points = tf.gather(self.local.coordinates(X), places)
+        noise = noise_variance_of(self.likelihood)
+        return *conditional_weights(self.local.covariance(points), known, noise), places
+
+    def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
+        """The features of rows, ``[U, M]`` in float64.
+
+        :param in_domain: Whether the rows are known to be in the :attr:`boxes`.
+        """
+        covariances = Kuf_in_domain if in_domain else Kuf
+        features = covariances(self.inducing_variable, self.kernel, X)
+        features = tf.ensure_shape(features, [self.num_inducing, None])
+        return tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
+
+    def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
+        weights, log_variances, places = self.weights(X, *more)
+        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
+        rows = tf.concat([self.stacked(X), tf.cast(targets, tf.float64)], axis=1)
+        whitened = combine(weights, places, rows)
+        size = self.num_inducing
+        psi, targets = whitened[:, :size], whitened[:, size:]
+        return {
+            "gram": tf.matmul(psi, psi, transpose_a=True),
+            "products": tf.matmul(psi, targets, transpose_a=True),
+            "targets": tf.matmul(targets, targets, transpose_a=True),
+            "diagonal": tf.zeros([0], tf.float64),
+            "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
+        }

@@ -1,9 +1,0 @@
-"""Regression on any number of rows: rows, their sums, the bound, and the model made of these.
-
-They serve :class:`interdomain.models.StructuredSGPR` and
-:class:`interdomain.models.DualSVGP`.
-"""
-
-from .sums import SufficientStatistics
-
-__all__ = ["SufficientStatistics"]

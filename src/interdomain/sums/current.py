@@ -1,0 +1,183 @@
+"""The sums over the rows of a model for its present features: taken again when these change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import Array
+from .._tracing import numpy_function
+from .features import Features
+from .rows import RowsInBatches
+from .statistics import SufficientStatistics, differing_parameter, less, statistics_of
+
+MOST_NUMBERS = 2**27
+"""Numbers of the features that a gradient keeps: 1 GiB in float64."""
+
+
+class CurrentSums:
+    """The sums over the rows of a model, as arrays and as tensors with gradients.
+
+    :param rows: The rows; None if they are not at hand.
+    :param statistics: Their statistics; None if they are not known yet.
+    """
+
+    def __init__(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
+        self._rows, self._known = rows, statistics
+        self._features: Features | None = None  # those that the statistics are known to be of
+        self._kept: tuple[Any, ...] | None = None  # features, and rows that were read for them
+
+    def replace(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
+        """Go on with other rows. What was compiled with those before is an error from now on."""
+        self._rows, self._known = rows, statistics
+        self._features = self._kept = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without graphs: a copy of the model makes its own."""
+        return {**self.__dict__, "_features": None, "_kept": None}
+
+    def statistics(self, features: Features) -> SufficientStatistics:
+        """The statistics of all rows for the present values of the features' parameters.
+
+        :raises ValueError: If the statistics belong to other features and there are no rows.
+        """
+        if self._known is not None:
+            with tf.init_scope():  # values, also while the caller is traced
+                known, values = self._known, features.values()
+                if features is self._features:
+                    difference = differing_parameter(known.parameters, values)
+                else:
+                    difference = known.difference(features.description(), values)
+            if difference is None:
+                self._features = features
+                return known
+            if self._rows is None:
+                raise ValueError(
+                    "data: the model was built from SufficientStatistics, which belong to other "
+                    f"features than its own: {difference}. Give the features' parameters the "
+                    "values the statistics were computed with, or build the model from the rows."
+                )
+        assert self._rows is not None
+        self._known, self._features = statistics_of(self._rows, features), features
+        return self._known
+
+    def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
+        """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
+        parameters that are trainable; and their "reference", ``[P]``.
+
+        In a compiled function the values of the features' parameters are compared at every call.
+
+        :param known: Take those that are known where there are any, without such gradients.
+        :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
+            memory.
+        """
+        trainable = features.trainable()
+        if trainable and self._rows is None:
+            raise ValueError(
+                f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
+                "was built from SufficientStatistics; freeze these with "
+                "gpflow.set_trainable(parameter, False), or build the model from the rows."
+            )
+        rows = self._rows_in_memory(features) if trainable and not known else None
+        if rows is not None:
+            return self._with_gradients(features, *rows)
+        # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
+        arrays = _with_reference(self.statistics(features), features)
+        if tf.executing_eagerly():
+            sums = {name: tf.constant(array) for name, array in arrays.items()}
+        else:
+            sums = self._looked_up(features, arrays)
+        return _without_gradients(sums, trainable, known) if trainable else sums
+
+    def _rows_in_memory(self, features: Features) -> tuple[Array, ...] | None:
+        """The reference and all valid rows; None if they, or their features, are too many to be
+        kept."""
+        assert self._rows is not None
+        if (self._rows.num_rows or 0) * features.numbers_per_row > MOST_NUMBERS:
+            return None
+        if self._kept is None or self._kept[0] is not features:
+            with tf.init_scope():
+                rows = self._rows.in_memory()
+                if rows is None:
+                    return None
+                features.check(rows[0], "rows of X")
+                self._kept = features, features.reference(*rows[:2]), *rows
+        return self._kept[1:]
+
+    def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
+        """The sums of the statistics that there are when the graph is run."""
+        names = list(features.parameters)
+
+        def look_up(*values: Array) -> list[Array]:
+            difference: str | None = "other rows or parameters than when this was compiled"
+            if self._known is not None and self._features is features:
+                now = dict(zip(names, values, strict=True))
+                difference = differing_parameter(self._known.parameters, now)
+            if difference is not None:
+                raise RuntimeError(
+                    f"the sums over the rows belong to other features: {difference}. Evaluate "
+                    "model.statistics, which takes the sums again, or compile it again."
+                )
+            arrays = self._known and _with_reference(self._known, features)
+            return list(arrays.values()) if arrays else []
+
+        values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
+        sums = numpy_function(look_up, values, [tf.float64] * len(known))
+        return {
+            name: tf.ensure_shape(tensor, array.shape)
+            for (name, array), tensor in zip(known.items(), sums, strict=True)
+        }
+
+    def _with_gradients(
+        self, features: Features, reference: Array, X: Array, Y: Array, *places: Array
+    ) -> dict[str, tf.Tensor]:
+        """The sums over rows and their gradient in one graph without loops; the features are kept
+        from the former to the latter. They are not finite if a feature is not."""
+        dtype, these = gpflow.default_float(), self._rows
+
+        def rows() -> tuple[Array, ...]:
+            if self._rows is not these:
+                raise RuntimeError("the rows are others than before; compile it again.")
+            rest = less(Y, reference)
+            return X.astype(dtype, copy=False), rest.astype(dtype, copy=False), *places
+
+        # No constants: graphs would hold copies of the rows.
+        types = [dtype, dtype, *(part.dtype for part in places)]
+        tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
+        sums = features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
+        return {**sums, "reference": tf.constant(reference)}
+
+
+def _with_reference(statistics: SufficientStatistics, features: Features) -> dict[str, Array]:
+    """The sums and their reference, ``[P]``."""
+    reference = np.broadcast_to(statistics.reference, [features.num_outputs])
+    return {**statistics.sums, "reference": reference}
+
+
+def _without_gradients(
+    sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any], known: bool
+) -> dict[str, tf.Tensor]:
+    """The sums, whose gradient to the parameters of the features is an error; or NaN, where that
+    to something else is wanted of what is computed from them."""
+
+    def refuse(*upstream: tf.Tensor) -> list[tf.Tensor]:
+        if known:
+            return [v * np.nan for v in variables]
+        raise ValueError(
+            f"data: the features depend on {', '.join(trainable)}, trainable, and their gradients "
+            f"need all rows in memory: arrays, with at most {MOST_NUMBERS:,} numbers of features. "
+            "Call interdomain.fit, which trains these on a subset; or freeze them "
+            "with gpflow.set_trainable(parameter, False); or give all rows to gpflow.models.SVGP, "
+            "in minibatches."
+        )
+
+    @tf.custom_gradient
+    def attached(*_: tf.Tensor) -> Any:
+        return [tf.identity(tensor) for tensor in sums.values()], refuse
+
+    variables = [tf.convert_to_tensor(p) for p in trainable.values()]
+    return dict(zip(sums, attached(*variables), strict=True))

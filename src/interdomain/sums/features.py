@@ -1,0 +1,320 @@
+"""What each row adds to the sums of a model, and what this depends on."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
+
+from .._arguments import Array, BoolArray
+from .._tracing import compiled
+from ..core.decomposed import DecomposedInducingVariables, flat_blocks
+from ..core.descriptions import describe
+from ..core.diagonals import DiagonalTerm, diagonal_terms
+from ..core.domains import boxes, complaint, outside_of_any
+from ..core.finite_rank import is_complete
+from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
+from ..linalg.wave_tables import WaveTables
+from .splines import CompactFeatures, compact_features
+
+_FAR = 4.0
+"""Standard deviations of Y: nearer to zero, sums of squares lose few digits to its level."""
+
+FEWEST_IN_TABLES = (16, 64, 128)
+"""Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
+
+
+class Features:
+    """The features of rows, for one kernel, inducing variable and mean function.
+
+    A row (x, y) has the features ``Kuf(x)``, the targets ``t = (y, h(x))``, where h are the columns
+    of the mean function, and the terms of ``K(x, x)``, without those of blocks whose features
+    represent all of their kernel. Sums over rows of the products of features and targets hold all
+    that the bound needs.
+
+    Which parameters these depend on is read from the graph that computes them: the variables it
+    captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
+    points, all of the kernel's parameters that its covariances use and the points. Features that
+    are made for a box, such as an interval, depend on fewer parameters inside of it than outside:
+    only rows inside are accepted.
+
+    :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
+    :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
+    :ivar num_inducing: M.
+    :ivar num_outputs: The number P of columns of Y, or of latent GPs.
+    :ivar num_stacked: The number of features and columns of the mean function, ``M + H``.
+    :ivar num_terms: The number T of terms of the diagonal; it may be zero.
+    :ivar incomplete: Which features are of blocks that leave out something of their kernel,
+        ``[M]``: the terms are compared with these.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        mean_function: MeanFunction,
+        num_columns: int,
+        num_outputs: int,
+    ) -> None:
+        self.kernel, self.inducing_variable = kernel, inducing_variable
+        self.num_columns, self.num_outputs = num_columns, num_outputs
+        self.boxes = boxes(inducing_variable, kernel, num_columns)
+        self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
+        self._terms, self.incomplete = terms_of_incomplete(inducing_variable, kernel)
+        self._parts = self._modules()
+        self._identities = _identities(self._parts.values())
+        self.num_inducing = int(inducing_variable.num_inducing)
+        self.num_terms = len(self._terms)
+        self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
+        self._traced = compiled(self._sums, input_signature=self._signature())
+        traced = self._traced
+        if self.tables is not None:  # of waves without parameters, whose graph takes long to trace
+            traced = compiled(self._targets_and_terms, input_signature=self._signature())
+        variables = traced.get_concrete_function().graph.variables
+        self.parameters = self._named(tuple(variables))
+
+    def _modules(self) -> dict[str, tf.Module]:
+        """What has the parameters, by the names that begin theirs."""
+        return {
+            "kernel": self.kernel,
+            "inducing_variable": self.inducing_variable,
+            "mean_function": self.mean_function,
+        }
+
+    def _signature(self) -> list[tf.TensorSpec]:
+        """Of what a batch of rows is given as."""
+        dtype, columns = gpflow.default_float(), (self.num_columns, self.num_outputs)
+        return [tf.TensorSpec([None, number], dtype) for number in columns]
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers of each row a gradient keeps, about."""
+        return self.num_stacked
+
+    def sums(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows, which are in the :attr:`boxes`, in float64, with gradients:
+
+        * "gram": of the products of features, ``[M, M]``, and "products": of those of features and
+          targets, ``[M, P + H]`` (or whatever :func:`.feature_sums` returns for the family);
+        * "targets": of the products of targets, ``[P + H, P + H]``;
+        * "diagonal": of the terms of the diagonal, ``[T]``.
+        """
+        # Within a graph no function of its own is called, whose gradient would have another graph.
+        function = self._traced if tf.executing_eagerly() else self._sums
+        sums: dict[str, tf.Tensor] = function(*rows)
+        return sums
+
+    def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
+        targets, diagonal = self._targets_and_terms(X, Y)
+        sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
+        size = self.num_inducing
+        return {
+            "gram": tf.ensure_shape(sums.gram, [size, size]),
+            "products": tf.ensure_shape(sums.products, [size, None]),
+            "targets": tf.matmul(targets, targets, transpose_a=True),
+            "diagonal": diagonal,
+        }
+
+    @functools.cached_property
+    def tables(self) -> WaveTables | None:
+        """What sums of waves are looked up in; None for other features, and for few."""
+        with tf.init_scope():  # numbers, also while a graph is made
+            waves = box_waves(self.inducing_variable, self.kernel)
+        few = waves is None or waves.num_features < FEWEST_IN_TABLES[len(waves.columns) - 1]
+        return None if few or waves is None else WaveTables(waves)
+
+    def in_tables(self, X: Array, Y: Array) -> dict[str, Any]:
+        """What stands for the sums over some rows, and adds up, in place of :meth:`sums`: "tables"
+        of the targets takes the place of "gram" and "products"."""
+        assert self.tables is not None
+        rows = tf.constant(X, gpflow.default_float())
+        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
+        return {
+            "tables": self.tables.table(X, targets),
+            "targets": targets.T @ targets,
+            "diagonal": diagonal,
+        }
+
+    def looked_up(self, total: Mapping[str, Any]) -> dict[str, Array]:
+        """The sums of :meth:`sums` from those of :meth:`in_tables`."""
+        assert self.tables is not None
+        tables = total["tables"]  # the last column of the mean function is one
+        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
+        return sums | {name: total[name] for name in ("targets", "diagonal")}
+
+    @functools.cached_property
+    def compact(self) -> CompactFeatures | None:
+        """The features, if there are splines among them, of which sums are sparse."""
+        with tf.init_scope():  # numbers, also while a graph is made
+            return compact_features(self.inducing_variable, self.kernel)
+
+    def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:
+        """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""
+        assert self.compact is not None
+        rows = tf.constant(X, gpflow.default_float())
+        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
+        ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
+        (gram,), products = self.compact.sums(rows, ones, none, targets)
+        return {
+            "gram": gram,
+            "products": products,
+            "targets": targets.T @ targets,
+            "diagonal": diagonal,
+        }
+
+    def _targets_and_terms(self, X: tf.Tensor, Y: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Y and the columns of the mean function, ``[n, P + H]``, and the sums of the terms of the
+        diagonal, ``[T]``; in float64."""
+        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
+        terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
+        return tf.cast(targets, tf.float64), terms
+
+    def reference(self, X: Array, Y: Array) -> Array:
+        """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean
+        function that has no columns, if it is far from zero in deviations; zero otherwise."""
+        rest = np.asarray(Y, np.float64)
+        if self.mean.residual:
+            rest = rest - self.mean.rest(tf.constant(X, gpflow.default_float())).numpy()
+        level, deviation = np.mean(rest, axis=0), np.std(rest, axis=0)
+        level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
+        return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
+
+    def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
+        ``[T, n]`` of each row. The rows must be in the :attr:`boxes`."""
+        features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
+        columns = tf.linalg.matrix_transpose(self.mean.columns(X))
+        return tf.ensure_shape(features, [self.num_inducing, None]), columns, self.terms_of(X)
+
+    def terms_of(self, X: tf.Tensor) -> tf.Tensor:
+        """The terms of the diagonal of each row, ``[T, n]``."""
+        terms = [row(X) for row, _ in self._terms]
+        return tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
+
+    def diagonal_factors(self) -> tf.Tensor:
+        """The factors of the diagonal's terms, ``[T]``."""
+        factors = [factor() for _, factor in self._terms]
+        return tf.stack(factors) if factors else tf.zeros([0], gpflow.default_float())
+
+    def check(self, X: Array, rows: str = "rows of a batch of X") -> None:
+        """:raises ValueError: If rows are outside of :attr:`boxes`."""
+        count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
+        if count:
+            what, remedy = complaint(self.boxes, X, count, len(X), rows)
+            raise ValueError(f"data: {what}; {remedy}.")
+
+    def values(self) -> dict[str, Array]:
+        """The present values of :attr:`parameters`."""
+        return {name: np.asarray(p.numpy(), np.float64) for name, p in self.parameters.items()}
+
+    def trainable(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """The names of the :attr:`parameters` that are marked trainable."""
+        return {name: p for name, p in self.parameters.items() if p.trainable}
+
+    def description(self) -> dict[str, Any]:
+        """What the features are, besides the values of their parameters, in JSON's types."""
+        described: dict[str, Any] = {
+            "columns of X": self.num_columns,
+            "columns of Y": self.num_outputs,
+            "mean function": self.mean.kind,
+            "number of features": self.num_inducing,
+            "terms of the diagonal": self.num_terms,
+        }
+        settings = [
+            block.settings_of(kernel) if hasattr(block, "settings_of") else kernel  # of points
+            for block, kernel in flat_blocks(self.inducing_variable, self.kernel)
+        ]
+        describe("kernel", settings if len(settings) > 1 else settings[0], described, set())
+        describe("inducing_variable", self.inducing_variable, described, set())
+        if self.mean.residual:
+            describe("mean_function", self.mean_function, described, set())
+        return described
+
+    def checksum(self) -> int:
+        """A number that is the same for the same :meth:`description`."""
+        return zlib.crc32(json.dumps(self.description()).encode())
+
+    def is_current(self, *parts: tf.Module) -> bool:
+        """Whether the graph was built from these objects (kernel, inducing variable and mean
+        function), with their present parameters."""
+        return self._identities == _identities(parts)
+
+    def _named(
+        self, variables: tuple[tf.Variable, ...]
+    ) -> dict[str, gpflow.Parameter | tf.Variable]:
+        owners: dict[int, tuple[str, gpflow.Parameter]] = {}
+        for part, module in self._parts.items():
+            for path, parameter in gpflow.utilities.parameter_dict(module).items():
+                owners.setdefault(id(parameter.unconstrained_variable), (part + path, parameter))
+        return dict(owners.get(id(v), (f"variable {v.name}", v)) for v in variables)
+
+
+def _identities(parts: Iterable[Any]) -> list[int]:
+    return [id(module) for part in parts for module in (part, *part.parameters)]
+
+
+class MeanColumns:
+    """A mean function as ``columns(X) @ weights()``, so that it is trained without data: ones for
+    zero and constant means, X too for linear ones. Any other is subtracted from Y beforehand.
+
+    :ivar kind: The name of the kind of columns, for messages and files.
+    :ivar residual: Whether the mean itself is subtracted from Y: its parameters then count among
+        those of the features.
+    """
+
+    def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
+        self._mean, self._num_outputs = mean_function, num_outputs
+        kind, known = type(mean_function), {Zero: "constant", Constant: "constant"}
+        self.kind = (known | {Linear: "linear"}).get(kind, kind.__name__)
+        self.residual = kind not in (Zero, Constant, Linear)
+
+    def num_columns(self, input_dim: int) -> int:
+        """The number H of columns, for X with ``input_dim``."""
+        return input_dim + 1 if self.kind == "linear" else 1
+
+    def rest(self, X: tf.Tensor) -> tf.Tensor:
+        """What the columns leave of the mean at rows X ``[N, D]``, ``[N, P]`` or zero."""
+        return self._mean(X) if self.residual else tf.zeros([], X.dtype)
+
+    def columns(self, X: tf.Tensor) -> tf.Tensor:
+        """The columns at rows X ``[N, D]``, ``[N, H]``."""
+        ones = tf.ones_like(X[:, :1])
+        return tf.concat([X, ones], axis=1) if self.kind == "linear" else ones
+
+    def weights(self) -> tf.Tensor:
+        """The weights, ``[H, P]``."""
+        mean, size = self._mean, self._num_outputs
+        if type(mean) is Linear:
+            slopes = tf.broadcast_to(tf.convert_to_tensor(mean.A), [mean.A.shape[0], size])
+            return tf.concat([slopes, tf.broadcast_to(mean.b, [1, size])], axis=0)
+        if type(mean) is Constant:
+            return tf.broadcast_to(tf.convert_to_tensor(mean.c), [1, size])
+        return tf.zeros([1, size], gpflow.default_float())
+
+
+def terms_of_incomplete(
+    inducing_variable: InducingVariables | None, kernel: Kernel
+) -> tuple[list[DiagonalTerm], BoolArray]:
+    """The terms of the diagonal of a kernel that enter the bound, and which features belong to
+    them, ``[M]``.
+
+    The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
+    the two are the same, so that neither is needed.
+    """
+    if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
+        pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+        parts = [terms_of_incomplete(*pair) for pair in pairs]
+        masks = [mask for _, mask in parts]
+        return [term for terms, _ in parts for term in terms], np.concatenate(masks)
+    complete = is_complete(inducing_variable, kernel)
+    size = 0 if inducing_variable is None else int(inducing_variable.num_inducing)
+    return [] if complete else diagonal_terms(kernel), np.full(size, not complete)

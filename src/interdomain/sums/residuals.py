@@ -1,0 +1,173 @@
+"""What features that a collapsed model does not have would add to it.
+
+Row n has a Gaussian site of precision beta_n, which regression has, too: 1 / noise variance; r_n is
+the slope of the site's log density at the model's mean. With features A that the model lacks and
+its own B, each divided by its standard deviation in the prior, adding one feature a raises the log
+marginal likelihood of the features' own prior by
+
+    (c^2 / h - log h) / 2,    c = a^T r,    W = diag(beta),
+    h = 1 + a^T W a - a^T W B^T (I + B W B^T)^{-1} B W a.
+
+The bound on the likelihood of a kernel that does not end with its features also rises by ``a^T W a
+/ 2``, times what it is charged for what is left out: so much less is. (A charge by the logarithm
+falls a little faster than at first.) With several latent GPs gains are summed over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from scipy.linalg.blas import dger
+
+from .._arguments import Array, IntArray
+from .._tracing import operation_by_operation
+from ..core.family import Block
+from ..core.pairs import Kuf_in_domain, Kuu_operator
+from .features import Features
+from .statistics import total_over
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the features of the rows that are taken at a time."""
+
+SlopesOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+"""The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
+mean ``[n, L]`` and Y."""
+
+
+class CandidateSums(NamedTuple):
+    """What the rows say of K features that the model lacks.
+
+    :ivar products: c, for each latent GP, ``[K, L]``.
+    :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
+    :ivar precisions: The few features together: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W
+        A^T``, ``[L, K, K]``, or one for all latent GPs.
+    """
+
+    products: Array
+    squares: Array
+    precisions: Array = np.zeros([0, 0, 0])
+
+    def gains(self, price: float) -> Array:
+        """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
+
+        :param price: Of what is left out; zero if their kernel ends with the features.
+        """
+        return _gains(self.products, 1 + self.squares, price * self.squares)
+
+    def best(self, owners: IntArray, limit: int, price: float, least_gain: float) -> list[int]:
+        """The atoms that raise the bound most, one after the other, each given those before.
+
+        :param owners: For each feature the number of its atom, ``[K]``.
+        :param limit: The number of features, at most.
+        :param price: As for :meth:`gains`.
+        :param least_gain: For each feature; atoms that raise the bound by less are left.
+        """
+        left_out = price * self.squares
+        products = self.products.copy()
+        precisions = [np.asfortranarray(precision) for precision in self.precisions]
+        latents = np.array_split(np.arange(products.shape[1]), len(precisions))
+        sizes = np.bincount(owners)
+        waiting, chosen = np.ones(len(sizes), np.bool_), []
+        while np.any(possible := waiting & (sizes <= limit)):
+            # An atom of several features counts as if these were orthogonal.
+            diagonals = np.stack([np.diagonal(precision) for precision in precisions], axis=1)
+            gains = np.bincount(owners, _gains(products, np.maximum(diagonals, 1.0), left_out))
+            means = np.where(possible, gains / sizes, -np.inf)
+            atom = int(np.argmax(means))
+            if means[atom] <= least_gain:
+                break
+            chosen.append(atom)
+            waiting[atom] = False
+            limit -= int(sizes[atom])
+            for feature in np.flatnonzero(owners == atom):
+                for precision, columns in zip(precisions, latents, strict=True):
+                    # It is 1 or more; of a feature that is nearly one of the others, but for
+                    # rounding.
+                    root = np.sqrt(max(precision[feature, feature], 1.0))
+                    column, fit = precision[:, feature] / root, products[feature, columns] / root
+                    products[:, columns] -= np.outer(column, fit)
+                    dger(-1.0, column, column, a=precision, overwrite_a=1)
+                    precision[feature, feature] = 1.0  # it is in: nothing is left to divide by
+        return chosen
+
+
+def _gains(products: Array, precisions: Array, left_out: Array) -> Array:
+    gains: Array = np.sum(np.square(products) / precisions - np.log(precisions) + left_out, axis=1)
+    return gains / 2
+
+
+class Residuals(NamedTuple):
+    """What a collapsed model leaves of the sites of its rows, in passes over these.
+
+    :ivar batches: The rows (X, Y), some at a time.
+    :ivar slopes_of: The sites of rows.
+    :ivar features: The features of the model, whose mean is ``m(X) + Kfu weights``.
+    :ivar weights: ``[M, L]``.
+    :ivar halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
+        one for all latent GPs.
+    :ivar price: What the bound is charged for ``tr W (Kff - Qff) / 2``.
+    """
+
+    batches: Callable[[], Iterable[tuple[Array, Array]]]
+    slopes_of: SlopesOf
+    features: Features
+    weights: tf.Tensor
+    halves: Array
+    price: float = 1.0
+
+    def screen(self, block: Block) -> CandidateSums:
+        """Any number of features; nothing of the size of their products with each other is kept.
+
+        :param block: Features with a diagonal Kuu, and the kernel they belong to, whose columns are
+            those of X.
+        """
+        sums, scales = self._over_rows(block, together=False)
+        return CandidateSums(sums["products"] * scales, sums["squares"] * scales**2)
+
+    def compare(self, block: Block) -> CandidateSums:
+        """Few features, with all they have in common with each other and the model's.
+
+        :param block: As for :meth:`screen`.
+        """
+        sums, scales = self._over_rows(block, together=True)
+        precisions = sums["grams"] * (scales * scales.T)
+        squares = np.diagonal(precisions, axis1=1, axis2=2).T.copy()
+        known = scales * (sums["crosses"] @ self.halves)
+        precisions -= known @ known.transpose(0, 2, 1)
+        precisions[:, np.arange(len(scales)), np.arange(len(scales))] += 1.0
+        return CandidateSums(sums["products"] * scales, squares, precisions)
+
+    def _over_rows(self, block: Block, *, together: bool) -> tuple[dict[str, Array], Array]:
+        """The sums, and by what features are multiplied to have a variance of one in the prior,
+        ``[K, 1]``."""
+        model, dtype = self.features, gpflow.default_float()
+        variances = Kuu_operator(*block).diag_part()
+        num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
+
+        @operation_by_operation()  # these features are seen in a few batches, and never again
+        def of_rows(rows: Array, targets: Array) -> Mapping[str, tf.Tensor]:
+            X, Y = tf.constant(rows, dtype), tf.constant(targets, dtype)
+            known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
+            mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
+            slopes, precisions = self.slopes_of(mean, Y)
+            others = Kuf_in_domain(*block, X)
+            sums = {"products": tf.matmul(others, slopes)}
+            if together:
+                weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
+                sums["grams"] = tf.matmul(weighted, others, transpose_b=True)
+                sums["crosses"] = tf.matmul(weighted, known, transpose_b=True)
+            else:
+                sums["squares"] = tf.matmul(tf.square(others), precisions)
+            return {name: tf.cast(part, tf.float64) for name, part in sums.items()}
+
+        parts = (
+            (X[start : start + num_rows], Y[start : start + num_rows])
+            for X, Y in self.batches()
+            for start in range(0, len(X), num_rows)
+        )
+        scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
+        return total_over(parts, of_rows), scales[:, None]
