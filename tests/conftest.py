@@ -122,17 +122,17 @@ def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
     import tensorflow as tf
 
-    from interdomain.sums.features import Features
+    from interdomain.sums.protocol import Sums
 
     computed: list[int] = []
-    original = Features.sums
+    original = Sums.tensors
 
     def counted(self: Any, X: Any, Y: Any) -> Any:
         if tf.executing_eagerly():
             computed.append(len(X))
         return original(self, X, Y)
 
-    monkeypatch.setattr(Features, "sums", counted)
+    monkeypatch.setattr(Sums, "tensors", counted)
     return computed
 
 

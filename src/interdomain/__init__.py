@@ -24,9 +24,9 @@ from . import (
     training,
     transforms,
 )
+from .fitting import fit
 from .sampling import sample_functions
 from .serving import predict_in_batches, save
-from .fitting import fit
 
 if TYPE_CHECKING:
     from . import deep, recommending, tables

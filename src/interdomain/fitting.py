@@ -12,19 +12,19 @@ import tensorflow as tf
 
 from ._arguments import integer, number, warn
 from .core.kept import kept
-from .models.vecchia_sgpr.model import VecchiaSGPR
-from .training.scales import warn_of_data
-from .models.structured_sgpr.model import StructuredSGPR
 from .models.dual_svgp.model import DualSVGP
-from .training.data import Data, batches_of, check_columns, check_internal
 from .models.dual_svgp.training import fit_dual
+from .models.structured_sgpr.model import StructuredSGPR
+from .models.structured_sgpr.training import fit_structured
+from .models.vecchia_sgpr.model import VecchiaSGPR
+from .models.vecchia_sgpr.training import fit_vecchia
+from .training.data import Data, batches_of, check_columns, check_internal
 from .training.lbfgs import LBFGS
 from .training.replicas import Replicas
 from .training.results import Callback, FitResult, as_callbacks
 from .training.run import HAD_ENDED, Plan, train
+from .training.scales import warn_of_data
 from .training.steps import GradientSteps, Optimizer
-from .models.structured_sgpr.training import fit_structured
-from .models.vecchia_sgpr.training import fit_vecchia
 
 _OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 

@@ -24,9 +24,9 @@ from .core.columns import parts_that_warn, validate_rows
 from .core.inputs import num_columns_of_latents
 from .core.kept import Values, kept, without_kept
 from .core.latents import latent_gps
+from .models.rows_model import RowsModel
 from .models.vecchia_sgpr.posterior import NeighbourPosterior
 from .sums.rows import check_shapes_of_rows, not_finite
-from .models.rows_model import RowsModel
 
 __all__ = ["predict_in_batches", "save"]
 
@@ -173,7 +173,8 @@ def _functions(
         model, AbstractPosterior
     ):
         return build()
-    name = f"{method}, many rows" if _takes_tables(model, num_rows) else method
+    many = isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
+    name = f"{method}, many rows" if many else method
     found: tuple[Callable[..., Any], Callable[..., Any]]
     found = kept(model, name, (specs, Values(model)), build)
     return found
@@ -274,9 +275,8 @@ def _prediction_functions(
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}, None
     if _is_known(model) and by_f and hasattr(model, "posterior"):
-        posterior = model.posterior_from_tables() if _takes_tables(model, num_rows) else None
-        predict_f = posterior and posterior.predict_f
-        predict_f = predict_f or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
+        of_many = isinstance(model, RowsModel) and model.predictions_of_many(num_rows)
+        predict_f = of_many or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
         model = without_kept(model)
         model.predict_f = predict_f  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
@@ -294,11 +294,6 @@ def _is_known(model: Any) -> bool:
     """Whether the model's class is of GPflow or this library. The predictions of a user's class may
     differ from its posterior."""
     return type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
-
-
-def _takes_tables(model: Any, num_rows: int) -> bool:
-    """Whether there may be quicker predictions for so many rows."""
-    return isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
 
 
 def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.core.pairs import box_waves
+from interdomain.core.pairs import structure_of
 from interdomain.linalg.wave_tables import WaveTables
 from interdomain.models import StructuredSGPR
-from interdomain.sums import features
+from interdomain.sums import waves as wave_sums
 
 iv = idm.inducing_variables
 NUM_ROWS = 60
@@ -76,7 +76,7 @@ CASES = {
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Tables of few features, too."""
-    monkeypatch.setattr(features, "FEWEST_IN_TABLES", (1, 1, 1))
+    monkeypatch.setattr(wave_sums, "FEWEST", (1, 1, 1))
     yield monkeypatch
 
 
@@ -85,7 +85,7 @@ def test_sums_and_values(case: str) -> None:
     """With weights of both signs; the mean and the variance at any rows are the same the other way
     round. Of the globe up to both poles and the date line."""
     kernel, inducing_variable = CASES[case]()
-    waves = box_waves(inducing_variable, kernel)
+    waves = structure_of(inducing_variable, kernel).waves
     assert waves is not None
     tables, rng = WaveTables(waves), np.random.default_rng(1)
     X = ROWS * ([180, 1, 1, 90] if "lobe" in case or "harm" in case else 1)
@@ -118,7 +118,7 @@ def test_statistics_of_a_model(few: pytest.MonkeyPatch, mean: Any) -> None:
         yield from ((X[start : start + 9], Y[start : start + 9]) for start in range(0, 60, 9))
 
     by_tables = [statistics((X, Y)), statistics(batches)]
-    few.setattr(features, "FEWEST_IN_TABLES", (1_000,) * 3)
+    few.setattr(wave_sums, "FEWEST", (1_000,) * 3)
     dense = statistics((X, Y)).sums
     for found in by_tables:
         assert found.num_rows == NUM_ROWS and set(found.sums) == set(dense)
@@ -137,14 +137,14 @@ def test_predictions_of_many_rows(few: pytest.MonkeyPatch, complete: bool) -> No
         (X, Y), prior, inducing_variable, mean_function=mean, noise_variance=0.1, progress=False
     )
     rows = np.concatenate([X, X[::-1], X])[:, :4]
-    assert len(rows) > inducing_variable.num_inducing and model.posterior_from_tables()
+    assert len(rows) > inducing_variable.num_inducing and model.predictions_of_many(len(rows))
     for method in ("predict_f", "predict_y"):
         found = idm.predict_in_batches(model, rows, method=method, batch_size=50, progress=False)
         for part, expected in zip(found, getattr(model, method)(rows), strict=True):
             np.testing.assert_allclose(part, expected, atol=1e-9)
-    few.setattr(features, "FEWEST_IN_TABLES", (1_000,) * 3)
+    few.setattr(wave_sums, "FEWEST", (1_000,) * 3)
     dense = StructuredSGPR((X, Y), prior, inducing_variable, noise_variance=0.1, progress=False)
-    assert dense.posterior_from_tables() is None
+    assert dense.predictions_of_many(len(rows)) is None
 
 
 def test_other_features_have_none() -> None:
@@ -156,7 +156,7 @@ def test_other_features_have_none() -> None:
         (kernel + gpflow.kernels.Matern32(), iv.SumInducingVariables([few, iv_points()])),
     ]
     for kernel, inducing_variable in pairs:
-        assert box_waves(inducing_variable, kernel) is None
+        assert structure_of(inducing_variable, kernel) is None
 
 
 def iv_points() -> Any:

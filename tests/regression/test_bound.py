@@ -13,7 +13,8 @@ import tensorflow_probability as tfp
 
 from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
-from interdomain.sums.bound import Collapsed, bound, optimal_q, residual_of, root_of, whiten
+from interdomain.sums.bound import bound, residual_of
+from interdomain.sums.dense import Collapsed, optimal_q, root_of, whiten
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 from tests.conformance.helpers import assert_close
 

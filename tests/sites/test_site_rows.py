@@ -13,9 +13,9 @@ from interdomain.core.finite_rank import block_of
 from interdomain.core.pairs import dictionary_of
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
-from interdomain.sums.residuals import _gains
-from interdomain.models.dual_svgp.row_sites import variances_of_q
 from interdomain.models.dual_svgp.subset import RowsWithSites
+from interdomain.sums.dense import variances_of_q
+from interdomain.sums.residuals import _gains
 from tests.regression.test_residuals import whitened
 
 NUM_ROWS = 40

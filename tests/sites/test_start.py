@@ -22,9 +22,9 @@ from gpflow.mean_functions import Constant, Linear
 import interdomain as idm
 from interdomain import fit
 from interdomain.models import DualSVGP
+from interdomain.models.dual_svgp.passes import Passes
 from interdomain.models.dual_svgp.start import level_of, moments_of_rows
 from interdomain.training.lbfgs import fit_by_lbfgs
-from interdomain.models.dual_svgp.passes import Passes
 
 from .test_likelihoods_and_targets import bins
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.sums import features
-from interdomain.models.dual_svgp import wave_rows
+from interdomain.models.dual_svgp import row_sites
+from interdomain.sums import waves as wave_sums
 
 from .test_dual_svgp import TARGETS, X, model_of, step
 
@@ -19,8 +19,8 @@ from .test_dual_svgp import TARGETS, X, model_of, step
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Tables of few features, too, and a likelihood that takes the rows in two parts."""
-    monkeypatch.setattr(features, "FEWEST_IN_TABLES", (1, 1, 1))
-    monkeypatch.setattr(wave_rows, "_ROWS_OF_LIKELIHOOD", 40)
+    monkeypatch.setattr(wave_sums, "FEWEST", (1, 1, 1))
+    monkeypatch.setattr(row_sites, "_ROWS_OF_LIKELIHOOD", 40)
     yield monkeypatch
 
 
@@ -39,7 +39,7 @@ def passed(model: Any) -> tuple[Any, Any]:
     """A pass at a q that sites, which are not tangent, make; and what it is made by."""
     model.shrink_q(0.1)
     step(model, 0.3)
-    return model.pass_over_data(), type(model._contributions())
+    return model.pass_over_data(), type(model._features.sums)
 
 
 @pytest.mark.parametrize("parts", [waves, finite_rank])
@@ -50,9 +50,9 @@ def test_a_pass_is_that_of_dense_sums(few: pytest.MonkeyPatch, name: str, parts:
     mean = gpflow.mean_functions.Linear(np.full([2, latents], 0.2), np.full(latents, 0.1))
     arguments: dict[str, Any] = {"mean_function": mean, "batch_size": 17}
     found, kind = passed(model_of(name, parts, **arguments))
-    few.setattr(features, "FEWEST_IN_TABLES", (1_000,) * 3)
+    few.setattr(wave_sums, "FEWEST", (1_000,) * 3)
     dense, other_kind = passed(model_of(name, parts, **arguments))
-    assert kind is wave_rows.SitesOfWaves is not other_kind
+    assert kind is wave_sums.WaveSums is not other_kind
     assert found.elbo == pytest.approx(dense.elbo, rel=1e-9)
     if name == "StudentT":
         assert found.sites is not found.clipped and dense.sites is not dense.clipped
@@ -68,7 +68,7 @@ def test_a_fit_and_single_precision(few: pytest.MonkeyPatch) -> None:
     X32, Y = X.astype(np.float32), TARGETS["probit"][1]
     elbos = []
     for dtype, fewest in ((np.float32, 1), (np.float64, 1), (np.float64, 1_000)):
-        few.setattr(features, "FEWEST_IN_TABLES", (fewest,) * 3)
+        few.setattr(wave_sums, "FEWEST", (fewest,) * 3)
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
             model = model_of("probit", finite_rank, data=(X32, Y))
             idm.fit(model, steps=3, progress=False)

@@ -21,9 +21,8 @@ from .columns import num_columns, with_columns
 from .diagonals import DiagonalTerm
 
 if TYPE_CHECKING:
-    from ..linalg.spline_grid import SplineGrid
-    from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
+    from .structures import FeatureStructure
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
 
@@ -157,14 +156,9 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         grams = [gram_of(features * root) for root in tf.unstack(roots)]
         return FeatureSums(tf.stack(grams), products)
 
-    def box_waves(self, kernel: Any) -> BoxWaves | None:
-        """The features, if they are waves of a box or combinations of a few, of which there are
-        faster sums than :meth:`sums`; None, the default, if they are others."""
-        return None
-
-    def spline_grid(self, kernel: Any) -> SplineGrid | None:
-        """The features, if they are splines on a grid, of which sums and precisions are sparse;
-        None, the default, if they are others."""
+    def structure(self, kernel: Any) -> FeatureStructure | None:
+        """The structure by which sums over rows take less than :meth:`sums` and dense matrices;
+        None, the default, if there is none."""
         return None
 
     def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:

@@ -21,9 +21,8 @@ from ..linalg.full import stack
 from .family import Block, BlockBatch, FeatureSums, InterDomainInducingVariables
 
 if TYPE_CHECKING:
-    from ..linalg.spline_grid import SplineGrid
-    from ..linalg.wave_tables import BoxWaves
     from .dictionaries import Dictionary
+    from .structures import FeatureStructure
 
 
 class RegisteredPairs(InterDomainInducingVariables):
@@ -131,16 +130,10 @@ def feature_sums(
     return family.sums(kernel, X, weights, targets)
 
 
-def box_waves(inducing_variable: InducingVariables, kernel: Kernel) -> BoxWaves | None:
-    """The features, if they are waves of a box; None if they are others."""
+def structure_of(inducing_variable: InducingVariables, kernel: Kernel) -> FeatureStructure | None:
+    """The structure of features in sums over rows, which their family names; None for dense."""
     family, kernel = as_family(inducing_variable, kernel)
-    return family.box_waves(kernel)
-
-
-def spline_grid(inducing_variable: InducingVariables, kernel: Kernel) -> SplineGrid | None:
-    """The features, if they are splines on a grid; None if they are others."""
-    family, kernel = as_family(inducing_variable, kernel)
-    return family.spline_grid(kernel)
+    return family.structure(kernel)
 
 
 def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:

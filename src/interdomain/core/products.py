@@ -24,10 +24,10 @@ from .._arguments import (
 )
 from ..linalg import Diagonal, Full, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
-from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .family import Block, is_subset, with_jitter
-from .pairs import Kuu_operator, box_waves
+from .pairs import Kuu_operator, structure_of
+from .structures import FeatureStructure
 
 _DIGITS = 12
 """Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
@@ -235,20 +235,12 @@ class ProductInducingVariables(CombinedInducingVariables):
         pairs = zip(features, self.members.T, strict=True)
         return reduce(operator.mul, [tf.gather(of_factor, places) for of_factor, places in pairs])
 
-    def box_waves(self, kernel: Product) -> BoxWaves | None:
-        """Waves of the box of all columns, if the factors are waves of different ones."""
-        parts = [box_waves(*pair) for pair in self.pairs(kernel)]
-        waves = [part for part in parts if part is not None and part.combined is None]
-        columns = [column for part in waves for column in part.columns.tolist()]
-        if len(waves) < len(parts) or not len(set(columns)) == len(columns) <= MOST_COLUMNS:
+    def structure(self, kernel: Product) -> FeatureStructure | None:
+        """The structure of products, if all factors have one that products keep."""
+        known = [part for pair in self.pairs(kernel) if (part := structure_of(*pair)) is not None]
+        if len(known) < len(self.inducing_variables):
             return None
-        taken = zip(waves, self.members.T, strict=True)
-        return BoxWaves(
-            np.array(columns),
-            np.concatenate([part.lower for part in waves]),
-            np.concatenate([part.periods for part in waves]),
-            np.concatenate([part.functions[places] for part, places in taken], axis=1),
-        )
+        return known[0].in_product(known[1:], self.members)
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a

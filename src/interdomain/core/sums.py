@@ -12,12 +12,12 @@ from gpflow.kernels import Kernel, Sum
 
 from ..linalg import StructuredOperator
 from ..linalg.block_diagonal import block_diagonal
-from ..linalg.wave_tables import BoxWaves
 from .combined import CombinedInducingVariables, checked_list, each_once, num_inducing
 from .covariances import Kvu, Kvu_shapes
 from .decomposed import DecomposedInducingVariables, DecomposedKernel, flat_blocks, pair_blocks
 from .family import Block, BlockBatch
-from .pairs import Kuu_operator, StackedBlocks, block_batches, box_waves
+from .pairs import Kuu_operator, StackedBlocks, block_batches, structure_of
+from .structures import FeatureStructure
 
 
 class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariables):
@@ -76,12 +76,14 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.concat(features, axis=0)
 
-    def box_waves(self, kernel: Any) -> BoxWaves | None:
-        """Those of all blocks, if they are waves of one box."""
-        first, *others = [box_waves(*pair) for pair in self.pairs(kernel)]
-        if first is None or not all(other and first.is_of_box(other) for other in others):
-            return None
-        return first.with_others([each for each in others if each])
+    def structure(self, kernel: Any) -> FeatureStructure | None:
+        """The structure that the largest block gives to the sum."""
+        blocks = flat_blocks(self, kernel)
+        parts = [structure_of(*block) for block in blocks]
+        known = [(part, number) for number, part in enumerate(parts) if part is not None]
+        largest_first = sorted(known, key=lambda pair: -pair[0].size)
+        found = (part.in_sum(blocks, number) for part, number in largest_first)
+        return next((structure for structure in found if structure is not None), None)
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""

@@ -28,10 +28,10 @@ from ..families.harmonic.invariant import OrbitInducingPoints
 from ..families.harmonic.points import HarmonicInducingPoints
 from ..families.harmonic.transforms.base import CyclicTransform
 from ..linalg.variational import Terms
+from ..models.svgp.orthogonal import OrthogonalSVGP
 from ..plotting.axes import new_axes
 from ..posteriors.groups import block_groups
 from ..posteriors.parts import batch_root
-from ..models.svgp.orthogonal import OrthogonalSVGP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,20 +26,14 @@ from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
 from ..core.descriptions import checksum_of_rows
 from ..core.inputs import check_inputs, validate_inducing_variable
-from ..core.pairs import Kuu_operator
+from ..core.pairs import structure_of
 from ..core.parameters import single_output
-from ..posteriors import CollapsedPosterior
-from ..sums.bound import optimal_q, whiten_compact
-from ..sums.splines import CompactCollapsed, compact_features
-from ..sums.spline_posterior import CompactPosterior, CompactQ
+from ..core.structures import dense_entries
 from ..sums.features import Features
+from ..sums.protocol import Latents, Q, whitened_q
 from ..sums.rows import Rows
-from ..training.scales import warn_of_scales
 from ..sums.statistics import SufficientStatistics
-from ..sums.waves import WavePosterior
-
-_DENSE_MATRICES = 4
-"""Of M rows in memory: sums, whitened, factor and inverse."""
+from ..training.scales import warn_of_scales
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
@@ -75,9 +69,10 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
         size = int(inducing_variable.num_inducing)
-        if compact_features(inducing_variable, kernel) is None:
-            what = f"the precision of {size:,} features and its factor"
-            check_size("inducing_variable", what, _DENSE_MATRICES * size**2)
+        structure = structure_of(inducing_variable, kernel)
+        what = f"the precision of {size:,} features and its factor"
+        entries = dense_entries(size) if structure is None else structure.entries
+        check_size("inducing_variable", what, entries)
         rows |= {"num_inducing": size}
         kind: Any = Rows
         self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)
@@ -194,37 +189,25 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return model
 
     @abc.abstractmethod
-    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
-        in float64."""
+    def latents(self) -> Latents:
+        """What q is made of, for all latent GPs together, or for each."""
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The same in the default float."""
-        mean, root = (tf.cast(part, gpflow.default_float()) for part in self._exact_q())
+        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
+        in the default float."""
+        mean, root = (tf.cast(part, gpflow.default_float()) for part in whitened_q(self.latents()))
         return mean, root
 
-    @abc.abstractmethod
-    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
-        """What q is made of and the noise variance, of a model with splines: for all latent GPs, or
-        for each."""
+    def q(self) -> Q:
+        """The posterior of the weights of the features, as it is now.
+
+        :raises tf.errors.InvalidArgumentError: If there is none.
+        """
+        return self._features.sums.q(self.latents())
 
     def check_spacing(self) -> None:
-        """Warn of splines that are too few for the present lengthscales, or too many."""
-        if self._features.compact is not None:
-            self._features.compact.warn_of_spacing(self._features.incomplete)
-
-    def _compact_q(self) -> CompactQ:
-        return CompactQ(self._compact_latents(), self._features.incomplete)
-
-    def _dense_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The whitened q of a model with few splines, in float64.
-
-        :raises ValueError: If there are too many.
-        """
-        kuu = Kuu_operator(self.inducing_variable, self.kernel)
-        pairs = [(whiten_compact(kuu, part), noise) for part, noise in self._compact_latents()]
-        means, roots = zip(*(optimal_q(*pair) for pair in pairs), strict=True)
-        return tf.concat(means, axis=1), tf.stack(roots)
+        """Warn of features that are too coarse or too fine for the present lengthscales."""
+        self._features.sums.check_spacing()
 
     @check_shapes(
         "return: [M, P]",
@@ -263,21 +246,14 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> AbstractPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
-        if self._features.compact is not None:
-            return CompactPosterior(self._features, self._compact_q, precompute_cache)
-        return CollapsedPosterior(
-            self.kernel,
-            self.inducing_variable,
-            self._whitened_q,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
+        return self._features.sums.posterior(self.latents, precompute_cache)
 
-    def posterior_from_tables(self) -> WavePosterior | None:
-        """What predicts f at many rows, without gradients and covariances: for waves of a box,
-        whose mean and variance are sums of waves, in O(M^2) once and O(log M) a row. None for other
-        features."""
-        return WavePosterior(self._features, *self._exact_q()) if self._features.tables else None
+    def predictions_of_many(self, num_rows: int) -> Callable[..., MeanAndVariance] | None:
+        """A function that predicts f at so many rows in less time than the posterior, without
+        gradients and covariances; None where there is none."""
+        if num_rows <= self.inducing_variable.num_inducing:
+            return None
+        return self._features.sums.predictions_of_many(self.latents())
 
     def to_svgp(self) -> gpflow.models.SVGP:
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.

@@ -13,7 +13,12 @@ import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.kernels import Kernel
-from gpflow.posteriors import AbstractPosterior, PrecomputedValue
+from gpflow.posteriors import (
+    AbstractPosterior,
+    PrecomputeCacheType,
+    PrecomputedValue,
+    _validate_precompute_cache_type,
+)
 
 from .._arguments import Array, numeric
 from .._tracing import unconverted
@@ -41,6 +46,13 @@ def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
 
 class PosteriorOfAnyInputs(AbstractPosterior):
     """A posterior whose new inputs may be integers, or floats of another precision."""
+
+    def fill_cache(self, precompute_cache: PrecomputeCacheType | str | None) -> None:
+        """Compute the cache, as the last step of a constructor.
+
+        :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
+        """
+        self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     @inherit_check_shapes
     @unconverted

@@ -22,7 +22,6 @@ from gpflow.posteriors import (
     AbstractPosterior,
     IndependentPosterior,
     PrecomputeCacheType,
-    _validate_precompute_cache_type,
     get_posterior_class,
 )
 
@@ -116,7 +115,7 @@ class CollapsedPosterior(StructuredPosterior):
         AbstractPosterior.__init__(self, kernel, inducing_variable, mean_function=mean_function)
         self.whiten = True
         self._optimal_q = optimal_q
-        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+        self.fill_cache(precompute_cache)
 
     @property
     def q_mu(self) -> tf.Tensor:

@@ -46,10 +46,10 @@ from ..linalg.operators import Inverse
 from ..posteriors.blockwise import BlockwisePosterior
 from ..posteriors.groups import BlockGroup, Group, block_groups
 from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
-from ..sums.spline_posterior import CompactPosterior
+from ..posteriors.weights import WeightsPosterior
 from .base import Draws, PriorSample, as_array, constant
 from .priors import prior_sample
-from .splines import SplineFunctions, functions_of_splines
+from .weights import WeightedFunctions, functions_of_weights
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class LatentFunctions:
 
 
 Parts: TypeAlias = tuple[
-    Kernel, MeanFunction | None, Sequence[LatentFunctions] | Sequence[SplineFunctions]
+    Kernel, MeanFunction | None, Sequence[LatentFunctions] | Sequence[WeightedFunctions]
 ]
 
 
@@ -108,8 +108,8 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     posterior = model
     if hasattr(model, "posterior"):
         posterior = model.posterior(PrecomputeCacheType.NOCACHE)
-    if isinstance(posterior, CompactPosterior):
-        return functions_of_splines(posterior, draws)
+    if isinstance(posterior, WeightsPosterior):
+        return functions_of_weights(posterior, draws)
     kinds = (BasePosterior, BlockwisePosterior, GPRPosterior, SGPRPosterior, VGPPosterior)
     if not isinstance(posterior, kinds):
         remedy = "draw values at given rows by model.predict_f_samples"

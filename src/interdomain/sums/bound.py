@@ -1,35 +1,26 @@
-"""The collapsed bound of sparse regression and its optimal q, from sums over the data alone.
+"""The collapsed bound of sparse regression, from sums over the data alone.
 
 With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise variance s (Titsias
-2009, eq. 9, in whitened variables ``v = R^{-1} u``):
+2009, eq. 9):
 
     B = I + R^{-1} Phi R^{-T} / s = L L^T,    c = L^{-1} R^{-1} Psi / s,
-    q(v) = N(L^{-T} c, B^{-1}),
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
 Blocks of features that leave nothing out of their kernel are in neither of the two traces: there
 they are the same.
 
-B is factorised by LAPACK (by TensorFlow, if it is small and features are trained), and its gradient
-is in closed form: see :mod:`interdomain.linalg.precision`. With a diagonal root and LAPACK Phi is
-not even copied: a step is one factorisation and the inverse of the factor. Any other root whitens
-Phi first.
-
 All of it is done in float64, whatever the default float: sums over millions of rows cancel.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import tensorflow as tf
 
 from .._arguments import BoolArray
-from ..linalg import Root, StructuredOperator
-from ..linalg.precision import checked, precision_root, precision_terms
-from .splines import CompactCollapsed
+from ..linalg.precision import checked
+from .protocol import Collapsed
 
 _ROUNDING = 1e-3
 """Errors of the bound, relative to one nat a row or to the fit, beyond which it is refused."""
@@ -39,66 +30,6 @@ _LOST = (
     "the noise; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
     "(Y - Y.mean(axis=0)) / Y.std(axis=0) as Y."
 )
-
-
-class Collapsed(NamedTuple):
-    """What the bound and q are made of: ``B = I + D G D / s``, ``D`` being diagonal.
-
-    :ivar root: R.
-    :ivar scale: The diagonal of D, ``[M]``: that of R^{-1} if R is diagonal, ones otherwise.
-    :ivar gram: G is its leading block ``[M, M]``: Phi, or ``R^{-1} Phi R^{-T}``.
-    :ivar gram_gradient: Whether G has a gradient.
-    :ivar columns: ``[M, P]``, which D makes ``R^{-1} Psi``.
-    """
-
-    root: Root
-    scale: tf.Tensor
-    gram: tf.Tensor
-    gram_gradient: bool
-    columns: tf.Tensor
-
-    def terms(
-        self, noise_variance: tf.Tensor, *, refuse: bool = True
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """``log det B`` and ``|c|^2``; see :func:`.precision_terms`."""
-        parts = self.scale, self.gram, self.columns, noise_variance
-        return precision_terms(*parts, gram_gradient=self.gram_gradient, refuse=refuse)
-
-    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr D G D`` of the features whose kernel has something beyond them."""
-        if not np.any(incomplete):
-            return tf.zeros([], tf.float64)
-        variances = tf.linalg.diag_part(self.gram)[: len(incomplete)] * tf.square(self.scale)
-        return tf.reduce_sum(tf.where(incomplete, variances, 0.0))
-
-
-def root_of(kuu: StructuredOperator) -> Root:
-    """R, in float64."""
-    return (kuu if kuu.dtype == tf.float64 else kuu.cast(tf.float64)).root()
-
-
-def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bool) -> Collapsed:
-    """
-    :param gram: ``[K, K]``, its leading block being for the inducing variables.
-    :param columns: ``[M, P]``.
-    :param gram_gradient: Whether ``gram`` depends on anything that is trained.
-    """
-    if root.diagonal is not None:
-        return Collapsed(root, 1 / root.diagonal, gram, gram_gradient, columns)
-    num_inducing = columns.shape[0]
-    half = root.solve(gram[:num_inducing, :num_inducing])
-    whitened = root.solve(tf.linalg.matrix_transpose(half))
-    ones = tf.ones([num_inducing], tf.float64)
-    return Collapsed(root, ones, whitened, True, root.solve(columns))
-
-
-def whiten_compact(kuu: StructuredOperator, compact: CompactCollapsed) -> Collapsed:
-    """That of few splines as dense matrices, without gradients to the sums.
-
-    :raises ValueError: If there are too many.
-    """
-    gram, columns = compact.dense()  # which refuses many before the root is made
-    return whiten(root_of(kuu), gram, columns, gram_gradient=False)
 
 
 def from_reference(weights: tf.Tensor, reference: tf.Tensor) -> tf.Tensor:
@@ -120,7 +51,7 @@ def residual_of(weights: tf.Tensor) -> tf.Tensor:
 
 
 def bound(
-    collapsed: Collapsed | CompactCollapsed,
+    collapsed: Collapsed,
     targets: tf.Tensor,
     weights: tf.Tensor,
     prior_variance: tf.Tensor,
@@ -168,8 +99,3 @@ def bound(
     value = tf.where(lost, tf.constant(np.nan, tf.float64), value)
     (value,) = checked(ok, [value], [()], _LOST if refuse else None)
     return value
-
-
-def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal whitened q(v)."""
-    return precision_root(collapsed.scale, collapsed.gram, collapsed.columns, noise_variance)

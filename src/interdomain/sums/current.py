@@ -66,7 +66,7 @@ class CurrentSums:
         return self._known
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
-        """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
+        """The sums of :meth:`.Sums.in_graph` over all rows, with gradients to the features'
         parameters that are trainable; and their "reference", ``[P]``.
 
         In a compiled function the values of the features' parameters are compared at every call.
@@ -148,7 +148,7 @@ class CurrentSums:
         # No constants: graphs would hold copies of the rows.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        sums = features.sums(*(tf.ensure_shape(tensor, part.shape) for tensor, part in tensors))
+        sums = features.sums.tensors(*(tf.ensure_shape(tensor, of.shape) for tensor, of in tensors))
         return {**sums, "reference": tf.constant(reference)}
 
 

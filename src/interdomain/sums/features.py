@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import gpflow
@@ -16,21 +15,17 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, BoolArray
-from .._tracing import compiled
 from ..core.decomposed import DecomposedInducingVariables, flat_blocks
 from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.finite_rank import is_complete
-from ..core.pairs import Kuf_in_domain, box_waves, feature_sums
-from ..linalg.wave_tables import WaveTables
-from .splines import CompactFeatures, compact_features
+from ..core.pairs import Kuf_in_domain, structure_of
+from .dense import DenseSums
+from .protocol import Sums
 
 _FAR = 4.0
 """Standard deviations of Y: nearer to zero, sums of squares lose few digits to its level."""
-
-FEWEST_IN_TABLES = (16, 64, 128)
-"""Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
 
 class Features:
@@ -47,6 +42,7 @@ class Features:
     are made for a box, such as an interval, depend on fewer parameters inside of it than outside:
     only rows inside are accepted.
 
+    :ivar sums: How sums over the rows are taken, and what they become.
     :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
     :ivar num_inducing: M.
@@ -75,12 +71,9 @@ class Features:
         self.num_inducing = int(inducing_variable.num_inducing)
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + self.mean.num_columns(num_columns)
-        self._traced = compiled(self._sums, input_signature=self._signature())
-        traced = self._traced
-        if self.tables is not None:  # of waves without parameters, whose graph takes long to trace
-            traced = compiled(self._targets_and_terms, input_signature=self._signature())
-        variables = traced.get_concrete_function().graph.variables
-        self.parameters = self._named(tuple(variables))
+        with tf.init_scope():  # numbers, also while a graph is made
+            self.sums = self._make_sums()
+        self.parameters = self._named(self.sums.variables())
 
     def _modules(self) -> dict[str, tf.Module]:
         """What has the parameters, by the names that begin theirs."""
@@ -90,8 +83,13 @@ class Features:
             "mean_function": self.mean_function,
         }
 
-    def _signature(self) -> list[tf.TensorSpec]:
-        """Of what a batch of rows is given as."""
+    def _make_sums(self) -> Sums:
+        structure = structure_of(self.inducing_variable, self.kernel)
+        sums: Sums | None = None if structure is None else structure.sums(self)
+        return sums or DenseSums(self)
+
+    def signature(self) -> list[tf.TensorSpec]:
+        """The types of a batch of rows."""
         dtype, columns = gpflow.default_float(), (self.num_columns, self.num_outputs)
         return [tf.TensorSpec([None, number], dtype) for number in columns]
 
@@ -100,80 +98,9 @@ class Features:
         """How many numbers of each row a gradient keeps, about."""
         return self.num_stacked
 
-    def sums(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The sums over some rows, which are in the :attr:`boxes`, in float64, with gradients:
-
-        * "gram": of the products of features, ``[M, M]``, and "products": of those of features and
-          targets, ``[M, P + H]`` (or whatever :func:`.feature_sums` returns for the family);
-        * "targets": of the products of targets, ``[P + H, P + H]``;
-        * "diagonal": of the terms of the diagonal, ``[T]``.
-        """
-        # Within a graph no function of its own is called, whose gradient would have another graph.
-        function = self._traced if tf.executing_eagerly() else self._sums
-        sums: dict[str, tf.Tensor] = function(*rows)
-        return sums
-
-    def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        targets, diagonal = self._targets_and_terms(X, Y)
-        sums = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
-        size = self.num_inducing
-        return {
-            "gram": tf.ensure_shape(sums.gram, [size, size]),
-            "products": tf.ensure_shape(sums.products, [size, None]),
-            "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": diagonal,
-        }
-
-    @functools.cached_property
-    def tables(self) -> WaveTables | None:
-        """What sums of waves are looked up in; None for other features, and for few."""
-        with tf.init_scope():  # numbers, also while a graph is made
-            waves = box_waves(self.inducing_variable, self.kernel)
-        few = waves is None or waves.num_features < FEWEST_IN_TABLES[len(waves.columns) - 1]
-        return None if few or waves is None else WaveTables(waves)
-
-    def in_tables(self, X: Array, Y: Array) -> dict[str, Any]:
-        """What stands for the sums over some rows, and adds up, in place of :meth:`sums`: "tables"
-        of the targets takes the place of "gram" and "products"."""
-        assert self.tables is not None
-        rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
-        return {
-            "tables": self.tables.table(X, targets),
-            "targets": targets.T @ targets,
-            "diagonal": diagonal,
-        }
-
-    def looked_up(self, total: Mapping[str, Any]) -> dict[str, Array]:
-        """The sums of :meth:`sums` from those of :meth:`in_tables`."""
-        assert self.tables is not None
-        tables = total["tables"]  # the last column of the mean function is one
-        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
-        return sums | {name: total[name] for name in ("targets", "diagonal")}
-
-    @functools.cached_property
-    def compact(self) -> CompactFeatures | None:
-        """The features, if there are splines among them, of which sums are sparse."""
-        with tf.init_scope():  # numbers, also while a graph is made
-            return compact_features(self.inducing_variable, self.kernel)
-
-    def compact_sums(self, X: Array, Y: Array) -> dict[str, Any]:
-        """The sums over some rows in place of :meth:`sums`: "gram" is a vector."""
-        assert self.compact is not None
-        rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = (part.numpy() for part in self._targets_and_terms(rows, Y))
-        ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
-        (gram,), products = self.compact.sums(rows, ones, none, targets)
-        return {
-            "gram": gram,
-            "products": products,
-            "targets": targets.T @ targets,
-            "diagonal": diagonal,
-        }
-
-    def _targets_and_terms(self, X: tf.Tensor, Y: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Y and the columns of the mean function, ``[n, P + H]``, and the sums of the terms of the
-        diagonal, ``[T]``; in float64."""
+    def targets_and_terms(self, X: tf.Tensor, Y: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Y less the rest of the mean, and the columns of the mean function, ``[n, P + H]``; and
+        the sums of the terms of the diagonal, ``[T]``; in float64."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
         terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
         return tf.cast(targets, tf.float64), terms

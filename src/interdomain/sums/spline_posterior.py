@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gpflow
 import numpy as np
@@ -14,21 +14,20 @@ from gpflow.base import MeanAndVariance, TensorType
 from gpflow.conditionals.util import expand_independent_outputs
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
-from gpflow.posteriors import (
-    PrecomputeCacheType,
-    PrecomputedValue,
-    _validate_precompute_cache_type,
-)
+from gpflow.posteriors import PrecomputeCacheType, PrecomputedValue
 
 from .._arguments import Array, BoolArray
 from .._tracing import numpy_function
 from ..core.decomposed import DecomposedInducingVariables
 from ..core.finite_rank import is_complete
+from ..core.pairs import structure_of
 from ..linalg.arrow import NOT_FACTORISED, Arrow, factorised
 from ..linalg.precision import checked
-from ..posteriors.blockwise import PosteriorOfAnyInputs
-from .splines import CompactCollapsed, CompactFeatures
-from .features import Features
+from ..posteriors.weights import WeightsPosterior
+from .protocol import Latents, Q
+
+if TYPE_CHECKING:
+    from .splines import SplineCollapsed, Splines, SplineSums
 
 
 class WeightsQ:
@@ -47,7 +46,7 @@ class WeightsQ:
 
     def __init__(
         self,
-        features: CompactFeatures,
+        features: Splines,
         incomplete: BoolArray,
         prior: Arrow,
         inverse: Array | None,
@@ -112,28 +111,25 @@ class WeightsQ:
         return drawn.transpose(2, 1, 0)
 
 
-class CompactQ:
+class SplineQ(Q):
     """The posterior of the weights of all latent GPs, from tensors, which may be those of a graph.
 
-    :param latents: The ``CompactCollapsed`` and the noise variance, for all outputs or of each.
-    :param incomplete: Which features have a kernel that does not end with them, in the model's
-        order.
-    :ivar incomplete: The same, splines first.
+    :ivar incomplete: Which features have a kernel that does not end with them, splines first.
     """
 
-    def __init__(
-        self, latents: Sequence[tuple[CompactCollapsed, tf.Tensor]], incomplete: BoolArray
-    ) -> None:
-        (first, _), *_ = latents
-        self._features, self.incomplete = first.features, incomplete[first.features.order]
+    def __init__(self, sums: SplineSums, latents: Latents) -> None:
+        self.sums, self.latents = sums, latents
+        self._splines, parts = sums.splines, cast("list[tuple[SplineCollapsed, Any]]", latents)
+        first, incomplete = parts[0][0], sums.features.incomplete
+        self.incomplete = incomplete[self._splines.order]
         self._inputs = [first.splines.stencil(), first.others.to_dense()]
         if np.any(incomplete):
             self._inputs.append(first.splines.inverse())
         self._start = len(self._inputs)  # of the latent GPs
-        for collapsed, noise in latents:
+        for collapsed, noise in parts:
             self._inputs += [*collapsed.gram, collapsed.columns, noise]
-        self._num_outputs = sum(int(collapsed.columns.shape[1]) for collapsed, _ in latents)
-        self._num_latents = len(latents)
+        self._num_outputs = sum(int(collapsed.columns.shape[1]) for collapsed, _ in parts)
+        self._num_latents = len(parts)
 
     @cached_property
     def weights(self) -> WeightsQ:
@@ -147,7 +143,7 @@ class CompactQ:
         latents = [(Arrow(*part[:3]), part[3], part[4]) for part in parts]
         prior = Arrow.without_border(stencil, corner)
         inverse = inverses[0] if inverses else None
-        return WeightsQ(self._features, self.incomplete, prior, inverse, latents)
+        return WeightsQ(self._splines, self.incomplete, prior, inverse, latents)
 
     @property
     def means(self) -> Array:
@@ -158,14 +154,22 @@ class CompactQ:
         """The KL divergence from the prior, of all latent GPs."""
         return self.weights.kl()
 
-    def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, ``[S, M + B, P]``: of one solve each."""
-        return self.weights.draw(rng, num_samples)
+    def is_finite(self) -> bool:
+        """Whether the mean of all weights is finite."""
+        return bool(np.all(np.isfinite(self.means)))
+
+    @cached_property
+    def posterior(self) -> SplinePosterior:
+        """GPflow's posterior with this q."""
+        latents = self.latents
+        return SplinePosterior(
+            cast("SplineSums", self.sums), lambda: latents, PrecomputeCacheType.TENSOR
+        )
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
         """The arrays of :meth:`WeightsQ.arrays` as tensors."""
-        grid, latents = self._features.grid, self._num_latents
-        border = len(self._features.order) - grid.size
+        grid, latents = self._splines.grid, self._num_latents
+        border = len(self._splines.order) - grid.size
         shapes = [
             (grid.size + border, self._num_outputs),
             (latents, *grid.dissection.stencil_shape),
@@ -211,34 +215,50 @@ class CompactQ:
         return checked(ok, values, shapes, NOT_FACTORISED)
 
 
-class CompactPosterior(PosteriorOfAnyInputs):
-    """The posterior of a few features that are not zero in a row.
+class SplinePosterior(WeightsPosterior):
+    """The posterior of features of which few are nonzero in a row.
 
     With the weights w, the mean is ``phi^T E[w]`` and the variance ``k + phi^T (P^{-1} - Kuu^{-1})
     phi``, for which entries of the inverses are enough that P has, too. Features whose prior ends
     with them have no k and no Kuu.
 
-    :param features: The features of the rows.
-    :ivar q: Function that returns the posterior of the weights.
+    :param sums: The sums of the features.
+    :param latents: Function that returns what q is made of.
     """
 
     def __init__(
         self,
-        features: Features,
-        q: Callable[[], CompactQ],
+        sums: SplineSums,
+        latents: Callable[[], Latents],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> None:
+        features = sums.features
         super().__init__(
             features.kernel, features.inducing_variable, mean_function=features.mean_function
         )
-        assert features.compact is not None
-        self._features, self._compact = features, features.compact
-        self.q = q
-        self._cached_q: CompactQ | None = None
-        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+        self._features, self._splines = features, sums.splines
+        self._sums, self._latents = sums, latents
+        self._cached_q: SplineQ | None = None
+        self.fill_cache(precompute_cache)
+
+    def _q(self) -> SplineQ:
+        """The posterior of the weights, as it is now."""
+        return SplineQ(self._sums, self._latents())
+
+    def draw_weights(self, rng: np.random.Generator, num_samples: int) -> Array:
+        q = self._q()
+        if np.any(q.incomplete):
+            raise ValueError(
+                "model: no function is drawn of a prior that does not end with its splines; make "
+                "the kernel as FiniteRank(kernel, splines)."
+            )
+        return q.weights.draw(rng, num_samples)
+
+    def weighted_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> Splines:
+        return cast("Splines", structure_of(inducing_variable, kernel))
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        self._cached_q = self.q()
+        self._cached_q = self._q()
         tensors = self._cached_q.tensors()
         return tuple(PrecomputedValue(part, (False,) * part.shape.rank) for part in tensors)
 
@@ -246,7 +266,7 @@ class CompactPosterior(PosteriorOfAnyInputs):
     def _conditional_fused(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        q = self.q()
+        q = self._q()
         return self._conditional(q, q.tensors(), Xnew, full_cov, full_output_cov)
 
     @inherit_check_shapes
@@ -257,28 +277,28 @@ class CompactPosterior(PosteriorOfAnyInputs):
         full_cov: bool = False,
         full_output_cov: bool = False,
     ) -> MeanAndVariance:
-        q = self._cached_q or self.q()
+        q = self._cached_q or self._q()
         return self._conditional(q, cache, Xnew, full_cov, full_output_cov)
 
     def _conditional(
         self,
-        q: CompactQ,
+        q: SplineQ,
         cache: tuple[tf.Tensor, ...],
         Xnew: TensorType,
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        X = self._compact.grid.in_box(tf.convert_to_tensor(Xnew))
-        numbers, values = self._compact.grid(X)
-        others = self._compact.others(X)
-        size, dtype = self._compact.grid.size, gpflow.default_float()
+        X = self._splines.grid.in_box(tf.convert_to_tensor(Xnew))
+        numbers, values = self._splines.grid(X)
+        others = self._splines.others(X)
+        size, dtype = self._splines.grid.size, gpflow.default_float()
         means, stencils, borders, corners = cache
         mean = tf.einsum("nq,nqp->np", values, tf.gather(means[:size], numbers))
         mean += tf.matmul(others, means[size:])
         if full_cov:
             variance = self._covariances(q, X)
         else:
-            variance = self._compact.grid.quadratic(stencils, X)
+            variance = self._splines.grid.quadratic(stencils, X)
             if others.shape[1]:
                 of_rows = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
                 of_rows = 2 * of_rows + tf.matmul(others, corners)
@@ -295,9 +315,9 @@ class CompactPosterior(PosteriorOfAnyInputs):
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
-    def _covariances(self, q: CompactQ, X: tf.Tensor) -> tf.Tensor:
+    def _covariances(self, q: SplineQ, X: tf.Tensor) -> tf.Tensor:
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
-        features = tf.ensure_shape(self._compact.dense(X), [None, X.shape[0]])
+        features = tf.ensure_shape(self._splines.dense(X), [None, X.shape[0]])
         covariances = q.covariances(features)
         parts = _left_out(self._features.inducing_variable, self._features.kernel)
         prior = [tf.cast(part(X), tf.float64) for part in parts]

@@ -1,15 +1,14 @@
-"""Features of which few are not zero in a row: splines on a grid, alone or beside dense features.
+"""Sums of splines on a grid, alone or beside dense features: of which few are nonzero in a row.
 
 Nothing of size M^2 is made of M splines. In weights w, ``f = phi^T w``, the prior has the precision
 Kuu and the posterior ``P = Kuu + G / s``, ``G = Kuf Kfu``: sparse matrices, which dense features of
-other blocks border (:mod:`interdomain.linalg.arrow`). The collapsed bound is that of
-:mod:`interdomain.sums.bound`, with ``det B = det P / det Kuu`` and ``c`` such that ``|c|^2 =
-|P^{-1/2} Kuf (Y - m) / s|^2``.
+other blocks border (:mod:`interdomain.linalg.arrow`). The terms of the bound are those of dense
+sums, with ``det B = det P / det Kuu`` and ``c`` such that ``|c|^2 = |P^{-1/2} Kuf (Y - m) / s|^2``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gpflow
@@ -17,19 +16,22 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
 from .._arguments import Array, BoolArray, warn
 from .._tracing import numpy_function
-from ..core.decomposed import flat_blocks
 from ..core.family import Block
-from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family, spline_grid
+from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family
+from ..core.structures import FeatureStructure
 from ..linalg import StructuredOperator
 from ..linalg.arrow import Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
+from ..linalg.spline_grid import SplineGrid
+from .dense import optimal_q, root_of, whiten
+from .protocol import Latents, Q, Sums, Tensors
+from .spline_posterior import SplinePosterior, SplineQ
 
 MOST_DENSE = 4_096
 """Splines of which a dense q is made."""
@@ -47,41 +49,47 @@ _ROUNDING = 1e-6
 """Relative errors of predictions."""
 
 
-class CompactFeatures:
+class Splines(FeatureStructure):
     """The splines of a model, and the dense features of its other blocks.
 
-    Sums over rows of products of features are an :class:`.Arrow` in one vector, so that they add
-    up, are saved, and serve as the sites of a model as dense sums do.
+    Of several blocks of splines one is sparse.
 
+    :param blocks: The blocks of features.
+    :param number: The number of the block of sparse splines.
     :ivar grid: The splines.
-    :ivar order: The places of the splines among all features, and those of the others, ``[M + B]``.
+    :ivar order: The places of the splines among all features, and of the others, ``[M + B]``.
     """
 
     def __init__(self, blocks: Sequence[Block], number: int) -> None:
         self._splines = blocks[number]
         self._others = [*blocks[:number], *blocks[number + 1 :]]
-        grid = spline_grid(*self._splines)
-        assert grid is not None
-        self.grid = grid
+        splines: Any
+        splines, kernel = as_family(*self._splines)
+        self.grid: SplineGrid = splines.grid(kernel)
         start = sum(int(block.num_inducing) for block, _ in blocks[:number])
         end = sum(int(block.num_inducing) for block, _ in blocks)
-        within = start + np.arange(grid.size)
+        self.size = self.grid.size
+        within = start + np.arange(self.size)
         self.order = np.concatenate([within, np.delete(np.arange(end), within)])
+
+    @property
+    def entries(self) -> int:
+        """The numbers of a sum of products."""
+        border = len(self.order) - self.size
+        of_stencil: int = self.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
+        return of_stencil + len(self.order) * border
+
+    def sums(self, features: Any) -> SplineSums:
+        return SplineSums(features, self)
+
+    def in_sum(self, blocks: Sequence[Block], number: int) -> Splines:
+        return Splines(blocks, number)
 
     @property
     def rows_at_once(self) -> int:
         """Rows of which variances are computed: entries of the splines of a cell are gathered."""
         of_row = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
         return max(_ENTRIES // of_row, 1)
-
-    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
-        """:raises ValueError: If features depend on something that is trainable."""
-        if trainable:
-            raise ValueError(
-                f"inducing_variable: found splines beside features that depend on "
-                f"{', '.join(trainable)}, trainable, and sums of splines have no gradients; freeze "
-                "these with gpflow.set_trainable(parameter, False)."
-            )
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
         """Warn if the splines leave much of the prior, or so little that it cannot be charged.
@@ -129,7 +137,21 @@ class CompactFeatures:
         others = tf.linalg.matrix_transpose(self.others(X))
         return tf.concat([self.grid.dense(X), others], axis=0)
 
-    def sums(
+    def values(self, weights: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        """The sums of features with weights ``[S, M + B, L]``, splines first, ``[S, n, L]``."""
+        X, size = self.grid.in_box(X), self.size
+        numbers, values = self.grid(X)
+        of_rows = tf.gather(weights[:, :size], numbers, axis=1)
+        sums = tf.einsum("nq,snql->snl", values, of_rows)
+        return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
+
+    def entries_per_row(self, weights: tf.Tensor) -> int:
+        """How many numbers :meth:`values` holds for each row."""
+        samples, _, latents = map(int, weights.shape)
+        of_cell = int((self.grid.degree + 1) ** len(self.grid.shape))
+        return samples * latents * (of_cell + len(self.order) - self.size)
+
+    def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
     ) -> tuple[Array, Array]:
         """Sums over rows in the domains, of features and further columns.
@@ -155,47 +177,8 @@ class CompactFeatures:
         products[self.order] = np.concatenate([splines.T @ targets, of_features])
         return np.stack(packed), np.concatenate([products, of_columns])
 
-    def collapsed(
-        self, gram: tf.Tensor, columns: tf.Tensor, num_columns: int = 0
-    ) -> CompactCollapsed:
-        """What bound and q are made of.
-
-        :param gram: A vector of :meth:`sums`.
-        :param columns: ``Kuf (Y - m)``, in the order of the features.
-        :param num_columns: The number of columns in the border that are no features.
-        """
-        arrow, size = self.unpacked(gram, num_columns), len(self.order) - self.grid.size
-        arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
-        return CompactCollapsed(self, *self.Kuu(), arrow, tf.gather(columns, self.order))
-
-    def last_columns(self, gram: tf.Tensor, num_columns: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """The products of the last columns of the border with the features, in their order, ``[M +
-        B, H]``, and with each other, ``[H, H]``."""
-        arrow, size = self.unpacked(gram, num_columns), len(self.order) - self.grid.size
-        with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
-        return tf.gather(with_features, np.argsort(self.order)), arrow.corner[size:, size:]
-
-    def size_of_sums(self, num_columns: int) -> int:
-        """The length of the vectors of :meth:`sums`, for a border of so many columns more."""
-        border = len(self.order) - self.grid.size + num_columns
-        stencil = int(np.prod(self.grid.dissection.stencil_shape))
-        return stencil + self.grid.size * border + border**2
-
-    def unpacked(self, sums: tf.Tensor, num_columns: int = 0) -> Arrow:
-        """The arrow in a vector of :meth:`sums`."""
-        border, size = len(self.order) - self.grid.size + num_columns, self.grid.size
-        shapes = self.grid.dissection.stencil_shape, (size, border), (border, border)
-        parts = tf.split(sums, [int(np.prod(shape)) for shape in shapes])
-        return Arrow(*(tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)))
-
-    def packed_Kuu(self, num_columns: int) -> Array:
-        """Kuu as a vector of :meth:`sums`, with zeros for columns that are no features."""
-        splines, others = self.Kuu()
-        corner = np.pad(others.to_dense(), (0, num_columns))
-        return Arrow.without_border(splines.stencil().numpy(), corner).packed()
-
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
-        """That of the splines and that of the others, in float64."""
+        """Kuu of the splines, and Kuu of the others, in float64."""
         jitter = gpflow.config.default_jitter()
         splines = Kuu_operator(*self._splines)
         others = [Kuu_operator(*block, jitter=jitter) for block in self._others]
@@ -209,50 +192,137 @@ def _numbers(num: tuple[int, ...]) -> str:
     return str(num[0] if len(num) == 1 else list(num))
 
 
-def compact_features(
-    inducing_variable: InducingVariables, kernel: Kernel
-) -> CompactFeatures | None:
-    """The splines of a model beside its other features; of several blocks of splines the largest
-    is sparse. None if there are no splines."""
-    blocks = flat_blocks(inducing_variable, kernel)
-    grids = [spline_grid(*block) for block in blocks]
-    sizes = [0 if grid is None else grid.size for grid in grids]
-    return CompactFeatures(blocks, int(np.argmax(sizes))) if max(sizes) else None
+class SplineSums(Sums):
+    """Sums of products as one vector, of an :class:`.Arrow`: they add up, are saved, and serve as
+    the sites of a model as dense sums do.
+
+    :ivar splines: The features.
+    """
+
+    rows_at_once = 2**17
+    """Of fewer rows the work that is done once for a stencil would take the time."""
+
+    def __init__(self, features: Any, splines: Splines) -> None:
+        super().__init__(features)
+        self.splines = splines
+
+    def require_fixed(self, trainable: Mapping[str, Any]) -> None:
+        if trainable:
+            raise ValueError(
+                f"inducing_variable: found splines beside features that depend on "
+                f"{', '.join(trainable)}, trainable, and sums of splines have no gradients; freeze "
+                "these with gpflow.set_trainable(parameter, False)."
+            )
+
+    def check_spacing(self) -> None:
+        self.splines.warn_of_spacing(self.features.incomplete)
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        rows = tf.constant(X, gpflow.default_float())
+        targets, diagonal = (part.numpy() for part in self.features.targets_and_terms(rows, Y))
+        ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
+        (gram,), products = self.splines.products(rows, ones, none, targets)
+        sums = {"gram": gram, "products": products}
+        return sums | {"targets": targets.T @ targets, "diagonal": diagonal}
+
+    def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
+        """The sums have no gradients."""
+        columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
+        weights, shifts = (np.transpose(part) for part in (precisions, shifts))
+        return self.splines.products(X, weights, columns, shifts)
+
+    def gram_shape(self, num_columns: int) -> tuple[int, ...]:
+        return (sum(int(np.prod(shape)) for shape in self._shapes(num_columns)),)
+
+    def _shapes(self, num_columns: int) -> Sequence[tuple[int, ...]]:
+        """The shapes of the parts of an arrow."""
+        grid = self.splines.grid
+        border = len(self.splines.order) - grid.size + num_columns
+        return grid.dissection.stencil_shape, (grid.size, border), (border, border)
+
+    def _arrow(self, gram: tf.Tensor, num_columns: int) -> Arrow:
+        """The arrow in the vector of a sum."""
+        shapes = self._shapes(num_columns)
+        parts = tf.split(gram, [int(np.prod(shape)) for shape in shapes])
+        return Arrow(*(tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)))
+
+    def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
+        splines, arrow = self.splines, self._arrow(gram, num_columns)
+        size = len(splines.order) - splines.size
+        with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
+        return tf.gather(with_features, np.argsort(splines.order)), arrow.corner[size:, size:]
+
+    def prior_gram(self, num_columns: int) -> Array:
+        splines, others = self.prior()
+        corner = np.pad(others.to_dense(), (0, num_columns))
+        return Arrow.without_border(splines.stencil().numpy(), corner).packed()
+
+    def prior(self) -> tuple[KroneckerBanded, StructuredOperator]:
+        """Kuu of the splines, and Kuu of the others."""
+        return self.splines.Kuu()
+
+    def finish(
+        self,
+        prior: tuple[KroneckerBanded, StructuredOperator],
+        gram: tf.Tensor,
+        columns: tf.Tensor,
+        *,
+        num_columns: int = 0,
+        gram_gradient: bool = False,
+    ) -> SplineCollapsed:
+        splines, arrow = self.splines, self._arrow(gram, num_columns)
+        size = len(splines.order) - splines.size
+        arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
+        return SplineCollapsed(self, *prior, arrow, tf.gather(columns, splines.order))
+
+    def q(self, latents: Latents) -> SplineQ:
+        return SplineQ(self, latents)
+
+    def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
+        size, rows = self.splines.rows_at_once, int(X.shape[0])
+        parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
+        mean, variance = (tf.concat(part, axis=0) for part in zip(*parts, strict=True))
+        return *self.rows(X), mean, variance
+
+    def posterior(
+        self,
+        latents: Callable[[], Latents],
+        precompute_cache: PrecomputeCacheType | str | None,
+    ) -> AbstractPosterior:
+        return SplinePosterior(self, latents, precompute_cache)
 
 
-class CompactCollapsed(NamedTuple):
-    """What bound and q are made of, as :class:`interdomain.sums.bound.Collapsed`.
+class SplineCollapsed(NamedTuple):
+    """What bound and q are made of: see :class:`interdomain.sums.protocol.Collapsed`.
 
-    :ivar features: The features.
+    :ivar sums: The sums.
     :ivar splines: Kuu of the splines.
     :ivar others: Kuu of the others.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
     """
 
-    features: CompactFeatures
+    sums: SplineSums
     splines: KroneckerBanded
     others: StructuredOperator
     gram: Arrow
     columns: tf.Tensor
 
-    def terms(
-        self, noise_variance: tf.Tensor, *, refuse: bool = True
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
         """``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
-        order = self.features.grid.dissection
+        order = self.sums.splines.grid.dissection
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
         log, fit = arrow_terms(order, *parts, refuse=refuse)
         of_splines = self.splines.log_determinant()
-        if len(self.features.order) > order.size:
+        if len(self.sums.splines.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
         return log - of_splines, fit
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
-        total, size = tf.zeros([], tf.float64), self.features.grid.size
-        is_splines, of_others = np.split(incomplete[self.features.order], [size])
+        total, splines = tf.zeros([], tf.float64), self.sums.splines
+        is_splines, of_others = np.split(incomplete[splines.order], [splines.size])
         if np.any(is_splines):
             total += tf.reduce_sum(self.splines.inverse() * self.gram.stencil)
         if np.any(of_others):
@@ -262,12 +332,34 @@ class CompactCollapsed(NamedTuple):
             total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
         return total
 
-    def dense(self) -> tuple[tf.Tensor, tf.Tensor]:
+    def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
+        """The dense q of few splines, without gradients to the sums.
+
+        :raises ValueError: If there are too many.
+        """
+        gram, columns = self._dense()  # which refuses many before the root is made
+        features = self.sums.features
+        root = root_of(Kuu_operator(features.inducing_variable, features.kernel))
+        return optimal_q(whiten(root, gram, columns, gram_gradient=False), noise_variance)
+
+    def weights(self, noise_variance: tf.Tensor) -> Tensors:
+        """:raises ValueError: Always: the covariance would be dense."""
+        raise ValueError(
+            "inducing_variable: found splines, of whose weights no dense covariance is made; "
+            "choose features for a model without them."
+        )
+
+    def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
+        """The mean of the weights, in the order of the features, ``[M + B, P]``."""
+        means: Array = SplineQ(self.sums, [(self, noise_variance)]).means
+        return means[np.argsort(self.sums.splines.order)]
+
+    def _dense(self) -> Tensors:
         """G and the columns as matrices, in the order of all features.
 
         :raises ValueError: If they are too many.
         """
-        features, count = self.features, len(self.features.order)
+        splines, count = self.sums.splines, len(self.sums.splines.order)
         if count > MOST_DENSE:
             raise ValueError(
                 f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
@@ -275,13 +367,13 @@ class CompactCollapsed(NamedTuple):
             )
 
         def assembled(stencil: Array, border: Array, corner: Array) -> Array:
-            of_splines = features.grid.dissection.dense(stencil)
+            of_splines = splines.grid.dissection.dense(stencil)
             gram = np.empty([count, count])
-            gram[np.ix_(features.order, features.order)] = np.block(
+            gram[np.ix_(splines.order, splines.order)] = np.block(
                 [[of_splines, border], [border.T, corner]]
             )
             return gram
 
         gram = numpy_function(assembled, list(self.gram), tf.float64, stateful=False)
-        columns = tf.gather(self.columns, np.argsort(features.order))
+        columns = tf.gather(self.columns, np.argsort(splines.order))
         return tf.ensure_shape(gram, [count, count]), columns

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,11 +237,6 @@ def total_over(
     return total
 
 
-ROWS_AT_ONCE = 2**17
-"""Rows for which tables and sparse sums are made: of fewer, what is made once would take the time.
-"""
-
-
 def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
     """The same rows in batches of at least ``size`` rows, but for the last."""
     parts, count = list[tuple[Array, ...]](), 0
@@ -249,10 +244,14 @@ def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Ar
         parts.append(batch)
         count += len(batch[0])
         if count >= size:
-            yield tuple(map(np.concatenate, zip(*parts, strict=True)))
+            yield _one(parts)
             parts, count = [], 0
     if parts:
-        yield tuple(map(np.concatenate, zip(*parts, strict=True)))
+        yield _one(parts)
+
+
+def _one(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+    return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatistics:
@@ -264,27 +263,18 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
     :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
         if a feature of a row is not finite.
     """
-    dtype, by_tables = gpflow.default_float(), features.tables is not None
-    of_many = by_tables or features.compact is not None
-    reference = np.zeros(features.num_outputs)
+    sums, reference = features.sums, np.zeros(features.num_outputs)
 
     def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
         features.check(X)
-        Y = less(Y, reference)
-        if by_tables:
-            return features.in_tables(X, Y)
-        if features.compact is not None:
-            return features.compact_sums(X, Y)
-        return features.sums(tf.constant(X, dtype), tf.constant(Y, dtype), *places)
+        return sums.batch(X, less(Y, reference), *places)
 
     with tf.init_scope():
-        batches = joined(rows.batches(), ROWS_AT_ONCE) if of_many else rows.batches()
+        batches = joined(rows.batches(), sums.rows_at_once)
         first = next(batches, None)
         if first is not None:
             reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
-        total = total_over(batches, of_batch)
-        if by_tables:
-            total = features.looked_up(total)
+        total = sums.total(total_over(batches, of_batch))
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(
                 "kernel: the features of finite rows are NaN, infinite, or too large for squares; "

@@ -1,59 +1,192 @@
-"""Mean and variance of f at many rows, of waves of a box: sums of waves from tables."""
+"""Sums of waves of a box: from tables of a few numbers, which nonuniform FFTs make of the rows."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.base import MeanAndVariance, TensorType
 
-from .._tracing import numpy_function
-from ..core.pairs import Kuu_operator
-from .bound import root_of
-from .features import Features
+from .._arguments import Array, IntArray
+from .._tracing import compiled, numpy_function
+from ..core.family import Block
+from ..core.pairs import structure_of
+from ..core.structures import FeatureStructure
+from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
+from .dense import DenseSums
+from .protocol import Latents, Q, Tensors
+
+FEWEST = (16, 64, 128)
+"""Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
 
 _LEAST_VARIANCE = 1e-12
-"""Of the largest of some rows: a smaller one is rounding."""
+"""A predicted variance that is a smaller share of the largest one is rounding."""
 
 
-class WavePosterior:
-    """What predicts f at rows, of waves of a box, in O(M^2) once and O(log M) a row.
+class Waves(FeatureStructure):
+    """Features that are waves of a box, or combinations of a few waves.
 
-    :param features: Those of the rows, which have tables.
-    :param mean: That of the whitened q, ``[M, P]``.
-    :param roots: Those of its covariances, ``[P, M, M]``, or of one for all, ``[1, M, M]``.
+    :ivar waves: The waves.
     """
 
-    def __init__(self, features: Features, mean: tf.Tensor, roots: tf.Tensor) -> None:
-        assert features.tables is not None
-        self._features, self._tables = features, features.tables
-        of_Kuu = root_of(Kuu_operator(features.inducing_variable, features.kernel))
-        mean, *roots = (of_Kuu.solve(part, adjoint=True).numpy() for part in (mean, *roots))
-        products = [root @ root.T for root in roots]
-        if np.any(features.incomplete):
-            inverse = of_Kuu.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
-            explained = (inverse.T * features.incomplete) @ inverse
-            products = [product - explained for product in products]
-        variances = map(self._tables.of_products, products)
-        self._both = np.stack([*map(self._tables.of_weights, mean.T), *variances])
-        self._num_means = mean.shape[1]
+    def __init__(self, waves: BoxWaves) -> None:
+        self.waves, self.size = waves, waves.num_features
 
-    def __call__(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The mean and the variance, ``[n, P]``, without gradients."""
-        features, rows = self._features, self._tables
-        found = numpy_function(lambda X: rows.at(X, self._both).T, [X], tf.float64)
-        found = tf.cast(tf.ensure_shape(found, [None, len(self._both)]), X.dtype)
-        mean, variance = found[:, : self._num_means], found[:, self._num_means :]
-        terms = tf.linalg.matvec(
-            features.terms_of(X), features.diagonal_factors(), transpose_a=True
+    def sums(self, features: Any) -> WaveSums | None:
+        few = self.size < FEWEST[len(self.waves.columns) - 1]
+        return None if few else WaveSums(features, WaveTables(self.waves))
+
+    def in_sum(self, blocks: Sequence[Block], number: int) -> Waves | None:
+        """The waves of all blocks, if they are waves of one box."""
+        parts = [structure_of(*block) for block in blocks]
+        waves = [part.waves for part in parts if isinstance(part, Waves)]
+        if len(waves) < len(parts) or not all(map(waves[0].is_of_box, waves)):
+            return None
+        return Waves(waves[0].with_others(waves[1:]))
+
+    def in_product(
+        self, others: Sequence[FeatureStructure], members: IntArray
+    ) -> FeatureStructure | None:
+        """Waves of the box of all columns, if the factors are waves of different columns."""
+        factors = [part.waves for part in (self, *others) if isinstance(part, Waves)]
+        columns = [column for part in factors for column in part.columns.tolist()]
+        if len(factors) <= len(others) or any(part.combined is not None for part in factors):
+            return None
+        if not len(set(columns)) == len(columns) <= MOST_COLUMNS:
+            return None
+        taken = zip(factors, members.T, strict=True)
+        return Waves(
+            BoxWaves(
+                np.array(columns),
+                np.concatenate([part.lower for part in factors]),
+                np.concatenate([part.periods for part in factors]),
+                np.concatenate([part.functions[places] for part, places in taken], axis=1),
+            )
         )
-        variance = tf.broadcast_to(variance + terms[:, None], tf.shape(mean))
-        variance = tf.maximum(variance, _LEAST_VARIANCE * tf.reduce_max(variance))
-        return mean + features.mean_function(X), variance
+
+
+class WaveSums(DenseSums):
+    """Sums that are looked up in tables: of some rows tables stand for the sums of products, and
+    add up.
+
+    :param tables: The tables of the waves.
+    """
+
+    rows_at_once = 2**17
+    """Of fewer rows the work that is done once for a table would take the time."""
+
+    def __init__(self, features: Any, tables: WaveTables) -> None:
+        super().__init__(features)
+        self.tables = tables
+        self._targets = compiled(features.targets_and_terms, input_signature=features.signature())
+
+    def variables(self) -> tuple[tf.Variable, ...]:
+        """Waves depend on no parameter, and their graph takes long to trace."""
+        return tuple(self._targets.get_concrete_function().graph.variables)
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        rows = tf.constant(X, gpflow.default_float())
+        targets, diagonal = (part.numpy() for part in self.features.targets_and_terms(rows, Y))
+        products = targets.T @ targets
+        return {
+            "tables": self.tables.table(X, targets),
+            "targets": products,
+            "diagonal": diagonal,
+        }
+
+    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
+        tables: Any = added["tables"]  # the last column of the mean function is one
+        sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
+        return sums | {name: added[name] for name in ("targets", "diagonal")}
+
+    def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        return X, self.features.terms_of(X)
+
+    def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
+        """Tables, and what the columns of the mean function have in common with each other and the
+        sites, as a vector for each latent GP."""
+        latents = len(precisions)
+        columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
+        weighted = precisions[:, None] * columns.T
+        strengths = np.concatenate([*weighted, shifts])
+        tables = self.tables.table(rows.numpy(), strengths.T)
+        of_latents = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
+        others = (weighted @ columns).reshape(latents, -1), shifts @ columns
+        pairs = zip(of_latents, others, strict=True)
+        of_precisions, of_shifts = (np.concatenate(pair, axis=1) for pair in pairs)
+        return of_precisions, of_shifts
+
+    def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
+        return (
+            np.stack([*map(self._products, added[f"{prefix}precisions"])]),
+            np.stack([*map(self._shifts, added[f"{prefix}shifts"])], axis=1),
+        )
+
+    def _products(self, vector: Tables) -> Array:
+        """The products of features and columns of the mean function of a latent GP, ``[K, K]``."""
+        size = self.features.num_stacked - self.features.num_inducing
+        first, corner = vector[: -(size**2)], vector[-(size**2) :].real
+        tables = first.reshape(size, *self.tables.shape)
+        gram, border = self.tables.gram(tables[-1]), self.tables.products(tables)
+        return np.block([[gram, border], [border.T, corner.reshape(size, size)]])
+
+    def _shifts(self, vector: Tables) -> Array:
+        """The products of these with the shifts of a latent GP, ``[K]``."""
+        size = int(np.prod(self.tables.shape))
+        table = vector[:size].reshape(1, *self.tables.shape)
+        return np.concatenate([self.tables.products(table)[:, 0], vector[size:].real])
+
+    def q(self, latents: Latents) -> WaveQ:
+        return WaveQ(self, latents)
+
+    def predictions_of_many(self, latents: Latents) -> Callable[..., Tensors]:
+        q = self.q(latents)
+        _ = q.tables  # now, as the function may be called in a graph
+        return q.predict_f
+
+    def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
+        return *self.rows(X), *cast(WaveQ, q).predict_f(X)
+
+
+class WaveQ(Q):
+    """The posterior of the weights of waves, whose mean and variance are sums of waves: they take
+    O(M^2) once and O(log M) a row."""
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables of the mean and of the variance of each latent GP, the latter less the prior
+        variance that features leave."""
+        sums = cast(WaveSums, self.sums)
+        of_Kuu = sums.prior()
+        mean, *roots = (
+            of_Kuu.solve(part, adjoint=True).numpy()
+            for part in (self.whitened[0], *self.whitened[1])
+        )
+        products = [root @ root.T for root in roots]
+        incomplete = sums.features.incomplete
+        if np.any(incomplete):
+            inverse = of_Kuu.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
+            explained = (inverse.T * incomplete) @ inverse
+            products = [product - explained for product in products]
+        variances = map(sums.tables.of_products, products)
+        return np.stack([*map(sums.tables.of_weights, mean.T), *variances])
 
     def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """As of a posterior, but for covariances."""
+        self, Xnew: tf.Tensor, full_cov: bool = False, full_output_cov: bool = False
+    ) -> Tensors:
+        """Mean and variance of f at rows, ``[n, P]``, without gradients."""
         assert not (full_cov or full_output_cov)
-        return self(tf.convert_to_tensor(Xnew, gpflow.default_float()))
+        features, tables, number = self.sums.features, self.tables, self.whitened[0].shape[1]
+        X = tf.convert_to_tensor(Xnew, gpflow.default_float())
+        rows = cast(WaveSums, self.sums).tables
+        both = numpy_function(lambda X: rows.at(X, tables).T, [X], tf.float64)
+        both = tf.cast(tf.ensure_shape(both, [None, len(tables)]), X.dtype)
+        mean, variance = both[:, :number], both[:, number:]
+        factors, terms = features.diagonal_factors(), features.terms_of(X)
+        left = tf.linalg.matvec(terms, factors, transpose_a=True)
+        variance = tf.broadcast_to(variance + left[:, None], tf.shape(mean))
+        variance = tf.maximum(variance, _LEAST_VARIANCE * tf.reduce_max(variance))
+        return mean + features.mean_function(X), variance

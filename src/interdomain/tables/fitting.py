@@ -13,9 +13,9 @@ import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
 from .._arguments import integer, items, numeric, pair
+from ..fitting import fit
 from ..kernels import FiniteRank
 from ..models import StructuredSGPR
-from ..fitting import fit
 from ..training import FitResult
 from .features import AdditiveFeatures
 from .frames import effect_name

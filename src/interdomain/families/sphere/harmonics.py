@@ -19,7 +19,7 @@ from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
-from ...linalg.wave_tables import BoxWaves
+from ...sums.waves import Waves
 from .dictionary import HarmonicDictionary
 from .growth import columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
@@ -239,12 +239,13 @@ class SphericalHarmonics(OnSphere):
         # One node of the graph, where tf.repeat is fifty.
         return tf.gather(levels, self.level_of_each)
 
-    def box_waves(self, kernel: ZonalKernel) -> BoxWaves | None:
-        """Of the globe, their double Fourier series in latitude and longitude."""
+    def structure(self, kernel: ZonalKernel) -> Waves | None:
+        """On the globe, double Fourier series in latitude and longitude."""
         columns = seen_columns(kernel, 2) if isinstance(kernel.lift, Degrees) else None
         if columns is None:
             return None
-        return fourier_series(lambda X: self.at(on_the_globe(X)), np.abs(self.chains), columns)
+        at = fourier_series(lambda X: self.at(on_the_globe(X)), np.abs(self.chains), columns)
+        return Waves(at)
 
     def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
         """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p

@@ -32,6 +32,7 @@ from ...core.matern import (
 )
 from ...linalg.banded import KroneckerBanded, inverse_and_log_determinant
 from ...linalg.spline_grid import SplineGrid
+from ...sums.splines import Splines
 from .inner_products import integrals_over_cell, over_cells, sheared, spline_derivatives
 
 _MOST_COLUMNS = 3
@@ -185,8 +186,12 @@ class SplineFeatures(InterDomainInducingVariables):
             )
         return columns
 
-    def spline_grid(self, kernel: Kernel) -> SplineGrid:
-        """All of them."""
+    def structure(self, kernel: Kernel) -> Splines:
+        """Splines on a grid."""
+        return Splines([(self, kernel)], 0)
+
+    def grid(self, kernel: Kernel) -> SplineGrid:
+        """The grid of the splines, in columns of X."""
         cells = np.array(self.num) - self.degree
         steps = (self.upper - self.lower) / cells
         columns = np.array(self.columns(kernel))
@@ -219,14 +224,14 @@ class SplineFeatures(InterDomainInducingVariables):
         :raises ValueError: For rows beyond the box; in a graph an InvalidArgumentError.
         """
         X = tf.convert_to_tensor(X)
-        grid = self.spline_grid(kernel)
+        grid = self.grid(kernel)
         dense = grid.dense(grid.in_box(as_rows(X)))
         shape = tf.concat([[self.num_inducing], tf.shape(X)[:-1]], axis=0)
         return tf.cast(tf.reshape(dense, shape), X.dtype)
 
     def Kuf_in_domain(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
         """The same, without a look at the box."""
-        return tf.cast(self.spline_grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
+        return tf.cast(self.grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> KroneckerBanded:
         """A banded matrix for each column; ``jitter`` is not added, in float64 none is needed.
@@ -260,7 +265,7 @@ class SplineFeatures(InterDomainInducingVariables):
         """From the inverse of Kuu within its bands: nothing dense is made."""
         inverse = self.Kuu(kernel).inverse()
         X = tf.convert_to_tensor(X)
-        values = self.spline_grid(kernel).quadratic(inverse[None], as_rows(X))
+        values = self.grid(kernel).quadratic(inverse[None], as_rows(X))
         return tf.cast(tf.reshape(values, tf.shape(X)[:-1]), X.dtype)
 
     def unexplained_share(self, kernel: Kernel) -> float:

@@ -26,6 +26,7 @@ from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
 from ...linalg.box_ends import slack_of
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
+from ...sums.waves import Waves
 from .functions import (
     frequencies_of,
     functions_of,
@@ -156,13 +157,13 @@ class BoxFourierFeatures(InterDomainInducingVariables):
                 )
         return kernel.waves(X, self.functions)
 
-    def box_waves(self, kernel: Periodized) -> BoxWaves | None:
-        """All of them, in up to three columns."""
+    def structure(self, kernel: Periodized) -> Waves | None:
+        """Waves of the box, in up to three columns."""
         self.validate_kernel(kernel)
         columns = seen_columns(kernel, kernel.num_columns)
         if columns is None or len(columns) > MOST_COLUMNS:
             return None
-        return BoxWaves(columns, self.lower, kernel.periods, self.functions)
+        return Waves(BoxWaves(columns, self.lower, kernel.periods, self.functions))
 
     def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
         """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the

@@ -15,23 +15,16 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
-from gpflow.posteriors import PrecomputeCacheType
 
 from ..._arguments import Array, instance
 from ..._targets import check_targets, number_of_latents
 from ..._tracing import numpy_function, unconverted
-from ...core.pairs import Kuu_operator
-from ...linalg.variational import Whitened, kl_divergence
-from ...sums.bound import root_of
-from ...sums.splines import CompactCollapsed
-from ...sums.spline_posterior import CompactPosterior
 from ...sums.features import Features
-from ..rows_model import RowsModel
+from ...sums.protocol import Latents
 from ...sums.statistics import differing_parameter, joined, total_over
-from ...sums.waves import WavePosterior
-from .sites import Prior, Sites, latent, log_normaliser, slopes_of_mean, whitened_q
-from .row_sites import SiteContributions, SitesOfSplines
-from .wave_rows import SitesOfWaves
+from ..rows_model import RowsModel
+from .row_sites import SiteContributions
+from .sites import Prior, Sites
 
 _ROWS_OF_LEVEL = 10_000
 """Rows that the level of the latent GPs is searched on, divided by the number of these."""
@@ -176,15 +169,9 @@ class DualSVGP(RowsModel):
         At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
         """
         none = Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
-        compact = self._features.compact
-        size = len(self._features.incomplete)
-        if compact is not None:
-            prior = (1 / variance - 1) * compact.packed_Kuu(none.shifts.shape[0] - size)
-            return self.assign_sites(none._replace(precisions=none.precisions + prior))
-        kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
-        for of_latent in none.precisions:
-            of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
-        self.assign_sites(none)
+        prior = self._features.sums.prior_gram(len(none.shifts) - self._features.num_inducing)
+        precisions = none.precisions + (1 / variance - 1) * prior
+        self.assign_sites(none._replace(precisions=precisions))
 
     def start(self, beyond: float = 0.0) -> bool:
         """Start from the sites that are tangent where the likelihood of each row is: at a q of its
@@ -213,7 +200,7 @@ class DualSVGP(RowsModel):
             return of_rows.first_sums(X, Y, level)
 
         with np.errstate(all="ignore"):  # of steps that are not taken
-            sums = of_rows.looked_up(total_over(self._rows_at_hand.batches(), of_batch))
+            sums = of_rows.total(total_over(self._rows_at_hand.batches(), of_batch))
         self.assign_sites(Sites(*(sums[name] for name in Sites._fields)))
         return is_far
 
@@ -244,9 +231,7 @@ class DualSVGP(RowsModel):
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._remembered.contributions
         if known is None or not known.is_current(features, self.likelihood):
-            kind = SiteContributions if features.tables is None else SitesOfWaves
-            kind = kind if features.compact is None else SitesOfSplines
-            known = kind(features, self.likelihood, self._columns[1])
+            known = SiteContributions(features, self.likelihood, self._columns[1])
             self._remembered.contributions = known
         return known
 
@@ -265,7 +250,8 @@ class DualSVGP(RowsModel):
         return result
 
     def _pass(self) -> PassResult:
-        (q, kl), of_rows, features = self._q_and_kl(), self._contributions(), self._features
+        q, of_rows, features = self.q(), self._contributions(), self._features
+        kl = q.kl()
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
@@ -274,8 +260,8 @@ class DualSVGP(RowsModel):
 
         # Gradient tapes of the caller would keep every batch; and q may be far off.
         with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
-            batches = joined(self._rows_at_hand.batches(), of_rows.rows_at_once)
-            sums = of_rows.looked_up(total_over(batches, of_batch))
+            batches = joined(self._rows_at_hand.batches(), features.sums.rows_at_once)
+            sums = of_rows.total(total_over(batches, of_batch))
         if not all(np.all(np.isfinite(part)) for part in sums.values()):
             return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
         sites = clipped = Sites(*(sums[name] for name in Sites._fields))
@@ -284,24 +270,11 @@ class DualSVGP(RowsModel):
         elbo = float(sums["expectations"]) - kl
         return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
 
-    def _q_and_kl(self) -> tuple[Any, float]:
-        """What gives f at rows, and the KL divergence from the prior."""
-        if self._features.compact is not None:
-            q = self._compact_q()
-            return CompactPosterior(self._features, lambda: q, PrecomputeCacheType.TENSOR), q.kl()
-        exact = self._exact_q()
-        kl = float(kl_divergence(Whitened(*(part[None] for part in exact))))
-        if self._features.tables is not None:
-            return WavePosterior(self._features, *exact), kl
-        return tuple(tf.cast(part, gpflow.default_float()) for part in exact), kl
-
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
         outweigh it."""
         try:
-            if self._features.compact is not None:
-                return bool(np.all(np.isfinite(self._compact_q().means)))
-            return all(bool(np.all(np.isfinite(part))) for part in self._exact_q())
+            return self.q().is_finite()
         except tf.errors.InvalidArgumentError:
             return False
 
@@ -316,7 +289,7 @@ class DualSVGP(RowsModel):
         Negative precisions are set to zero, so that the sites make a q with any features.
         """
         check_targets(self.likelihood, Y)
-        found = self._contributions().evaluate(X, Y, self._q_and_kl()[0])
+        found = self._contributions().evaluate(X, Y, self.q())
         return found.precisions, found.shifts
 
     @check_shapes(
@@ -353,8 +326,8 @@ class DualSVGP(RowsModel):
                 "belong to features; freeze these with gpflow.set_trainable(parameter, False), or "
                 "train them on a subset first (interdomain.fit does)."
             )
-        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
-        return tf.cast(log_normaliser(self._prior(), sites), gpflow.default_float())
+        value = Prior(self._features).log_normaliser(self._site_tensors())
+        return tf.cast(value, gpflow.default_float())
 
     @property
     def mean_is_residual(self) -> bool:
@@ -368,7 +341,7 @@ class DualSVGP(RowsModel):
 
         :param variables: The numbers.
         """
-        prior, sites = self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables()))
+        prior, sites = Prior(self._features), self._site_tensors()
         with tf.GradientTape(persistent=True) as tape:
             weights = tf.cast(self._features.mean.weights(), tf.float64)
             numbers = tf.unstack(tf.reshape(tf.transpose(weights), [-1]))
@@ -377,7 +350,7 @@ class DualSVGP(RowsModel):
             parts = tape.gradient(number, variables, unconnected_gradients="zero")
             rows.append(np.concatenate([np.ravel(tf.convert_to_tensor(part)) for part in parts]))
         slopes, curvatures = zip(
-            *(slopes_of_mean(prior, sites, number) for number in range(self.num_latent_gps)),
+            *(prior.slopes_of_mean(sites, number) for number in range(self.num_latent_gps)),
             strict=True,
         )
         jacobian = np.asarray(rows, np.float64)
@@ -386,33 +359,17 @@ class DualSVGP(RowsModel):
             jacobian.T @ scipy.linalg.block_diag(*curvatures) @ jacobian,
         )
 
-    def _prior(self) -> Prior:
-        """What of the prior sums over sites are compared with, in float64."""
-        features, jitter = self._features, gpflow.config.default_jitter()
-        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
-        return Prior(
-            root_of(kuu) if features.compact is None else None,
-            tf.cast(features.mean.weights(), tf.float64),
-            tf.cast(features.diagonal_factors(), tf.float64),
-            features.incomplete,
-            features.compact,
-        )
+    def _site_tensors(self) -> Sites:
+        return Sites(*map(tf.convert_to_tensor, self.site_variables()))
 
-    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
-        prior, one = self._prior(), tf.ones([], tf.float64)
-        sites = Sites(*map(tf.convert_to_tensor, self.site_variables()))
-        return [(latent(prior, sites, number), one) for number in range(self.num_latent_gps)]
-
-    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        if self._features.compact is not None:
-            return self._dense_q()
-        return whitened_q(self._prior(), Sites(*map(tf.convert_to_tensor, self.site_variables())))
+    def latents(self) -> Latents:
+        """What q is made of, for each latent GP."""
+        one = tf.ones([], tf.float64)
+        return [(part, one) for part in Prior(self._features).latents(self._site_tensors())]
 
 
 def _shapes(features: Features) -> list[tuple[int, ...]]:
     """The shapes of :class:`.Sites`."""
     size, latents = features.num_stacked, features.num_outputs
-    gram: tuple[int, ...] = (size, size)
-    if features.compact is not None:
-        gram = (features.compact.size_of_sums(size - features.num_inducing),)
+    gram = features.sums.gram_shape(size - features.num_inducing)
     return [(latents, *gram), (size, latents), (features.num_terms, latents)]

@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array
-from .sites import Sites
-from .model import DualSVGP, PassResult
-from .row_sites import derivatives
 from ...training.lbfgs import fit_by_lbfgs
 from ...training.losses import require
 from ...training.results import Ending, NonFiniteError
 from ...training.run import Run
+from .model import DualSVGP, PassResult
+from .row_sites import derivatives
+from .sites import Sites
 
 _BEGINNING = 0.01  # of the prior's variance that q has without a better start
 

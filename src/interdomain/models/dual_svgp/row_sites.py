@@ -20,35 +20,24 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
-from scipy.linalg import get_blas_funcs
 
 from ..._arguments import Array
 from ..._targets import targets_type
 from ..._tracing import compiled
-from ...core.pairs import Kuu_operator
-from ...sums.spline_posterior import CompactPosterior
 from ...sums.features import Features
-from .sites import expectations
+from ...sums.protocol import Q
+from ...sums.statistics import total_over
+from .expectations import expectations
 from .start import Moments, level_of, moments_of_rows
 
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
 _ROUNDING = 1e-9
 
+_ROWS_OF_LIKELIHOOD = 8_192
+"""Rows whose expectations are taken at a time: quadrature has many numbers of each."""
+
 _FAR = 25.0
 """A level whose square is so many prior variances is far."""
-
-
-def variances_of_q(root: Array, whitened: Array) -> Array:
-    """The squared norms of the columns of ``root^T whitened``, ``[n, L]``: most of the time of a
-    pass, which BLAS halves for triangles.
-
-    :param root: Lower triangles, ``[L, M, M]``.
-    :param whitened: ``[M, n]``.
-    """
-    multiply = get_blas_funcs("trmm", (root, whitened))
-    with np.errstate(over="ignore", invalid="ignore"):  # of a q that is far off
-        parts = [multiply(1.0, part.T, whitened.T, side=1, trans_a=1).T for part in root]
-        return np.stack([np.einsum("ij,ij->j", part, part) for part in parts], axis=1)
 
 
 def derivatives(
@@ -77,8 +66,7 @@ def derivatives(
 class RowSites(NamedTuple):
     """The sites of n rows.
 
-    :ivar rows: What sums are made of: features and columns of the mean function, ``[K, n]``; of
-        splines the rows X.
+    :ivar rows: What ``Sums.site_batch`` takes of the rows.
     :ivar terms: The terms of the prior variance, ``[T, n]``.
     :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
     :ivar shifts: lambda, with zero for a negative beta.
@@ -112,8 +100,6 @@ class SiteContributions:
         X = tf.TensorSpec([None, features.num_columns], dtype)
         of_rows = [tf.TensorSpec([None, latents], dtype)] * 3
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
-        q_mean = tf.TensorSpec([features.num_inducing, latents], dtype)
-        self._features_of_rows = compiled(self._features_of, input_signature=[X, q_mean])
         self._sites = compiled(self._sites_of, input_signature=[X, Y, *of_rows])
         self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *of_rows[:2]])
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
@@ -125,19 +111,10 @@ class SiteContributions:
         same = self.features is features and self.likelihood is likelihood
         return same and [id(v) for v in known] == [id(v) for v in now]
 
-    @property
-    def rows_at_once(self) -> int:
-        """Rows that batches are joined to, at least."""
-        return 1
-
-    def evaluate(self, X: Array, Y: Array, q: Any) -> RowSites:
-        """The sites of n rows.
-
-        :param q: The mean ``[M, L]`` and the root ``[L, M, M]``, lower triangles, of q(v); of
-            splines what predicts f.
-        """
+    def evaluate(self, X: Array, Y: Array, q: Q) -> RowSites:
+        """The sites of n rows."""
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
-        return self._row_sites(X, Y, *self._moments(X, q))
+        return self._row_sites(X, Y, *self.features.sums.moments(q, X))
 
     def _row_sites(
         self,
@@ -146,15 +123,19 @@ class SiteContributions:
         rows: Any,
         terms: tf.Tensor,
         mean: tf.Tensor,
-        offset: tf.Tensor,
         variance: tf.Tensor,
     ) -> RowSites:
-        *of_rows, sums = self._sites(X, Y, mean, offset, variance)
-        precisions, shifts, *negative = (np.asarray(part) for part in of_rows)
-        sums = {name: part.numpy() for name, part in sums.items()}
-        return RowSites(rows, np.asarray(terms), precisions, shifts, negative[0], negative[1], sums)
+        offset = tf.broadcast_to(self.features.mean.rest(X), tf.shape(mean))
+        moments, parts = (X, Y, mean, offset, variance), []
+        for start in range(0, int(X.shape[0]), _ROWS_OF_LIKELIHOOD):
+            few = slice(start, start + _ROWS_OF_LIKELIHOOD)
+            parts.append(self._sites(*(part[few] for part in moments)))
+        *of_rows, sums = zip(*parts, strict=True)
+        sites = (np.concatenate(part, axis=1) for part in of_rows)
+        total = total_over(zip(sums, strict=True), dict)
+        return RowSites._make([rows, np.asarray(terms), *sites, total])
 
-    def sums(self, X: Array, Y: Array, q: Any) -> dict[str, Array]:
+    def sums(self, X: Array, Y: Array, q: Q) -> dict[str, Array]:
         """Sums over the sites of rows, in float64: "precisions", "shifts" and "variances", of which
         negative precisions are taken for zero, and what these change, as "negative_precisions" and
         so on, if any are; and the sums of :class:`RowSites`.
@@ -170,8 +151,7 @@ class SiteContributions:
         mean, variance = self._prior_of(rows)
         moments = moments_of_rows(self._moments_at(rows, targets), mean + level, variance)
         mean, variance = (tf.constant(part, rows.dtype) for part in moments)
-        offset = tf.broadcast_to(self.features.mean.rest(rows), tf.shape(mean))
-        found = self._row_sites(rows, targets, *self._rows_of(rows), mean, offset, variance)
+        found = self._row_sites(rows, targets, *self.features.sums.rows(rows), mean, variance)
         nothing = np.zeros_like(found.negative)
         return self._summed(found._replace(negative=nothing))
 
@@ -220,68 +200,25 @@ class SiteContributions:
         slopes = tape.gradient(values, [mean, variance], unconnected_gradients="zero")
         return values, slopes[0], -2 * slopes[1]
 
-    def _rows_of(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        """What :meth:`sums_of` takes of the rows, and the terms of the prior variance."""
-        features = self.features
-        nothing = tf.zeros([features.num_inducing, features.num_outputs], X.dtype)
-        rows, terms, *_ = self._features_of_rows(X, nothing)
-        return rows, terms
-
     def _summed(self, found: RowSites) -> dict[str, Array]:
         sums = dict(found.sums)
         parts = [("", found.precisions, found.shifts)]
         if np.any(found.negative):
             parts.append(("negative_", found.negative, found.negative_shifts))
         for prefix, precisions, shifts in parts:
-            of_sites = self.sums_of(found.rows, precisions, shifts)
+            of_sites = self.features.sums.site_batch(found.rows, precisions, shifts)
             sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
         return sums
 
-    def looked_up(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
-        """What :meth:`sums` says it returns, of its sum over all batches."""
+    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
+        """What :meth:`sums` says it returns, from what all batches add up to."""
+        sums = dict(added)
+        for prefix in ("", "negative_"):
+            if f"{prefix}precisions" in sums:
+                of_sites = self.features.sums.site_total(added, prefix)
+                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
         return sums
-
-    def sums_of(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        """Sums over given sites of rows: of beta and the products of features and columns of the
-        mean, ``[L, K, K]``, and of lambda and these, ``[K, L]``.
-
-        :param rows: Those of :class:`RowSites`.
-        :param precisions: beta, ``[L, n]``, all of one sign.
-        :param shifts: lambda, ``[L, n]``.
-        """
-        stacked = np.asarray(rows, np.float64)
-        sign = -1.0 if np.any(precisions < 0) else 1.0
-        return sign * _weighted_products(stacked, sign * precisions), stacked @ shifts.T
-
-    def _moments(self, X: tf.Tensor, q: Any) -> tuple[Any, ...]:
-        """What :meth:`sums_of` takes of the rows; the terms of the prior variance, ``[T, n]``; and
-        mean, offset and variance of :meth:`_features_of`."""
-        q_mean, q_root = q
-        stacked, terms, whitened, left, mean, offset = self._features_of_rows(X, q_mean)
-        explained = variances_of_q(np.asarray(q_root), np.asarray(whitened))
-        variance = tf.constant(np.maximum(np.asarray(left), 0.0)[:, None] + explained)
-        return stacked, terms, mean, offset, variance
-
-    def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """What comes before the variances under q: features and columns of the mean function, ``[K,
-        n]``; terms of the prior variance, ``[T, n]``; covariances with whitened inducing variables,
-        ``[M, n]``; the prior variance that these do not explain, ``[n]``; the mean of f under q,
-        ``[n, L]``; and the part of it that sites do not cover: the value of a mean function whose
-        columns are not known."""
-        features = self.features
-        Kuf, columns, terms = features.of_rows(X)
-        kuu = Kuu_operator(
-            features.inducing_variable, features.kernel, jitter=gpflow.config.default_jitter()
-        )
-        whitened = kuu.root().solve(Kuf)
-        factors = features.diagonal_factors()
-        explained = tf.where(features.incomplete[:, None], tf.square(whitened), 0.0)
-        left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
-        mean = tf.matmul(whitened, q_mean, transpose_a=True)
-        offset = tf.broadcast_to(features.mean.rest(X), tf.shape(mean))
-        mean += offset + tf.matmul(columns, features.mean.weights(), transpose_a=True)
-        return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(
         self, X: tf.Tensor, Y: tf.Tensor, mean: tf.Tensor, offset: tf.Tensor, variance: tf.Tensor
@@ -306,39 +243,3 @@ class SiteContributions:
 
 def _trained(likelihood: Likelihood) -> list[tf.Variable]:
     return [parameter.unconstrained_variable for parameter in likelihood.trainable_parameters]
-
-
-def _weighted_products(stacked: Array, weights: Array) -> Array:
-    """``S diag(w) S^T`` for weights ``[L, n]`` that are not negative, in float64, ``[L, K, K]``."""
-    stacked = stacked.astype(np.float64, copy=False)
-    products = np.zeros([len(weights), len(stacked), len(stacked)])
-    for product, of_latent in zip(products, weights.astype(np.float64), strict=True):
-        rows = np.flatnonzero(of_latent)  # few, of those that were negative
-        some = stacked if len(rows) == len(of_latent) else stacked[:, rows]
-        scaled = some * np.sqrt(of_latent[rows])
-        # NumPy knows that the product is symmetric, and computes half of it.
-        np.matmul(scaled, scaled.T, out=product)
-    return products
-
-
-class SitesOfSplines(SiteContributions):
-    """The sites of rows whose features are splines, beside others."""
-
-    @property
-    def rows_at_once(self) -> int:
-        assert self.features.compact is not None
-        return self.features.compact.rows_at_once
-
-    def _moments(self, X: tf.Tensor, q: CompactPosterior) -> tuple[Any, ...]:
-        mean, variance = q.predict_f(X)
-        offset = tf.broadcast_to(self.features.mean.rest(X), tf.shape(mean))
-        return X, self.features.terms_of(X), mean, offset, variance
-
-    def _rows_of(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return X, self.features.terms_of(X)
-
-    def sums_of(self, rows: tf.Tensor, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        compact = self.features.compact
-        assert compact is not None
-        columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
-        return compact.sums(rows, precisions.T, columns, shifts.T)

@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from ..._arguments import Array
 from ...core.family import Block
+from ...sums.protocol import Latents
 from ...sums.residuals import Residuals
-from .sites import Sites, log_normaliser, whitened_q
-from .model import DualSVGP
 from ...training import run
+from .model import DualSVGP
 from .passes import Passes, frozen, train_parameters
+from .sites import Prior, Sites
 
 _TURNS = 3
 _PASSES = 6  # before and after features are trained
@@ -86,9 +87,9 @@ class RowsWithSites(DualSVGP):
         self._settle()
         return super().elbo()
 
-    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+    def latents(self) -> Latents:
         self._settle()
-        return super()._exact_q()
+        return super().latents()
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())
@@ -97,32 +98,23 @@ class RowsWithSites(DualSVGP):
         """As of the base class; features may depend on what is trained."""
         if not self._features.trainable():
             return super().maximum_log_likelihood_objective()
-        value = log_normaliser(self._prior(), self._first_sites(), gram_gradient=True)
+        value = Prior(self._features).log_normaliser(self._first_sites(), gram_gradient=True)
         return tf.cast(value, gpflow.default_float())
 
     def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
-        X = tf.constant(self._rows[0], gpflow.default_float())
-        if self._features.compact is not None:
-            precisions, shifts = (part.numpy() for part in self._of_rows)
-            of_sites = self._contributions().sums_of(X, precisions, shifts)
-            terms = np.asarray(self._features.terms_of(X), np.float64)
-            return Sites(*of_sites, terms @ precisions.T)
-        Kuf, columns, terms = self._features.of_rows(X)
-        stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
+        features, X = self._features, tf.constant(self._rows[0], gpflow.default_float())
         precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
-        return Sites(
-            tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
-            tf.matmul(stacked, shifts, transpose_b=True),
-            tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
-        )
+        terms = tf.cast(features.terms_of(X), tf.float64)
+        variances = tf.matmul(terms, precisions, transpose_b=True)
+        return Sites(*features.sums.of_sites(X, precisions, shifts), variances)
 
     def residuals(self) -> Residuals:
         """What q of the sites leaves of them, to compare features with that are not in it."""
         self._settle()
-        features, dtype, prior = self._features, gpflow.default_float(), self._prior()
-        assert prior.root is not None  # features of a dictionary are dense
-        mean, root = whitened_q(prior, self._first_sites())
+        features, dtype, one = self._features, gpflow.default_float(), tf.ones([], tf.float64)
+        latents = Prior(features).latents(self._first_sites())
+        means, roots = zip(*(latent.weights(one) for latent in latents), strict=True)
         precisions, shifts = (np.asarray(part).T for part in self._of_rows)
         X: Array = np.asarray(self._rows[0], dtype)
         # The sites are those of what a mean function of unknown columns leaves.
@@ -137,6 +129,6 @@ class RowsWithSites(DualSVGP):
             lambda: [(X, sites)],
             slopes_of,
             features,
-            tf.cast(prior.root.solve(mean, adjoint=True), dtype),
-            np.asarray(prior.root.solve(root, adjoint=True)),
+            tf.cast(tf.concat(means, axis=1), dtype),
+            np.stack(roots),
         )

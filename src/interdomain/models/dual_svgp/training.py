@@ -11,10 +11,10 @@ import gpflow
 
 from ..._arguments import Array, number, warn
 from ...choosing import choose_features
-from .model import DualSVGP
-from .passes import Passes
 from ...training.results import FitResult
 from ...training.run import Plan, train
+from .model import DualSVGP
+from .passes import Passes
 from .subset import RowsWithSites
 
 _LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on the subset

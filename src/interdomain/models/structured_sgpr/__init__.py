@@ -1,0 +1,1 @@
+"""``StructuredSGPR``: the model, and how it is trained."""

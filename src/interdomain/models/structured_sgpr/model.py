@@ -19,12 +19,12 @@ from ..._arguments import Array, choice
 from ..._tracing import unconverted
 from ...core.descriptions import checksum_of_rows
 from ...core.pairs import Kuu_operator
-from ...sums.bound import bound, from_reference, optimal_q, residual_of, root_of, whiten
-from ...sums.splines import CompactCollapsed
+from ...sums.bound import bound, from_reference, residual_of
 from ...sums.current import CurrentSums
+from ...sums.protocol import Collapsed, Latents, whitened_q
 from ...sums.residuals import Residuals
-from ..rows_model import RowsModel, gaussian, noise_variance_of
 from ...sums.statistics import SufficientStatistics, statistics_of
+from ..rows_model import RowsModel, gaussian, noise_variance_of
 
 _ROWS_AT_A_TIME = 8_192
 
@@ -203,14 +203,8 @@ class StructuredSGPR(RowsModel):
         """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
         of the covariance, which all outputs share. They have no gradients to parameters that the
         sums depend on."""
-        if self._features.compact is not None:
-            raise ValueError(
-                "inducing_variable: found splines, of whose weights no dense covariance is made; "
-                "choose features for a model without them."
-            )
         collapsed, *_ = self._collapsed(known=True)
-        mean, root = optimal_q(collapsed, self._noise_variance())
-        return collapsed.root.solve(mean, adjoint=True), collapsed.root.solve(root, adjoint=True)
+        return collapsed.weights(self._noise_variance())
 
     def explained(self, X: Array) -> Array:
         """The mean of what the mean function and the features explain of rows ``[N, D]``,
@@ -287,24 +281,21 @@ class StructuredSGPR(RowsModel):
         )
         return tf.cast(value, gpflow.default_float())
 
-    def _collapsed(self, *, known: bool = False) -> tuple[Any, Mapping[str, tf.Tensor], tf.Tensor]:
+    def _collapsed(
+        self, *, known: bool = False
+    ) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
         """What q is made of, the sums over rows, and the weights of the mean function's columns
         less the reference of the sums.
 
         :param known: See :meth:`.CurrentSums.tensors`.
         """
-        features, jitter = self._features, gpflow.config.default_jitter()
-        if features.compact is not None:
-            features.compact.require_fixed(features.trainable())
+        features, trainable = self._features, self._features.trainable()
+        features.sums.require_fixed(trainable)
         sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
         weights = from_reference(tf.cast(weights, tf.float64), sums["reference"])
-        psi = tf.matmul(sums["products"], residual_of(weights))
-        if features.compact is not None:
-            return features.compact.collapsed(sums["gram"], psi), sums, weights
-        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
-        root = root_of(kuu)
-        trained = bool(features.trainable())
-        return whiten(root, sums["gram"], psi, gram_gradient=trained), sums, weights
+        parts = sums["gram"], tf.matmul(sums["products"], residual_of(weights))
+        prior, gradient = features.sums.prior(), bool(trainable)
+        return features.sums.finish(prior, *parts, gram_gradient=gradient), sums, weights
 
     def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The sum of ``K(x_n, x_n)``, of blocks that leave something out."""
@@ -314,14 +305,9 @@ class StructuredSGPR(RowsModel):
     def _noise_variance(self) -> tf.Tensor:
         return noise_variance_of(self.likelihood)
 
-    def _compact_latents(self) -> list[tuple[CompactCollapsed, tf.Tensor]]:
+    def latents(self) -> Latents:
+        """What q is made of, for all outputs together."""
         return [(self._collapsed()[0], self._noise_variance())]
-
-    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        if self._features.compact is not None:
-            return self._dense_q()
-        mean, root = optimal_q(self._collapsed()[0], self._noise_variance())
-        return mean, root[None]
 
     @check_shapes(
         "return[0]: [M, P]",
@@ -329,7 +315,7 @@ class StructuredSGPR(RowsModel):
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
-        mean, roots = self._exact_q()
+        mean, roots = whitened_q(self.latents())
         features, jitter = self._features, gpflow.config.default_jitter()
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter).to_dense()
         triangle = tf.linalg.cholesky(tf.cast(kuu, tf.float64))

@@ -12,10 +12,10 @@ import gpflow
 
 from ..._tracing import operation_by_operation
 from ...choosing import choose_features
-from .model import StructuredSGPR
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.results import FitResult
 from ...training.run import Plan, train
+from .model import StructuredSGPR
 
 
 def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]) -> FitResult:

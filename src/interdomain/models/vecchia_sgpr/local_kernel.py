@@ -17,8 +17,8 @@ from ...families.sphere.mathematics.globe import (
     on_the_globe,
     warn_of_radians,
 )
-from ..rows_model import noise_variance_of
 from ...training.scales import FAR
+from ..rows_model import noise_variance_of
 from .search import Neighbours, in_lengthscales
 
 
@@ -147,21 +147,6 @@ def _last_row(C: tf.Tensor) -> Any:
         return product + tf.linalg.matrix_transpose(product)
 
     return (w[..., 0], 2 * tf.math.log(root[:, -1, -1])), gradient
-
-
-def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Sums of some rows with weights, ``[B, K]``: a sparse matrix times these rows.
-
-    :param weights: ``[B, n]``.
-    :param places: Which rows, ``[B, n]``.
-    :param rows: ``[U, K]``.
-    """
-    size = tf.shape(places, out_type=tf.int64)
-    first = tf.repeat(tf.range(size[0]), size[1])
-    indices = tf.stack([first, tf.reshape(tf.cast(places, tf.int64), [-1])], axis=1)
-    shape = tf.stack([size[0], tf.shape(rows, out_type=tf.int64)[0]])
-    matrix = tf.SparseTensor(indices, tf.reshape(weights, [-1]), shape)
-    return tf.sparse.sparse_dense_matmul(matrix, rows)
 
 
 class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):

@@ -22,8 +22,8 @@ from ...core.finite_rank import is_complete
 from ...sums.features import Features
 from ...sums.residuals import Residuals
 from ...sums.rows import Rows, RowsInBatches
-from ..structured_sgpr.model import StructuredSGPR
 from ...sums.statistics import SufficientStatistics, statistics_of
+from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .parts import UsedParts
 from .posterior import NeighbourPosterior

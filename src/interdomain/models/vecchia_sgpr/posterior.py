@@ -11,17 +11,13 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.conditionals.util import expand_independent_outputs
-from gpflow.posteriors import (
-    PrecomputeCacheType,
-    PrecomputedValue,
-    _validate_precompute_cache_type,
-)
+from gpflow.posteriors import PrecomputeCacheType, PrecomputedValue
 
 from ..._arguments import Array, IntArray
 from ..._tracing import numpy_function
 from ...posteriors.blockwise import PosteriorOfAnyInputs, as_inputs
+from ...sums.whitened import combine
 from ..rows_model import noise_variance_of
-from .local_kernel import combine
 from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]
@@ -51,7 +47,7 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         super().__init__(features.kernel, arrays[0], mean_function=mean_function)
         self._features, self._nearest, self._arrays = features, nearest, arrays
         self._weights = weights
-        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+        self.fill_cache(precompute_cache)
 
     def check_rows(self, X: Array) -> None:
         """Check new rows before predictions, as ``LocalKernel.check_new`` does."""

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array, warn
-from .model import VecchiaSGPR
 from ...training.scales import warn_of_data
+from .model import VecchiaSGPR
 
 _HEAVY = 16.0
 """The mean fourth power, in squares of the mean square (3 of a Gaussian), above which rare rows

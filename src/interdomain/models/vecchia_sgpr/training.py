@@ -16,16 +16,16 @@ from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, choice
 from ..._tracing import operation_by_operation
-from .local_kernel import Conditionals, conditional_weights
-from .model import VecchiaSGPR
-from ..rows_model import noise_variance_of
-from ..structured_sgpr.model import StructuredSGPR
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.losses import NumericalBreakdown
-from ..dual_svgp.passes import frozen
 from ...training.results import Ending, FitResult, NonFiniteError, Parts
 from ...training.run import Plan, Run, train
+from ..dual_svgp.passes import frozen
+from ..rows_model import noise_variance_of
+from ..structured_sgpr.model import StructuredSGPR
 from ..structured_sgpr.training import fit_structured
+from .local_kernel import Conditionals, conditional_weights
+from .model import VecchiaSGPR
 from .samples import chances_of_rows, check_offset, mean_square, sample_of, warn_of_rows
 
 _OF_START, _FEW, _MANY, _OF_NOISE = 256, 1_024, 4_096, 8_192

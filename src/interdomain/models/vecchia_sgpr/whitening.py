@@ -18,8 +18,9 @@ from ...core.family import InterDomainInducingVariables
 from ...core.pairs import Kuf_in_domain
 from ...linalg import Diagonal
 from ...sums.features import Features
+from ...sums.whitened import WhitenedSums
 from ..rows_model import noise_variance_of
-from .local_kernel import LocalKernel, combine, conditional_weights
+from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
 
 
@@ -135,8 +136,8 @@ class WhitenedFeatures(Features):
         own = {"local_kernel": self.local.kernel, "likelihood": self.likelihood}
         return super()._modules() | own
 
-    def _signature(self) -> list[tf.TensorSpec]:
-        return [*super()._signature(), tf.TensorSpec([None, None], tf.int64)]
+    def signature(self) -> list[tf.TensorSpec]:
+        return [*super().signature(), tf.TensorSpec([None, None], tf.int64)]
 
     @property
     def numbers_per_row(self) -> int:
@@ -146,13 +147,9 @@ class WhitenedFeatures(Features):
         local = {"local kernel": type(self.local.kernel).__name__, "inputs": self.local.inputs}
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
-    @property
-    def compact(self) -> None:
-        """None: rows are whitened first, which makes splines of many rows of each."""
-
-    @property
-    def tables(self) -> None:
-        """None: what is whitened is no wave."""
+    def _make_sums(self) -> WhitenedSums:
+        """Whitened rows have dense features, whatever structure those of single rows have."""
+        return WhitenedSums(self, self.weights)
 
     def weights(self, X: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
@@ -171,18 +168,3 @@ class WhitenedFeatures(Features):
         features = covariances(self.inducing_variable, self.kernel, X)
         features = tf.ensure_shape(features, [self.num_inducing, None])
         return tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
-
-    def _sums(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        weights, log_variances, places = self.weights(X, *more)
-        targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
-        rows = tf.concat([self.stacked(X), tf.cast(targets, tf.float64)], axis=1)
-        whitened = combine(weights, places, rows)
-        size = self.num_inducing
-        psi, targets = whitened[:, :size], whitened[:, size:]
-        return {
-            "gram": tf.matmul(psi, psi, transpose_a=True),
-            "products": tf.matmul(psi, targets, transpose_a=True),
-            "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": tf.zeros([0], tf.float64),
-            "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
-        }

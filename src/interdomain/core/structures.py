@@ -1,0 +1,63 @@
+"""The structure that features have, by which sums over rows take less than dense matrices.
+
+A family names the structure of its features by one method,
+:meth:`interdomain.core.family.InterDomainInducingVariables.structure`. Sums and products of
+families combine structures without knowing which structures there are.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+from .._arguments import IntArray
+from .family import Block
+
+_DENSE_MATRICES = 4
+"""Of M rows in memory: sums, whitened sums, factor and inverse."""
+
+
+def dense_entries(size: int) -> int:
+    """The numbers in memory for the dense sums of so many features."""
+    return _DENSE_MATRICES * size**2
+
+
+class FeatureStructure(abc.ABC):
+    """A structure of the features of one inducing variable and kernel.
+
+    :ivar size: The number M of features.
+    """
+
+    size: int
+
+    @abc.abstractmethod
+    def sums(self, features: Any) -> Any:
+        """The :class:`interdomain.sums.protocol.Sums` of rows that have these features; None where
+        dense sums take less time.
+
+        :param features: The :class:`interdomain.sums.features.Features` of the rows.
+        """
+
+    @property
+    def entries(self) -> int:
+        """The numbers that the sums and a posterior hold in memory, by default as dense ones."""
+        return dense_entries(self.size)
+
+    def in_sum(self, blocks: Sequence[Block], number: int) -> FeatureStructure | None:
+        """The structure of all features of a sum; None, the default, if the sum has none.
+
+        :param blocks: The blocks of the sum.
+        :param number: The number of the block that has this structure.
+        """
+        return None
+
+    def in_product(
+        self, others: Sequence[FeatureStructure], members: IntArray
+    ) -> FeatureStructure | None:
+        """The structure of products of features; None, the default, if products have none.
+
+        :param others: The structures of the other factors; this is the first factor's.
+        :param members: The features of the factors that make each product, ``[M, F]``.
+        """
+        return None

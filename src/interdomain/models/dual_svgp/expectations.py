@@ -1,0 +1,61 @@
+"""Expected log-likelihoods that are the same in every pass, as a fit without minibatches needs."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood, Ordinal
+from gpflow.likelihoods.utils import inv_probit
+from gpflow.quadrature import ndiag_mc
+
+from ..._targets import densities_of
+
+_SEED = (0, 0)
+
+_FAR = 1e6
+"""The edges of the outer bins of ordinal values, in units of sigma. At infinity second derivatives
+are NaN."""
+
+
+def expectations(
+    likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
+) -> tf.Tensor:
+    """The expected log-likelihood of each row, ``[n]``: what
+    ``likelihood.variational_expectations`` returns, but for draws, ordinal values and a
+    logistic link.
+
+    :param mean: The mean of f, ``[n, L]``.
+    :param variance: The variance of f, ``[n, L]``.
+    """
+    if isinstance(likelihood, MonteCarloLikelihood):
+        # By the likelihood's number of draws, rounded to an even number: the same every time, and
+        # each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
+        size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
+        half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
+        draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
+
+        def log_density(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
+            return likelihood.log_prob(X_, F, Y_)
+
+        both = tf.concat([draws, -draws], axis=0)
+        values = ndiag_mc(log_density, size, mean, variance, epsilon=both, X_=X, Y_=Y)
+        return tf.reduce_sum(values, axis=-1)
+    if densities_of(likelihood) is Ordinal:
+        far = tf.constant([_FAR], mean.dtype)
+
+        def log_bin(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+            edges = likelihood.bin_edges / likelihood.sigma
+            ends = [tf.concat(part, axis=0) for part in ((edges, far), (-far, edges))]
+            numbers, scaled = tf.cast(Y, tf.int64), F / likelihood.sigma
+            left, right = (inv_probit(tf.gather(part, numbers) - scaled) for part in ends)
+            return tf.math.log(left - right + 1e-6)
+
+        return tf.reduce_sum(likelihood.quadrature(log_bin, mean, variance, Y=Y), axis=-1)
+    logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
+    if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
+        return likelihood.variational_expectations(X, mean, variance, Y)
+
+    # GPflow takes the logarithm of 1 - sigmoid(f), which is that of zero for f above 37.
+    def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
+
+    return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)

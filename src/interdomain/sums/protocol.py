@@ -1,0 +1,292 @@
+"""The protocol of sums over rows: what batches of rows add up to, and what their sums become.
+
+Rows (x, y) have the features ``phi = Kuf[:, n]``. Sums of ``phi phi^T`` and of ``phi t^T``, for
+targets t, hold all that a bound and its q need. :class:`Sums` takes these sums in batches, in
+whatever form is short for the features' structure, and :meth:`Sums.finish` makes of them a
+:class:`Collapsed`: the terms of the bound, and the posterior of the weights.
+
+A new structure of sums is one file: a subclass of :class:`Sums` with its :class:`Collapsed`, and a
+:class:`interdomain.core.structures.FeatureStructure` that a family returns.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+
+from .._arguments import Array, BoolArray
+from .._tracing import compiled
+from ..core.pairs import feature_sums
+from ..linalg.variational import Whitened, kl_divergence
+from ..posteriors import CollapsedPosterior
+
+if TYPE_CHECKING:
+    from .features import Features
+
+Tensors: TypeAlias = tuple[tf.Tensor, tf.Tensor]
+
+
+class Collapsed(Protocol):
+    """What the bound and q are made of: sums over rows beside the prior of the weights.
+
+    With ``G = sum phi phi^T``, columns ``C = sum phi t^T``, a root R of Kuu and the noise variance
+    s: ``B = I + R^{-1} G R^{-T} / s``.
+    """
+
+    def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
+        """``log det B`` and ``|B^{-1/2} R^{-1} C / s|^2``, with gradients.
+
+        :param refuse: Whether a B that cannot be factorised is an error; both are NaN otherwise.
+        :raises tf.errors.InvalidArgumentError: If B cannot be factorised.
+        """
+
+    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
+        """``tr R^{-1} G R^{-T}`` of the features whose kernel has something beyond them, ``[]``."""
+
+    def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
+        """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q of ``R^{-1} u``.
+
+        :raises ValueError: If a dense root is too large.
+        """
+
+    def weights(self, noise_variance: tf.Tensor) -> Tensors:
+        """The posterior of the weights of Kuf: mean ``[M, P]``, and a root ``[M, M]`` of the
+        covariance.
+
+        :raises ValueError: If a dense root is too large.
+        """
+
+    def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
+        """``(Kuu + G / s)^{-1} C / s``, ``[M, P]``, as an array."""
+
+
+Latents: TypeAlias = Sequence[tuple[Collapsed, tf.Tensor]]
+"""What q is made of, and the noise variance: for all latent GPs together, or for each."""
+
+
+class Sums(abc.ABC):
+    """Sums over rows of products of their features.
+
+    The defaults are right for any features, and take what dense features take.
+
+    :param features: The features of the rows.
+    :ivar rows_at_once: Batches are joined to so many rows, at least.
+    """
+
+    rows_at_once = 1
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.traced = compiled(self.in_graph, input_signature=features.signature())
+
+    # Rows of a regression: from batches to sums.
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        """The sums over some rows, which are in the domains of the features; they add up.
+
+        :param X: ``[n, D]``.
+        :param Y: The targets less the reference of the sums, ``[n, P]``.
+        :param more: What else a row has, such as the places of its neighbours.
+        """
+        dtype = gpflow.default_float()
+        return self.tensors(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
+
+    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
+        """The sums by the names of :meth:`in_graph`, from what all batches add up to."""
+        return dict(added)
+
+    def tensors(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows, in float64, with gradients: see :meth:`in_graph`."""
+        # Within a graph no function of its own is called, whose gradient would have another graph.
+        function = self.traced if tf.executing_eagerly() else self.in_graph
+        sums: dict[str, tf.Tensor] = function(*rows)
+        return sums
+
+    def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows as a function that can be compiled, with gradients:
+
+        * "gram": of the products of features, in the shape of :meth:`gram_shape`;
+        * "products": of features and targets ``t = (y, h)``, ``[M, P + H]``;
+        * "targets": of the products of targets, ``[P + H, P + H]``;
+        * "diagonal": of the terms of the prior variance, ``[T]``.
+        """
+        features, size = self.features, self.features.num_inducing
+        targets, diagonal = features.targets_and_terms(X, Y)
+        sums = feature_sums(features.inducing_variable, features.kernel, X, None, targets)
+        return {
+            "gram": tf.ensure_shape(sums.gram, [size, size]),
+            "products": tf.ensure_shape(sums.products, [size, None]),
+            "targets": tf.matmul(targets, targets, transpose_a=True),
+            "diagonal": diagonal,
+        }
+
+    def variables(self) -> tuple[tf.Variable, ...]:
+        """The variables that the sums depend on: those that their graph captures."""
+        return tuple(self.traced.get_concrete_function().graph.variables)
+
+    def require_fixed(self, trainable: Mapping[str, Any]) -> None:  # noqa: B027
+        """Check that the features depend on nothing trainable, if sums have no gradients.
+
+        :param trainable: The trainable parameters of the features, by name.
+        :raises ValueError: If they do.
+        """
+
+    # Rows with Gaussian sites: sums with weights, bordered by the columns of the mean function.
+
+    def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        """What :meth:`site_batch` takes of rows ``[n, D]``, and the terms of their prior variance,
+        ``[T, n]``."""
+        return X, self.features.terms_of(X)
+
+    def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
+        """The sums of :meth:`of_sites` over some rows, as arrays that add up.
+
+        :param rows: See :meth:`rows`.
+        :param precisions: ``[L, n]``, all of one sign.
+        :param shifts: ``[L, n]``.
+        """
+        grams, shifted = self.of_sites(rows, precisions, shifts)
+        return np.asarray(grams), np.asarray(shifted)
+
+    def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
+        """The sums of :meth:`of_sites`, from what all batches add up to.
+
+        :param prefix: What their names "precisions" and "shifts" begin with.
+        """
+        return added[f"{prefix}precisions"], added[f"{prefix}shifts"]
+
+    @abc.abstractmethod
+    def of_sites(
+        self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The sums of precisions and products of features and columns h of the mean function,
+        ``[L, *gram_shape(H)]``, and of shifts and these, ``[M + H, L]``.
+
+        :param X: ``[n, D]``.
+        :param precisions: ``[L, n]``.
+        :param shifts: ``[L, n]``.
+        """
+
+    # The form of a sum of products.
+
+    @abc.abstractmethod
+    def gram_shape(self, num_columns: int) -> tuple[int, ...]:
+        """The shape of a sum of products of features, bordered by so many columns."""
+
+    @abc.abstractmethod
+    def border(self, gram: tf.Tensor, num_columns: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """The products of features with the columns that border a sum, ``[M, H]``, and of the
+        columns with each other, ``[H, H]``."""
+
+    @abc.abstractmethod
+    def prior_gram(self, num_columns: int) -> Array:
+        """Kuu in the form of a sum of products, bordered by zeros."""
+
+    # What sums become.
+
+    @abc.abstractmethod
+    def prior(self) -> Any:
+        """What :meth:`finish` needs of the prior of the weights, in float64: made once for all
+        latent GPs."""
+
+    @abc.abstractmethod
+    def finish(
+        self,
+        prior: Any,
+        gram: tf.Tensor,
+        columns: tf.Tensor,
+        *,
+        num_columns: int = 0,
+        gram_gradient: bool = False,
+    ) -> Collapsed:
+        """What the bound and q are made of.
+
+        :param prior: See :meth:`prior`.
+        :param gram: A sum of products, bordered by ``num_columns`` columns, which are left out.
+        :param columns: ``[M, P]``.
+        :param gram_gradient: Whether the sum depends on anything that is trained.
+        """
+
+    def q(self, latents: Latents) -> Q:
+        """The posterior of the weights of all latent GPs, as it is now."""
+        return Q(self, latents)
+
+    def posterior(
+        self,
+        latents: Callable[[], Latents],
+        precompute_cache: PrecomputeCacheType | str | None,
+    ) -> AbstractPosterior:
+        """GPflow's posterior.
+
+        :param latents: Function that returns what q is made of.
+        """
+        features = self.features
+
+        def whitened() -> Tensors:
+            mean, root = whitened_q(latents())
+            dtype = gpflow.default_float()
+            return tf.cast(mean, dtype), tf.cast(root, dtype)
+
+        return CollapsedPosterior(
+            features.kernel,
+            features.inducing_variable,
+            whitened,
+            mean_function=features.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    def predictions_of_many(self, latents: Latents) -> Callable[..., Tensors] | None:
+        """A function of rows X ``[n, D]`` for mean and variance of f, ``[n, P]`` each, which is
+        quicker than the posterior for more rows than features, and has no gradients and no
+        covariances. None where there is none."""
+        return None
+
+    def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """What :meth:`rows` returns, and mean and variance of f at rows X, ``[n, L]`` each."""
+        mean, variance = q.posterior.predict_f(X)
+        return *self.rows(X), mean, variance
+
+    def check_spacing(self) -> None:  # noqa: B027
+        """Warn of features that are too coarse or too fine for the kernel's lengthscales."""
+
+
+def whitened_q(latents: Latents) -> Tensors:
+    """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q, in
+    float64."""
+    means, roots = zip(*(part.whitened_q(noise) for part, noise in latents), strict=True)
+    return tf.concat(means, axis=1), tf.stack(roots)
+
+
+class Q:
+    """The posterior of the weights of all latent GPs.
+
+    :param sums: The sums that it was made of.
+    :param latents: What it is made of.
+    :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
+    """
+
+    def __init__(self, sums: Sums, latents: Latents) -> None:
+        self.sums, self.latents = sums, latents
+        self.whitened = self._solve()
+
+    def _solve(self) -> Any:
+        return whitened_q(self.latents)
+
+    @property
+    def posterior(self) -> AbstractPosterior:
+        """GPflow's posterior with this q."""
+        return self.sums.posterior(lambda: self.latents, PrecomputeCacheType.TENSOR)
+
+    def kl(self) -> float:
+        """The KL divergence from the prior, of all latent GPs."""
+        return float(kl_divergence(Whitened(*(part[None] for part in self.whitened))))
+
+    def is_finite(self) -> bool:
+        """Whether all numbers of q are finite."""
+        return all(bool(np.all(np.isfinite(part))) for part in self.whitened)
