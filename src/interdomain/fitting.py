@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gpflow
-import tensorflow as tf
 
 from ._arguments import integer, number, warn
-from .core.kept import kept
-from .models.dual_svgp.model import DualSVGP
-from .models.dual_svgp.training import fit_dual
-from .models.structured_sgpr.model import StructuredSGPR
-from .models.structured_sgpr.training import fit_structured
-from .models.vecchia_sgpr.model import VecchiaSGPR
-from .models.vecchia_sgpr.training import fit_vecchia
-from .training.data import Data, batches_of, check_columns, check_internal
-from .training.lbfgs import LBFGS
-from .training.replicas import Replicas
+from .training.data import Data
 from .training.results import Callback, FitResult, as_callbacks
-from .training.run import HAD_ENDED, Plan, train
-from .training.scales import warn_of_data
-from .training.steps import GradientSteps, Optimizer
-
-_OF_SCIPY = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
+from .training.run import HAD_ENDED, Plan
+from .training.steps import Optimizer
+from .training.trainer import trainer_of
 
 
 def fit(
@@ -206,23 +194,19 @@ def fit(
         raised only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
     started, left = time.perf_counter(), dict(options or {})
-    is_dual = isinstance(model, DualSVGP)
-    in_turns = isinstance(model, VecchiaSGPR) and model.num_neighbours > 0
-    in_passes = is_dual or in_turns or (isinstance(model, StructuredSGPR) and optimizer is None)
-    if steps is None:
-        steps = 20 if is_dual else 8 if in_turns else 1000
-    size, on_subset = (3_000, 25) if is_dual else (5_000, 50)
-    if in_passes:
-        check_internal(model, data, batch_size)
+    trainer = trainer_of(model, optimizer)
+    trainer.check_data(data, batch_size)
+    size, on_subset = trainer.subset_size, trainer.subset_steps
+    if size is not None:
         size, on_subset = left.pop("subset_size", size), left.pop("subset_steps", on_subset)
     if size is not None:
         integer("subset_size", size, at_least=1)
     plan = Plan(
         started,
-        integer("steps", steps, at_least=1),
+        integer("steps", trainer.steps if steps is None else steps, at_least=1),
         progress=progress,
         callbacks=as_callbacks(callbacks),
-        every=integer("every", left.pop("every", 1 if is_dual or in_turns else 100), at_least=1),
+        every=integer("every", left.pop("every", trainer.every), at_least=1),
         max_seconds=left.pop("max_seconds", None),
         checkpoint_dir=checkpoint_dir,
         seed=integer("seed", left.pop("seed", 0), at_least=0),
@@ -234,83 +218,15 @@ def fit(
         number("max_seconds", plan.max_seconds, above=0)
     if num_inducing is not None:
         integer("num_inducing", num_inducing, at_least=1)
-        if not in_passes:
+        if not trainer.chooses_features:
             raise ValueError(
                 f"num_inducing: the data choose the features of a StructuredSGPR or a DualSVGP, "
                 f"found a {type(model).__name__}; leave num_inducing out."
             )
-    if in_turns and optimizer is not None:
-        raise ValueError(
-            f"optimizer: a VecchiaSGPR is trained in turns, found {optimizer!r}; leave optimizer "
-            "out."
-        )
-    if is_dual:
-        if optimizer is not None:
-            raise ValueError(
-                f"optimizer: a DualSVGP is trained in passes, found {optimizer!r}; leave optimizer "
-                "out, or pass model.to_svgp(), which minibatches go on with."
-            )
-        tolerance = left.pop("tolerance", None)
-        _refuse(left, model)
-        result = fit_dual(model, plan, tolerance)
-    elif in_turns:
-        parts = left.pop("parts", None)
-        _refuse(left, model)
-        result = fit_vecchia(model, plan, parts)
-    elif in_passes:
-        _refuse(left, model, _OF_SCIPY)
-        result = fit_structured(model, plan, left)
-    else:
-        result = _fit_loss(model, data, plan, batch_size, optimizer, left)
-    if in_passes:
-        model.check_spacing()
+    result = trainer.fit(plan, left)
     if result.message == HAD_ENDED:
         warn(
             f"checkpoint_dir: {result.checkpoint} is of a fit that had ended, and nothing was "
             "trained; pass more steps, or another folder."
         )
     return result
-
-
-def _fit_loss(
-    model: Any,
-    data: Data,
-    plan: Plan,
-    batch_size: int | None,
-    optimizer: Optimizer,
-    options: Mapping[str, Any],
-) -> FitResult:
-    """By L-BFGS or gradient steps on ``model.training_loss``."""
-    by_lbfgs = batch_size is None and optimizer is None and not isinstance(data, tf.data.Dataset)
-    _refuse(options, model, _OF_SCIPY if by_lbfgs else (), "" if by_lbfgs else " by minibatches")
-    replicas = Replicas.of(model)
-    if by_lbfgs and replicas.strategy is not None:
-        raise ValueError(
-            f"batch_size: L-BFGS runs on one device, and the model is under a "
-            f"{type(replicas.strategy).__name__}; pass a batch_size or an optimizer."
-        )
-    batches = batches_of(
-        model, data, batch_size=batch_size, seed=plan.seed, strategy=replicas.strategy
-    )
-    columns = batches.columns
-    kept(model, "checked", columns, lambda: check_columns(model, columns))
-    if batches.arrays is not None:  # of a Dataset, the first batch is looked at
-        warn_of_data(model, *batches.arrays)
-    method: LBFGS | GradientSteps
-    if by_lbfgs:
-        method = LBFGS(model, batches.batch(0), options)
-    else:
-        method = GradientSteps(model, batches, replicas, optimizer)
-    return train(model, method, plan, replicas)
-
-
-def _refuse(
-    options: Mapping[str, Any], model: Any, known: Collection[str] = (), how: str = ""
-) -> None:
-    """:raises ValueError: for an option that the method does not have."""
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise ValueError(
-            f"options: training a {type(model).__name__}{how} has no {', '.join(unknown)}; leave "
-            "these out, the documentation of fit has all options."
-        )

@@ -349,10 +349,8 @@ def test_wrong_arguments(case: str) -> None:
 
 def test_what_it_cannot_do_is_said() -> None:
     model = make(harmonics())
+    assert not any(hasattr(model, name) for name in ("accumulate", "residuals", "to_svgp"))
     for call in (
-        lambda: model.accumulate(rows()),
-        model.residuals,
-        model.to_svgp,
         lambda: idm.save(model, "nowhere"),
         lambda: idm.sample_functions(model, 2),
     ):

@@ -45,7 +45,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return original(noted, **options)
 
-    for module in ("training.lbfgs", "training.steps", "regression.features"):
+    for module in ("training.lbfgs", "training.steps", "sums.protocol"):
         monkeypatch.setattr(f"interdomain.{module}.compiled", compiled)
     yield found
 

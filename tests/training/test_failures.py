@@ -177,8 +177,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between two looks at it: one when a fit begins, and one after each step."""
     ticks = itertools.count()
     fake = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    for module in ("fitting", "run"):
-        monkeypatch.setattr(f"interdomain.training.{module}.time", fake)
+    for module in ("fitting", "training.run"):
+        monkeypatch.setattr(f"interdomain.{module}.time", fake)
 
 
 def test_seconds_are_over(data, make_valley, arguments, tmp_path, clock, assert_same_bits) -> None:

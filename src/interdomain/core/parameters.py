@@ -1,7 +1,9 @@
-"""Arguments of kernels, checked: parameters, and kernels that they are made of."""
+"""Parameters and kernels of one output, checked; and parameters that are frozen for a while."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gpflow
@@ -55,3 +57,16 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
             f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
         )
     return single
+
+
+@contextmanager
+def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[None]:
+    """Within this context, the parameters are marked not trainable."""
+    parameters = [parameter for parameter in parameters if parameter.trainable]
+    for parameter in parameters:
+        gpflow.set_trainable(parameter, False)
+    try:
+        yield
+    finally:
+        for parameter in parameters:
+            gpflow.set_trainable(parameter, True)

@@ -39,10 +39,11 @@ from ..training.scales import warn_of_scales
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     """A sparse model whose whitened q is computed from sums over rows.
 
-    A subclass implements :meth:`_exact_q`.
+    A subclass implements :meth:`latents`.
 
     :param num_latents: From the number of columns of Y to that of latent GPs.
-    :param rows: The arguments of ``Rows`` for data that are no statistics.
+    :param batch_size: Rows to take at a time, of data that are no statistics.
+    :param progress: Whether passes show a progress bar.
     """
 
     inducing_variable: InducingVariables
@@ -56,7 +57,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         mean_function: MeanFunction | None,
         *,
         num_latents: Callable[[int], int],
-        **rows: Any,
+        batch_size: int | None = None,
+        progress: bool = True,
     ) -> None:
         if tf.distribute.has_strategy():
             raise ValueError(
@@ -73,9 +75,13 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         what = f"the precision of {size:,} features and its factor"
         entries = dense_entries(size) if structure is None else structure.entries
         check_size("inducing_variable", what, entries)
-        rows |= {"num_inducing": size}
-        kind: Any = Rows
-        self._rows_of = functools.partial(kind, missing=takes_missing(likelihood), **rows)
+        self._rows_of = functools.partial(
+            Rows,
+            batch_size=batch_size,
+            progress=progress,
+            num_inducing=size,
+            missing=takes_missing(likelihood),
+        )
         is_read = isinstance(data, (SufficientStatistics, Rows))
         source = data if is_read else self._rows_of(data)
         self._source = source if isinstance(source, Rows) else None
@@ -255,6 +261,15 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             return None
         return self._features.sums.predictions_of_many(self.latents())
 
+    @property
+    @abc.abstractmethod
+    def num_data(self) -> int:
+        """The number N of rows."""
+
+
+class ConvertibleModel(RowsModel):
+    """A model whose q is all that predictions need."""
+
     def to_svgp(self) -> gpflow.models.SVGP:
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
 
@@ -275,11 +290,6 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             whiten=True,
             num_data=self.num_data,
         )
-
-    @property
-    @abc.abstractmethod
-    def num_data(self) -> int:
-        """The number N of rows."""
 
 
 def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:

@@ -17,7 +17,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from .. import fit, predict_in_batches
 from .._arguments import choice, filled_matrix, finite_array, instance, integer, number, pair
 from .._progress import progress_bar
-from ..models import DualSVGP, StructuredSGPR
+from ..models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from ..training import StopFit
 
 Clock: TypeAlias = Literal["wall", "cpu"]
@@ -254,7 +254,7 @@ class _Runner:
         options = {"seed": seed, **arguments.get("options", {})}
         how: dict[str, Any] = {"progress": False}
         data: RegressionData | None = None
-        if not isinstance(model, (StructuredSGPR, DualSVGP)):  # these end by themselves
+        if not isinstance(model, (StructuredSGPR, DualSVGP, VecchiaSGPR)):  # these end by themselves
             how |= {"steps": _STEPS, "callbacks": [self._step]}
             options = {"every": 1, **options}
             if not isinstance(model, InternalDataTrainingLossMixin):

@@ -22,7 +22,8 @@ from ..._tracing import numpy_function, unconverted
 from ...sums.features import Features
 from ...sums.protocol import Latents
 from ...sums.statistics import differing_parameter, joined, total_over
-from ..rows_model import RowsModel
+from ...training.trainer import Trainer
+from ..rows_model import ConvertibleModel
 from .row_sites import SiteContributions
 from .sites import Prior, Sites
 
@@ -67,7 +68,7 @@ class _Remembered:
     features: Features | None = None
 
 
-class DualSVGP(RowsModel):
+class DualSVGP(ConvertibleModel):
     """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
 
     Each row has a Gaussian site in place of its likelihood; the prior and all sites together make
@@ -127,7 +128,8 @@ class DualSVGP(RowsModel):
         *,
         mean_function: MeanFunction | None = None,
         num_latent_gps: int | None = None,
-        **rows: Any,
+        batch_size: int | None = None,
+        progress: bool = True,
     ) -> None:
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         super().__init__(
@@ -137,11 +139,18 @@ class DualSVGP(RowsModel):
             inducing_variable,
             mean_function,
             num_latents=lambda outputs: number_of_latents(likelihood, outputs, num_latent_gps),
-            **rows,
+            batch_size=batch_size,
+            progress=progress,
         )
         _ = self._rows_at_hand  # sites are of rows, and statistics have none
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._remembered = _Remembered()
+
+    def trainer(self, optimizer: Any) -> Trainer:
+        """How :func:`interdomain.fit` trains the model."""
+        from .training import DualTrainer
+
+        return DualTrainer(self, optimizer)
 
     @property
     def num_data(self) -> int:

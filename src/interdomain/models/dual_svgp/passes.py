@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import gpflow
@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array
+from ...core.parameters import frozen
 from ...training.lbfgs import fit_by_lbfgs
 from ...training.losses import require
 from ...training.results import Ending, NonFiniteError
@@ -40,19 +41,6 @@ _LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
 _STEPS, _SMALL_GAIN = 20, 1e-7  # of L-BFGS, between two passes; nats of its last step
-
-
-@contextmanager
-def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[None]:
-    """Within this context, the parameters are marked not trainable."""
-    parameters = [parameter for parameter in parameters if parameter.trainable]
-    for parameter in parameters:
-        gpflow.set_trainable(parameter, False)
-    try:
-        yield
-    finally:
-        for parameter in parameters:
-            gpflow.set_trainable(parameter, True)
 
 
 def train_parameters(

@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from ..._arguments import Array
 from ...core.family import Block
+from ...core.parameters import frozen
 from ...sums.protocol import Latents
 from ...sums.residuals import Residuals
 from ...training import run
 from .model import DualSVGP
-from .passes import Passes, frozen, train_parameters
+from .passes import Passes, train_parameters
 from .sites import Prior, Sites
 
 _TURNS = 3

@@ -13,6 +13,7 @@ from ..._arguments import Array, number, warn
 from ...choosing import choose_features
 from ...training.results import FitResult
 from ...training.run import Plan, train
+from ..rows_trainer import RowsTrainer
 from .model import DualSVGP
 from .passes import Passes
 from .subset import RowsWithSites
@@ -21,8 +22,31 @@ _LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on t
 _GROWTH = 2.0  # the factor by which chosen features grow in a round
 
 
+class DualTrainer(RowsTrainer):
+    """The fit of a DualSVGP: see :func:`interdomain.fit`."""
+
+    steps, every = 20, 1
+    subset_size, subset_steps = 3_000, 25
+    options = ("tolerance",)
+
+    def __init__(self, model: DualSVGP, optimizer: Any) -> None:
+        super().__init__(model)
+        self._optimizer = optimizer
+
+    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        if self._optimizer is not None:
+            raise ValueError(
+                f"optimizer: a DualSVGP is trained in passes, found {self._optimizer!r}; leave "
+                "optimizer out, or pass model.to_svgp(), which minibatches go on with."
+            )
+        self.refuse(options)
+        result = fit_dual(self.model, plan, options.get("tolerance"))
+        self.model.check_spacing()
+        return result
+
+
 def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
-    """The fit of a DualSVGP: see :func:`interdomain.fit`, whose arguments these are."""
+    """Begin on a subset where the rows are many, and train in passes over all rows."""
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}

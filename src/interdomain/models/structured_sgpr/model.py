@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import gpflow
-import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorData
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
@@ -16,20 +14,16 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
 from ..._arguments import Array, choice
-from ..._tracing import unconverted
-from ...core.descriptions import checksum_of_rows
 from ...core.pairs import Kuu_operator
-from ...sums.bound import bound, from_reference, residual_of
-from ...sums.current import CurrentSums
-from ...sums.protocol import Collapsed, Latents, whitened_q
+from ...sums.protocol import whitened_q
 from ...sums.residuals import Residuals
 from ...sums.statistics import SufficientStatistics, statistics_of
-from ..rows_model import RowsModel, gaussian, noise_variance_of
+from ...training.trainer import Trainer
+from ..collapsed import CollapsedModel
+from ..rows_model import ConvertibleModel, gaussian
 
-_ROWS_AT_A_TIME = 8_192
 
-
-class StructuredSGPR(RowsModel):
+class StructuredSGPR(CollapsedModel, ConvertibleModel):
     """GPflow's ``SGPR``, with the structure of Kuu kept and with sums over the rows for the data.
 
     q is optimal in closed form, so only the hyperparameters are trained. ``gpflow.models.SGPR``
@@ -110,7 +104,8 @@ class StructuredSGPR(RowsModel):
         noise_variance: TensorData | None = None,
         likelihood: Gaussian | None = None,
         charge: str = "log",
-        **rows: Any,
+        batch_size: int | None = None,
+        progress: bool = True,
     ) -> None:
         self.charge = choice("charge", charge, ("trace", "log"))
         super().__init__(
@@ -119,42 +114,21 @@ class StructuredSGPR(RowsModel):
             gaussian(noise_variance, likelihood),
             inducing_variable,
             mean_function,
-            num_latents=int,
-            **rows,
+            batch_size=batch_size,
+            progress=progress,
         )
-        statistics = data if isinstance(data, SufficientStatistics) else None
-        self._sums = CurrentSums(self._source, statistics)
 
-    @property
-    def statistics(self) -> SufficientStatistics:
-        """The statistics of all rows, for the present values of :attr:`feature_parameters`.
+    def trainer(self, optimizer: Any) -> Trainer | None:
+        """How :func:`interdomain.fit` trains the model; None for an optimizer, which updates it as
+        any model of GPflow."""
+        from .training import StructuredTrainer
 
-        If these have changed, this takes a pass over the data.
-        """
-        return self._sums.statistics(self._features)
-
-    def _rows_checksum(self) -> int:
-        """The checksum of the rows; of rounded sums, if the model has statistics alone."""
-        if self._source is not None:
-            return super()._rows_checksum()
-        return checksum_of_rows([np.float32(self.statistics.sums["targets"])])
-
-    @property
-    def num_data(self) -> int:
-        """The number N of rows."""
-        return self.statistics.num_rows
+        return StructuredTrainer(self) if optimizer is None else None
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, **changes)
         model.charge = self.charge
         return model
-
-    def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the features. The sums are taken
-        again here, before a step that looks them up is used again."""
-        if not self._features.trainable():
-            _ = self.statistics
-        return self._features
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """Compute the statistics of other rows, for the same features. The model does not change;
@@ -198,116 +172,6 @@ class StructuredSGPR(RowsModel):
         left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
         of_a_row = float(left / self._noise_variance() / sums["targets"][-1, -1])
         return 1 / (1 + max(of_a_row, 0.0))
-
-    def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the weights of Kuf, in float64: mean ``[M, P]``, and a root ``[M, M]``
-        of the covariance, which all outputs share. They have no gradients to parameters that the
-        sums depend on."""
-        collapsed, *_ = self._collapsed(known=True)
-        return collapsed.weights(self._noise_variance())
-
-    def explained(self, X: Array) -> Array:
-        """The mean of what the mean function and the features explain of rows ``[N, D]``,
-        ``[N, P]``, a batch at a time."""
-        mean, parts = tf.cast(self.weights()[0], gpflow.default_float()), []
-        for start in range(0, len(X), _ROWS_AT_A_TIME):
-            some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
-            features, *_ = self._features.of_rows(some)
-            explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
-            parts.append(explained.numpy())
-        return np.concatenate(parts)
-
-    @inherit_check_shapes
-    @unconverted
-    def maximum_log_likelihood_objective(self) -> tf.Tensor:
-        return self.elbo()
-
-    @check_shapes(
-        "return: []",
-    )
-    @unconverted
-    def elbo(self) -> tf.Tensor:
-        """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9), with the
-        :attr:`charge` for what the features leave.
-
-        :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is
-            lost to rounding, as Y is very far away from the mean function.
-        """
-        return self._elbo()
-
-    @inherit_check_shapes
-    @unconverted
-    def log_posterior_density(self, *args: Any, **kwargs: Any) -> tf.Tensor:
-        """The bound and the log density of the priors, of the parameters: minus infinity, with
-        gradients of zero, where the bound cannot be computed. Samplers reject such points."""
-        variables = self.trainable_variables
-
-        @tf.custom_gradient
-        def density() -> Any:
-            with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-                tape.watch(variables)
-                try:
-                    value = self._elbo(refuse=False) + self.log_prior_density()
-                except tf.errors.InvalidArgumentError:  # TensorFlow's own, before version 2.21
-                    value = tf.constant(np.nan, gpflow.default_float())
-            is_known = tf.math.is_finite(value)
-
-            def gradient(upstream: tf.Tensor, variables: Any = ()) -> Any:
-                zero = tf.UnconnectedGradients.ZERO
-                found = tape.gradient(value, variables, unconnected_gradients=zero)
-                found = [upstream * tf.convert_to_tensor(part) for part in found]
-                return (), [tf.where(is_known, part, tf.zeros_like(part)) for part in found]
-
-            return tf.where(is_known, value, tf.constant(-np.inf, value.dtype)), gradient
-
-        return density()
-
-    def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
-        """The bound.
-
-        :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
-        """
-        features, (collapsed, sums, weights) = self._features, self._collapsed()
-        value = bound(
-            collapsed,
-            sums["targets"],
-            weights,
-            self._prior_variance(sums),
-            features.incomplete,
-            self._noise_variance(),
-            sums.get("log_variances"),
-            charge=self.charge,
-            refuse=refuse,
-        )
-        return tf.cast(value, gpflow.default_float())
-
-    def _collapsed(
-        self, *, known: bool = False
-    ) -> tuple[Collapsed, Mapping[str, tf.Tensor], tf.Tensor]:
-        """What q is made of, the sums over rows, and the weights of the mean function's columns
-        less the reference of the sums.
-
-        :param known: See :meth:`.CurrentSums.tensors`.
-        """
-        features, trainable = self._features, self._features.trainable()
-        features.sums.require_fixed(trainable)
-        sums, weights = self._sums.tensors(features, known=known), features.mean.weights()
-        weights = from_reference(tf.cast(weights, tf.float64), sums["reference"])
-        parts = sums["gram"], tf.matmul(sums["products"], residual_of(weights))
-        prior, gradient = features.sums.prior(), bool(trainable)
-        return features.sums.finish(prior, *parts, gram_gradient=gradient), sums, weights
-
-    def _prior_variance(self, sums: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """The sum of ``K(x_n, x_n)``, of blocks that leave something out."""
-        factors = tf.cast(self._features.diagonal_factors(), tf.float64)
-        return tf.reduce_sum(factors * sums["diagonal"])
-
-    def _noise_variance(self) -> tf.Tensor:
-        return noise_variance_of(self.likelihood)
-
-    def latents(self) -> Latents:
-        """What q is made of, for all outputs together."""
-        return [(self._collapsed()[0], self._noise_variance())]
 
     @check_shapes(
         "return[0]: [M, P]",

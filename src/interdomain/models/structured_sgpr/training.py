@@ -15,11 +15,25 @@ from ...choosing import choose_features
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.results import FitResult
 from ...training.run import Plan, train
-from .model import StructuredSGPR
+from ...training.trainer import SCIPY_OPTIONS
+from ..collapsed import CollapsedModel
+from ..rows_trainer import RowsTrainer
 
 
-def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-    """The fit of a StructuredSGPR: see :func:`interdomain.fit`, whose arguments these are.
+class StructuredTrainer(RowsTrainer):
+    """The fit of a model of sums: see :func:`interdomain.fit`."""
+
+    options = SCIPY_OPTIONS
+
+    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        self.refuse(options)
+        result = fit_structured(self.model, plan, options)
+        self.model.check_spacing()
+        return result
+
+
+def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+    """Train on a subset what the features depend on, take one pass, and train the rest on sums.
 
     :param options: of SciPy's L-BFGS-B, for the parameters that are trained on all rows.
     """
@@ -28,7 +42,7 @@ def fit_structured(model: StructuredSGPR, plan: Plan, options: Mapping[str, Any]
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     if plan.num_inducing is not None:
 
-        def refit(some: StructuredSGPR, number: int) -> None:
+        def refit(some: CollapsedModel, number: int) -> None:
             with operation_by_operation():  # its features will soon be others
                 fit_by_lbfgs(some, steps=number)
 

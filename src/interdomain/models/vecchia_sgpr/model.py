@@ -20,9 +20,11 @@ from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
 from ...sums.features import Features
-from ...sums.residuals import Residuals
 from ...sums.rows import Rows, RowsInBatches
 from ...sums.statistics import SufficientStatistics, statistics_of
+from ...training.trainer import Trainer
+from ..collapsed import CollapsedModel
+from ..rows_model import gaussian
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .parts import UsedParts
@@ -36,7 +38,7 @@ _OF_PREDICTIONS = 4
 """Times the number of neighbours in training."""
 
 
-class VecchiaSGPR(StructuredSGPR):
+class VecchiaSGPR(CollapsedModel):
     """Regression by features of any family, and by neighbours for what the features leave.
 
     ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
@@ -141,10 +143,9 @@ class VecchiaSGPR(StructuredSGPR):
         super().__init__(
             data,
             kernel,
+            gaussian(noise_variance, likelihood),
             inducing_variable,
-            mean_function=mean_function,
-            noise_variance=noise_variance,
-            likelihood=likelihood,
+            mean_function,
             batch_size=batch_size,
             progress=progress,
         )
@@ -158,6 +159,15 @@ class VecchiaSGPR(StructuredSGPR):
         self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
         self.local.check(self.arrays[0])
         self.search()
+
+    def trainer(self, optimizer: Any) -> Trainer | None:
+        """How :func:`interdomain.fit` trains the model: in turns, if there are neighbours."""
+        from ..structured_sgpr.training import StructuredTrainer
+        from .training import VecchiaTrainer
+
+        if self._num_neighbours:
+            return VecchiaTrainer(self, optimizer)
+        return StructuredTrainer(self) if optimizer is None else None
 
     @property
     def local(self) -> LocalKernel:
@@ -373,25 +383,3 @@ class VecchiaSGPR(StructuredSGPR):
         """
         if self.has_neighbours:
             self.local.check_new(X, self.num_columns)
-
-    def accumulate(self, data: Any) -> SufficientStatistics:
-        """As of a StructuredSGPR; refused with neighbours, on which sums of rows depend."""
-        self._refuse("accumulate", "extend the model by these rows")
-        return super().accumulate(data)
-
-    def residuals(self) -> Residuals:
-        """As of a StructuredSGPR; refused with neighbours, as what is left depends on these."""
-        self._refuse("residuals", "ask a StructuredSGPR of the same features")
-        return super().residuals()
-
-    def to_svgp(self) -> gpflow.models.SVGP:
-        """As of a StructuredSGPR; refused with neighbours, which predictions need."""
-        self._refuse("to_svgp", "serve this model itself, by predict_in_batches")
-        return super().to_svgp()
-
-    def _refuse(self, what: str, remedy: str) -> None:
-        if self.has_neighbours:
-            raise ValueError(
-                f"{what}: a VecchiaSGPR has none, as its rows depend on {self._num_neighbours} "
-                f"neighbours each; {remedy}."
-            )

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gpflow
@@ -16,12 +16,13 @@ from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, choice
 from ..._tracing import operation_by_operation
+from ...core.parameters import frozen
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.losses import NumericalBreakdown
 from ...training.results import Ending, FitResult, NonFiniteError, Parts
 from ...training.run import Plan, Run, train
-from ..dual_svgp.passes import frozen
 from ..rows_model import noise_variance_of
+from ..rows_trainer import RowsTrainer
 from ..structured_sgpr.model import StructuredSGPR
 from ..structured_sgpr.training import fit_structured
 from .local_kernel import Conditionals, conditional_weights
@@ -173,9 +174,30 @@ class Turns:
             return float(model.elbo())
 
 
+class VecchiaTrainer(RowsTrainer):
+    """The fit of a VecchiaSGPR with neighbours: see :func:`interdomain.fit`. Steps are turns."""
+
+    steps, every = 8, 1
+    options = ("parts",)
+
+    def __init__(self, model: VecchiaSGPR, optimizer: Any) -> None:
+        super().__init__(model)
+        self._optimizer = optimizer
+
+    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        if self._optimizer is not None:
+            raise ValueError(
+                f"optimizer: a VecchiaSGPR is trained in turns, found {self._optimizer!r}; leave "
+                "optimizer out."
+            )
+        self.refuse(options)
+        result = fit_vecchia(self.model, plan, options.get("parts"))
+        self.model.check_spacing()
+        return result
+
+
 def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
-    """The fit of a VecchiaSGPR with neighbours: see :func:`interdomain.fit`, whose arguments these
-    are; steps are turns.
+    """Train features and neighbours in turns, and select the parts of highest evidence.
 
     :param parts: "features", "neighbours" or "both", if no other is to be tried; None for all.
     """
