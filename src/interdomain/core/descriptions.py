@@ -20,14 +20,28 @@ _LISTED = 16
 
 _ROWS_IN_CHECKSUM = 1_000
 
-_TRACKING = ("_self_", "_tf_", "_obj_reference")
-"""Prefixes of attributes by which TensorFlow tracks other attributes."""
+KEPT = "_compiled_by_interdomain"
+"""The attribute of a model that holds what was compiled for it."""
+
+_TRACKING = ("_self_", "_tf_", "_obj_", KEPT)
+"""Prefixes of attributes that are no settings: TensorFlow's own, and :data:`KEPT`."""
 
 _PARTS = (Kernel, Likelihood, InducingVariables, Function)
 
 _SETTINGS = ("charge", "num_data", "num_samples", "seed", "whiten")
 """Attributes of models, and of what is no part of a model by itself (a layer, a q), that change the
 objective. Others may count calls, or be of predictions alone."""
+
+
+def attributes_of(module: tf.Module) -> dict[str, Any]:
+    """The attributes of a module by name, without caches and without what TensorFlow adds."""
+    kind = type(module)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not isinstance(getattr(kind, name, None), functools.cached_property)
+        and not name.startswith(_TRACKING)
+    }
 
 
 def describe_parts(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
@@ -46,7 +60,7 @@ def describe_parts(path: str, value: Any, described: dict[str, Any], seen: set[i
             return
         seen.add(id(value))
         start = f"{path}." if path else ""
-        own = {key: part for key, part in vars(value).items() if not key.startswith(_TRACKING)}
+        own = attributes_of(value)
         parts = ((start + key.lstrip("_"), part) for key, part in own.items())
         for key in _SETTINGS:
             if isinstance(own.get(key), (bool, int, float, str)):
@@ -79,10 +93,8 @@ def describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -
         described[path] = type(value).__name__
         parts = {
             f".{key.lstrip('_')}": part
-            for key, part in vars(value).items()
-            if not isinstance(getattr(type(value), key, None), functools.cached_property)
-            and not key.startswith(_TRACKING)
-            and key != "_name"
+            for key, part in attributes_of(value).items()
+            if key != "_name"
         }
     elif isinstance(value, Mapping):
         parts = {f".{key}": part for key, part in value.items()}

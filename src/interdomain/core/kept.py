@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-_ATTRIBUTE = "_compiled_by_interdomain"
+from .descriptions import KEPT, attributes_of
+
 _PLAIN = (bool, int, float, str, slice, np.generic)
 
 
@@ -28,19 +28,19 @@ class _Kept:
 def without_kept(model: Any) -> Any:
     """A shallow copy of a model, without what is kept with it."""
     other = copy.copy(model)
-    vars(other).pop(_ATTRIBUTE, None)
+    vars(other).pop(KEPT, None)
     return other
 
 
 def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
     """What was built under this name for the model as it is now and for this key; built if need be.
     It must not hold the model, with which it is freed."""
-    holder, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
+    holder, state = vars(model).get(KEPT, _Kept()), _state(model)
     if len(holder.state) != len(state) or not all(
         a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and a == b)
         for a, b in zip(holder.state, state, strict=True)
     ):
-        holder = vars(model)[_ATTRIBUTE] = _Kept(state)
+        holder = vars(model)[KEPT] = _Kept(state)
     if name not in holder.built or holder.built[name][0] != key:
         holder.built[name] = key, build()
     return holder.built[name][1]
@@ -71,9 +71,7 @@ def _state(model: tf.Module) -> tuple[Any, ...]:
             parts += [module.trainable, module.prior, module.prior_on]
         elif not type(module).__module__.startswith("tensorflow"):
             parts += tf.nest.flatten(getattr(module, "_traced_state", tuple)())
-            for name, value in vars(module).items():
-                cached = isinstance(getattr(type(module), name, None), functools.cached_property)
-                if not (cached or name == _ATTRIBUTE or name.startswith(("_self_", "_obj_"))):
-                    container = isinstance(value, (tuple, list, dict))
-                    parts += [name, *(tf.nest.flatten(value) if container else [value])]
+            for name, value in attributes_of(module).items():
+                container = isinstance(value, (tuple, list, dict))
+                parts += [name, *(tf.nest.flatten(value) if container else [value])]
     return tuple(parts)

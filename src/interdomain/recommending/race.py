@@ -254,7 +254,9 @@ class _Runner:
         options = {"seed": seed, **arguments.get("options", {})}
         how: dict[str, Any] = {"progress": False}
         data: RegressionData | None = None
-        if not isinstance(model, (StructuredSGPR, DualSVGP, VecchiaSGPR)):  # these end by themselves
+        if not isinstance(
+            model, (StructuredSGPR, DualSVGP, VecchiaSGPR)
+        ):  # these end by themselves
             how |= {"steps": _STEPS, "callbacks": [self._step]}
             options = {"every": 1, **options}
             if not isinstance(model, InternalDataTrainingLossMixin):

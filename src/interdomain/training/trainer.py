@@ -24,7 +24,7 @@ SCIPY_OPTIONS = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 class Trainer(abc.ABC):
     """How a model is trained by :func:`interdomain.fit`.
 
-    A model returns its own by a method ``trainer(optimizer)``.
+    A model returns its own by a method ``trainer(optimizer)``; others have a :class:`LossTrainer`.
 
     :param model: The model.
     :cvar steps: The number of steps by default.
@@ -113,9 +113,3 @@ class LossTrainer(Trainer):
         else:
             method = GradientSteps(model, batches, replicas, self._optimizer)
         return train(model, method, plan, replicas)
-
-
-def trainer_of(model: Any, optimizer: Optimizer) -> Trainer:
-    """How a model is trained: its own way, if it has one."""
-    own: Trainer | None = model.trainer(optimizer) if hasattr(model, "trainer") else None
-    return own or LossTrainer(model, optimizer)

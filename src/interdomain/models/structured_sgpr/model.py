@@ -118,12 +118,11 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
             progress=progress,
         )
 
-    def trainer(self, optimizer: Any) -> Trainer | None:
-        """How :func:`interdomain.fit` trains the model; None for an optimizer, which updates it as
-        any model of GPflow."""
-        from .training import StructuredTrainer
+    def trainer(self, optimizer: Any) -> Trainer:
+        """How :func:`interdomain.fit` trains the model: an optimizer updates it as any model."""
+        from .training import trainer_of
 
-        return StructuredTrainer(self) if optimizer is None else None
+        return trainer_of(self, optimizer)
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, **changes)

@@ -15,7 +15,7 @@ from ...choosing import choose_features
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.results import FitResult
 from ...training.run import Plan, train
-from ...training.trainer import SCIPY_OPTIONS
+from ...training.trainer import SCIPY_OPTIONS, LossTrainer, Trainer
 from ..collapsed import CollapsedModel
 from ..rows_trainer import RowsTrainer
 
@@ -30,6 +30,11 @@ class StructuredTrainer(RowsTrainer):
         result = fit_structured(self.model, plan, options)
         self.model.check_spacing()
         return result
+
+
+def trainer_of(model: CollapsedModel, optimizer: Any) -> Trainer:
+    """How a model of sums is trained: an optimizer updates it as any model of GPflow."""
+    return StructuredTrainer(model) if optimizer is None else LossTrainer(model, optimizer)
 
 
 def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]) -> FitResult:

@@ -160,14 +160,13 @@ class VecchiaSGPR(CollapsedModel):
         self.local.check(self.arrays[0])
         self.search()
 
-    def trainer(self, optimizer: Any) -> Trainer | None:
+    def trainer(self, optimizer: Any) -> Trainer:
         """How :func:`interdomain.fit` trains the model: in turns, if there are neighbours."""
-        from ..structured_sgpr.training import StructuredTrainer
+        from ..structured_sgpr.training import trainer_of
         from .training import VecchiaTrainer
 
-        if self._num_neighbours:
-            return VecchiaTrainer(self, optimizer)
-        return StructuredTrainer(self) if optimizer is None else None
+        has_neighbours = self._num_neighbours > 0
+        return (VecchiaTrainer if has_neighbours else trainer_of)(self, optimizer)
 
     @property
     def local(self) -> LocalKernel:
