@@ -1,25 +1,33 @@
-"""Every operator's Cholesky factor against NumPy's: values, gradients, batches, float types."""
+"""Every structure against the dense matrix that it stands for: factors, products, sums, gradients,
+batches, float types."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.linalg import toeplitz
 
-from interdomain.linalg import Diagonal, Full, LowRankUpdate
+from interdomain.linalg import Diagonal, Full, LowRankUpdate, StructuredOperator
+from interdomain.linalg.arrow import Arrow, ArrowFactor
+from interdomain.linalg.banded import KroneckerBanded, KroneckerBandedRoot
 from interdomain.linalg.block_diagonal import BlockDiagonalRoot, block_diagonal
 from interdomain.linalg.bordered import Bordered, BorderedRoot
 from interdomain.linalg.diagonal import DiagonalRoot
 from interdomain.linalg.full import FullRoot, stack
 from interdomain.linalg.low_rank import LowRankRoot
+from interdomain.linalg.operators import Summable
+from interdomain.linalg.wave_tables import BoxWaves, WaveGram, WaveTables
 from tests.conformance.helpers import assert_close, assert_same_results
 from tests.extension.markov_operator import MarkovChain, MarkovRoot
+from tests.linalg.test_sparse import stencil_of
 
 SIZE = 6
-Operator = tf.linalg.LinearOperator
+Operator = Any
 
 
 def diagonal(v: tf.Tensor) -> Operator:
@@ -58,6 +66,47 @@ def chain(v: tf.Tensor) -> Operator:
     return MarkovChain(tf.sigmoid(v[..., 0, 1:]), tf.exp(v[..., 0, 0]))
 
 
+def near(v: tf.Tensor, *shape: int, reach: int) -> tf.Tensor:
+    """Positive definite, with entries between nodes of a grid that are near."""
+    mask = np.ones([1, 1])
+    for size in shape:
+        mask = np.kron(mask, toeplitz(np.arange(size) <= reach))
+    values = (v + tf.linalg.matrix_transpose(v))[: len(mask), : len(mask)] * mask
+    return values + tf.linalg.diag(1 + tf.reduce_sum(tf.abs(values), axis=1))
+
+
+def kronecker(v: tf.Tensor) -> Operator:
+    """Three nodes in one column, two in another."""
+    stencils = []
+    for size in (3, 2):
+        bands = tf.linalg.diag_part(near(v, size, reach=1), k=(-1, 1), align="LEFT_RIGHT")
+        stencils.append(tf.transpose(bands[::-1]))
+    return KroneckerBanded(stencils, tf.float64)
+
+
+def stencil(v: tf.Tensor) -> Operator:
+    return Arrow.without_border(stencil_of(near(v, SIZE, reach=2).numpy(), (SIZE,), 2))
+
+
+def grid(v: tf.Tensor) -> Operator:
+    return Arrow.without_border(stencil_of(near(v, 3, 2, reach=1).numpy(), (3, 2), 1))
+
+
+def arrow(v: tf.Tensor) -> Operator:
+    splines = stencil_of(near(v, 2, 2, reach=1).numpy(), (2, 2), 1)
+    return Arrow(splines, 0.1 * v[:4, 4:].numpy(), near(v, 2, reach=1).numpy())
+
+
+FUNCTIONS = np.array([[0, 0], [1, 0], [2, 1], [0, 2], [1, 2], [3, 1]])
+TABLES = WaveTables(BoxWaves(np.arange(2), np.full(2, -3.0), np.array([6.0, 7.0]), FUNCTIONS))
+
+
+def waves(v: tf.Tensor) -> Operator:
+    """Of 18 rows."""
+    table = TABLES.table(np.reshape(v, [-1, 2]), np.ones([18, 1]))[0]
+    return WaveGram(TABLES, table)
+
+
 ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
     diagonal: DiagonalRoot,
     full: FullRoot,
@@ -67,8 +116,21 @@ ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
     blocks: BlockDiagonalRoot,
     nested: BlockDiagonalRoot,
     chain: MarkovRoot,
+    kronecker: KroneckerBandedRoot,
+    stencil: ArrowFactor,
+    grid: ArrowFactor,
+    arrow: ArrowFactor,
+    waves: FullRoot,
 }
-EACH = pytest.mark.parametrize("build", list(ROOTS), ids=lambda build: build.__name__)
+ARRAYS = (stencil, grid, arrow, waves)
+SINGLE = (kronecker, *ARRAYS)
+
+
+def named(build: Any) -> str:
+    return getattr(build, "__name__", str(build))
+
+
+EACH = pytest.mark.parametrize("build", [b for b in ROOTS if b not in ARRAYS], ids=named)
 
 
 def numbers(*leading: int, seed: int = 0) -> np.ndarray:
@@ -83,26 +145,65 @@ def close(actual: tf.Tensor, expected: np.ndarray, rtol: float = 1e-11) -> None:
     assert_close(actual, expected, rtol=rtol)
 
 
-@EACH
-@pytest.mark.parametrize("leading", [(), (2, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("build", "leading"),
+    [(build, ()) for build in ROOTS] + [(build, (2, 2)) for build in ROOTS if build not in SINGLE],
+    ids=named,
+)
 def test_values(build: Callable[[tf.Tensor], Operator], leading: tuple[int, ...]) -> None:
-    operator = build(tf.constant(numbers(*leading)))
-    dense = operator.to_dense().numpy()
-    L, inverse = np.linalg.cholesky(dense), np.linalg.inv(dense)
-    root = operator.root()
-    assert type(root) is ROOTS[build]
-    size = dense.shape[-1]
-    assert root.size == size
+    matrix = build(tf.constant(numbers(*leading)))
+    dense = np.asarray(matrix.to_dense())
+    size, inverse = dense.shape[-1], np.linalg.inv(dense)
     x = np.random.default_rng(1).normal(size=(*leading, size, 4))
-    close(root.solve(x), np.linalg.solve(L, x))
-    close(root.solve(x, adjoint=True), np.linalg.solve(transposed(L), x))
+    close(matrix.matmul(x), dense @ x)
+    close(matrix.diag_part(), np.diagonal(dense, axis1=-2, axis2=-1))
+    root = matrix.root()
+    assert type(root) is ROOTS[build]
+    assert root.size == size
+    half = root.solve(x)
+    close(tf.matmul(half, half, transpose_a=True), transposed(x) @ inverse @ x)
+    close(root.solve(half, adjoint=True), inverse @ x)
     close(root.log_determinant(), np.linalg.slogdet(dense)[1] / 2)
     close(root.inverse_diagonal(), np.diagonal(inverse, axis1=-2, axis2=-1))
-    close(operator.whiten(tf.constant(x)), np.linalg.solve(L, x))
+    if isinstance(root, ArrowFactor):
+        close(root.inverse_band().to_dense(), np.where(dense, inverse, 0.0))
+        return
+    L = np.linalg.cholesky(dense)
+    close(half, np.linalg.solve(L, x))
+    close(root.solve(x, adjoint=True), np.linalg.solve(transposed(L), x))
+    if isinstance(matrix, StructuredOperator):
+        close(matrix.whiten(tf.constant(x)), np.linalg.solve(L, x))
     kept, tensors = root.inverse()
     for way in (kept, pickle.loads(pickle.dumps(kept))):
         close(way(tensors, x), np.linalg.solve(L, x))
         close(way(tensors, x, adjoint=True), np.linalg.solve(transposed(L), x))
+
+
+@pytest.mark.parametrize("build", [diagonal, full, *ARRAYS], ids=named)
+def test_sums(build: Callable[[tf.Tensor], Operator]) -> None:
+    """Matrices, and the vectors that they are stored as."""
+    first, second = (build(tf.constant(numbers(seed=seed))) for seed in range(2))
+    assert isinstance(first, Summable)
+    expected = first.to_dense() + 0.5 * second.to_dense()
+    packed = first.packed() + 0.5 * second.packed()
+    of_tensors = tf.function(lambda packed: first.unpacked(packed).parts, autograph=False)
+    ways = [first + second * 0.5, first.unpacked(packed), first.with_parts(*of_tensors(packed))]
+    for total in ways:
+        assert type(total) is type(first)
+        close(total.to_dense(), expected)
+        close(total.matmul(np.eye(SIZE)), expected)
+        close(total.root().log_determinant(), np.linalg.slogdet(expected)[1] / 2)
+
+
+def test_an_arrow_of_no_rows() -> None:
+    nothing = Arrow.zeros([2, 2, 3, 3], 2)
+    some = arrow(tf.constant(numbers()))
+    close((nothing + some).to_dense(), some.to_dense())
+    assert nothing.packed().shape == some.packed().shape
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not positive definite in float64"):
+        (some * -1.0).root()
+    order = pickle.loads(pickle.dumps(some.order))
+    assert order.stencil_shape == (2, 2, 3, 3) and some.order is order
 
 
 @EACH

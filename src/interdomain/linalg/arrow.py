@@ -11,8 +11,9 @@ of which only the entries that P has are computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,8 +21,9 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._arguments import Array
 from .._tracing import numpy_function
-from .banded import NotFactorised
-from .dissection import Dissection
+from .banded import NotFactorised, stencil_diagonal
+from .dissection import Dissection, dissection
+from .operators import Factor, Summable
 from .precision import checked
 
 NOT_FACTORISED = (
@@ -31,8 +33,11 @@ NOT_FACTORISED = (
 )
 
 
-class Arrow(NamedTuple):
-    """A symmetric matrix ``[M + B, M + B]`` of M splines and B other features.
+@dataclass(frozen=True, eq=False)
+class Arrow(Summable):
+    """A symmetric matrix ``[M + B, M + B]`` of M splines and B other features, arrays or tensors.
+
+    What is computed with it, beside sums, is computed outside of graphs.
 
     :ivar stencil: A, ``[M_1, ..., 2p + 1]``.
     :ivar border: C, ``[M, B]``.
@@ -44,69 +49,136 @@ class Arrow(NamedTuple):
     corner: Any
 
     @classmethod
-    def without_border(cls, stencil: Array, corner: Array) -> Arrow:
-        """Of splines and features that have nothing to do with each other."""
-        nodes = stencil.shape[: stencil.ndim // 2]
+    def without_border(cls, stencil: Array, corner: Array | None = None) -> Arrow:
+        """Of splines and features that have nothing to do with each other, or of splines alone."""
+        nodes = stencil.shape[: len(stencil.shape) // 2]
+        corner = np.zeros([0, 0]) if corner is None else corner
         return cls(stencil, np.zeros([int(np.prod(nodes)), len(corner)]), corner)
 
-    def packed(self) -> Array:
-        """All numbers as one vector."""
-        return np.concatenate([np.ravel(part) for part in self])
+    @classmethod
+    def zeros(cls, stencil_shape: Sequence[int], num_others: int) -> Arrow:
+        """The sum of no rows, which takes no memory.
+
+        :param stencil_shape: ``(M_1, ..., 2p + 1)``.
+        :param num_others: B.
+        """
+        size = int(np.prod(stencil_shape[: len(stencil_shape) // 2]))
+        shapes = stencil_shape, (size, num_others), (num_others, num_others)
+        return cls(*(np.broadcast_to(0.0, shape) for shape in shapes))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.stencil, self.border, self.corner
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+    def with_parts(self, stencil: Any, border: Any, corner: Any) -> Arrow:
+        return Arrow(stencil, border, corner)
 
     def plus(self, other: Arrow, factor: float | Array = 1.0) -> Arrow:
         """The matrix and another, times a factor."""
-        return Arrow(*(a + factor * b for a, b in zip(self, other, strict=True)))
+        return self + other * factor
+
+    @property
+    def order(self) -> Dissection:
+        """The order in which the splines are eliminated."""
+        shape = self.stencil.shape
+        return dissection(tuple(shape[: len(shape) // 2]), shape[-1] // 2)
+
+    def matmul(self, columns: Array) -> Array:
+        stencil, border, corner = map(np.asarray, self.parts)
+        splines, others = np.split(columns, [len(border)])
+        of_splines = self.order.sparse(stencil) @ splines + border @ others
+        return np.concatenate([of_splines, border.T @ splines + corner @ others])
+
+    def to_dense(self) -> Array:
+        stencil, border, corner = map(np.asarray, self.parts)
+        return np.block([[self.order.dense(stencil), border], [border.T, corner]])
+
+    def diag_part(self) -> Array:
+        stencil, corner = np.asarray(self.stencil), np.diagonal(self.corner)
+        return np.concatenate([stencil_diagonal(stencil), corner])
+
+    def root(self) -> ArrowFactor:
+        return _factor(self.order, self)
 
 
-class ArrowFactor:
+class ArrowFactor(Factor):
     """The factor of an arrow.
 
-    :raises NotFactorised: If it is not positive definite.
+    :raises NotFactorised: If the arrow is not positive definite.
     """
 
     def __init__(self, order: Dissection, arrow: Arrow) -> None:
-        self._order, self._sparse = order, order.factorise(arrow.stencil)
-        half = self._sparse.half_solve(arrow.border)
-        self._solved = self._sparse.half_solve_adjoint(half)
+        stencil, border, corner = map(np.asarray, arrow)
+        self._order, self._sparse = order, order.factorise(stencil)
+        self.size = order.size + len(corner)
+        half = self._sparse.solve(border)
+        self._solved = self._sparse.solve(half, adjoint=True)
         try:
-            self._triangle = cholesky(arrow.corner - half.T @ half, lower=True)
+            self._triangle = cholesky(corner - half.T @ half, lower=True)
         except (np.linalg.LinAlgError, ValueError):  # SciPy raises the latter for NaN
             raise NotFactorised from None
 
     def log_determinant(self) -> float:
+        of_corner = np.sum(np.log(np.diagonal(self._triangle)))
+        return float(self._sparse.log_determinant() + of_corner)
+
+    def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
+        splines, others = np.split(columns, [self._order.size])
+        if adjoint:
+            others = solve_triangular(self._triangle, others, lower=True, trans="T")
+            splines = self._sparse.solve(splines, adjoint=True) - self._solved @ others
+        else:
+            rest = others - self._solved.T @ splines
+            others = solve_triangular(self._triangle, rest, lower=True)
+            splines = self._sparse.solve(splines)
+        return np.concatenate([splines, others])
+
+    def inverse_band(self) -> Arrow:
+        """The entries of the inverse where the arrow has some."""
+        corner = cho_solve((self._triangle, True), np.eye(len(self._triangle)))
+        border = -self._solved @ corner
+        stencil = self._sparse.inverse_band() - self._order.products(self._solved, border)
+        return Arrow(stencil, border, corner)
+
+    def inverse_diagonal(self) -> Array:
+        return self.inverse_band().diag_part()
+
+
+class Factorised:
+    """An arrow P that is factorised."""
+
+    def __init__(self, factor: ArrowFactor) -> None:
+        self._factor, self.inverse = factor, factor.inverse_band
+
+    def log_determinant(self) -> float:
         """``log det P``."""
-        of_corner = float(np.sum(np.log(np.diagonal(self._triangle))))
-        return self._sparse.log_determinant() + 2 * of_corner
+        return 2 * self._factor.log_determinant()
 
     def half_solve(self, columns: Array) -> Array:
         """``L^{-1} columns``, for ``P = L L^T`` and columns ``[M + B, K]``."""
-        splines, others = np.split(columns, [self._order.size])
-        others = solve_triangular(self._triangle, others - self._solved.T @ splines, lower=True)
-        return np.concatenate([self._sparse.half_solve(splines), others])
+        return self._factor.solve(columns)
 
     def half_solve_adjoint(self, columns: Array) -> Array:
         """``L^{-T} columns``."""
-        splines, others = np.split(columns, [self._order.size])
-        others = solve_triangular(self._triangle, others, lower=True, trans="T")
-        splines = self._sparse.half_solve_adjoint(splines) - self._solved @ others
-        return np.concatenate([splines, others])
+        return self._factor.solve(columns, adjoint=True)
 
     def solve(self, columns: Array) -> Array:
         """``P^{-1} columns``."""
         return self.half_solve_adjoint(self.half_solve(columns))
 
-    def inverse(self) -> Arrow:
-        """The entries of ``P^{-1}`` that P has."""
-        corner = cho_solve((self._triangle, True), np.eye(len(self._triangle)))
-        border = -self._solved @ corner
-        stencil = self._sparse.inverse() - self._order.products(self._solved, border)
-        return Arrow(stencil, border, corner)
+
+def factorised(order: Dissection, arrow: Arrow) -> Factorised:
+    """The arrow with its factor.
+
+    :raises tf.errors.InvalidArgumentError: If the arrow is not positive definite.
+    """
+    return Factorised(_factor(order, arrow))
 
 
-def factorised(order: Dissection, arrow: Arrow) -> ArrowFactor:
-    """
-    :raises tf.errors.InvalidArgumentError: If it is not positive definite.
-    """
+def _factor(order: Dissection, arrow: Arrow) -> ArrowFactor:
     try:
         return ArrowFactor(order, arrow)
     except NotFactorised:
@@ -181,8 +253,8 @@ def _terms(
     if factor is None:
         nan = [np.full_like(part, np.nan) for part in (stencil, corner, columns, noise)]
         return [np.array(0.0 if finite else 1.0), *[np.array(np.nan)] * 2, *nan, *nan]
-    solved = factor.solve(columns / noise)
-    inverse, others = factor.inverse(), solved[order.size :]
+    solved = factor.solve(factor.solve(columns / noise), adjoint=True)
+    inverse, others = factor.inverse_band(), solved[order.size :]
     products = -order.products(solved[: order.size], solved[: order.size])
     of_others = -others @ others.T
     fit = np.sum(columns * solved) / noise
@@ -193,7 +265,7 @@ def _terms(
     size = order.size + len(corner)
     return [
         np.array(1.0),
-        np.array(factor.log_determinant()),
+        np.array(2 * factor.log_determinant()),
         fit,
         inverse.stencil,
         inverse.corner,

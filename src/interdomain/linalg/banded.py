@@ -11,6 +11,7 @@ in O(log M) steps, with gradients by TensorFlow.
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from scipy.linalg.lapack import dtbtrs
 
 from .._arguments import Array, IntArray
 from .full import Full, FullRoot
-from .operators import StructuredOperator
+from .operators import Factor, Root, StructuredOperator
 
 _BLOCK = 4
 """Rows of a block, if a band is not wider: of more there are more operations, without more speed.
@@ -56,22 +57,22 @@ class KroneckerBanded(StructuredOperator):
     def _shape_tensor(self) -> tf.Tensor:
         return tf.constant(self._shape().as_list())
 
+    @property
+    def _factors(self) -> tf.linalg.LinearOperator:
+        return _kronecker([dense_of(stencil) for stencil in self._stencils])
+
     def _to_dense(self) -> tf.Tensor:
-        matrices = [dense_of(stencil) for stencil in self._stencils]
-        return tf.cast(_kronecker(matrices), self.dtype)
+        return tf.cast(self._factors.to_dense(), self.dtype)
 
     def _matmul(self, x: tf.Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> tf.Tensor:
-        return tf.matmul(self._to_dense(), x, transpose_b=adjoint_arg)
-
-    def _diag_part(self) -> tf.Tensor:
-        diagonals = [part[:, part.shape[1] // 2] for part in self._stencils]
-        product = functools.reduce(lambda a, b: tf.reshape(a[:, None] * b, [-1]), diagonals)
+        product = self._factors.matmul(tf.cast(x, tf.float64), adjoint_arg=adjoint_arg)
         return tf.cast(product, self.dtype)
 
-    def root(self) -> FullRoot:
-        """A dense one, for a dense q: the product of the factors of each column."""
-        triangles = [tf.linalg.cholesky(dense_of(stencil)) for stencil in self._stencils]
-        return FullRoot(tf.cast(_kronecker(triangles), self.dtype))
+    def _diag_part(self) -> tf.Tensor:
+        return tf.cast(_diagonal(self._stencils), self.dtype)
+
+    def root(self) -> KroneckerBandedRoot:
+        return KroneckerBandedRoot(self._stencils, self.dtype)
 
     def stacked_with(self, *others: KroneckerBanded) -> StructuredOperator:
         return Full(tf.stack([each.to_dense() for each in (self, *others)]))
@@ -86,12 +87,45 @@ class KroneckerBanded(StructuredOperator):
 
     def inverse(self) -> tf.Tensor:
         """The entries of the inverse where the matrix has some, as a stencil; in float64."""
-        return _product([inverse_and_log_determinant(part)[0] for part in self._stencils])
+        return self.root().inverse_band()
 
     def log_determinant(self) -> tf.Tensor:
         """``log det K``, in float64."""
-        size = int(self._shape()[0])
-        return tf.add_n([size / len_of(part) * _log_determinant(part) for part in self._stencils])
+        return _log_determinant(self._stencils)
+
+
+class KroneckerBandedRoot(FullRoot):
+    """The product of the factors of each column.
+
+    Determinants and inverses are those of the bands. A dense triangle is made where one is asked
+    for.
+
+    :param stencils: The stencil of each matrix, in float64.
+    :param dtype: The type of the entries.
+    """
+
+    def __init__(self, stencils: Sequence[tf.Tensor], dtype: tf.DType) -> None:
+        Root.__init__(self, int(np.prod([len_of(part) for part in stencils])), dtype)
+        self._stencils = stencils
+
+    @functools.cached_property
+    def _triangle(self) -> tf.Tensor:
+        triangles = [tf.linalg.cholesky(dense_of(stencil)) for stencil in self._stencils]
+        return tf.cast(_kronecker(triangles).to_dense(), self.dtype)
+
+    def log_determinant(self) -> tf.Tensor:
+        return tf.cast(_log_determinant(self._stencils) / 2, self.dtype)
+
+    def inverse_diagonal(self) -> tf.Tensor:
+        return tf.cast(_diagonal(self._inverses), self.dtype)
+
+    def inverse_band(self) -> tf.Tensor:
+        """The entries of the inverse where the matrix has some, as a stencil; in float64."""
+        return _product(self._inverses)
+
+    @functools.cached_property
+    def _inverses(self) -> list[tf.Tensor]:
+        return [inverse_and_log_determinant(part)[0] for part in self._stencils]
 
 
 def len_of(stencil: tf.Tensor) -> int:
@@ -106,9 +140,21 @@ def _product(stencils: Sequence[tf.Tensor]) -> tf.Tensor:
     return tf.transpose(product, [*range(0, rank, 2), *range(1, rank, 2)])
 
 
-def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
+def _diagonal(stencils: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The diagonal of a Kronecker product."""
+    diagonals = [part[:, part.shape[1] // 2] for part in stencils]
+    return functools.reduce(lambda a, b: tf.reshape(a[:, None] * b, [-1]), diagonals)
+
+
+def _log_determinant(stencils: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The log determinant of a Kronecker product."""
+    size = np.prod([len_of(part) for part in stencils])
+    return tf.add_n([size / len_of(part) * _log_determinant_of(part) for part in stencils])
+
+
+def _kronecker(matrices: Sequence[tf.Tensor]) -> tf.linalg.LinearOperator:
     factors = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
-    return tf.linalg.LinearOperatorKronecker(factors).to_dense()
+    return tf.linalg.LinearOperatorKronecker(factors)
 
 
 def dense_of(stencil: tf.Tensor) -> tf.Tensor:
@@ -144,7 +190,7 @@ def inverse_and_log_determinant(stencil: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
 
 
 @tf.custom_gradient
-def _log_determinant(stencil: tf.Tensor) -> Any:
+def _log_determinant_of(stencil: tf.Tensor) -> Any:
     """``log det K``, whose gradient is the inverse, that is known with it."""
     inverse, log = inverse_and_log_determinant(stencil)
     return log, lambda upstream: upstream * inverse
@@ -206,15 +252,33 @@ class NotFactorised(Exception):
     """A matrix is not positive definite in float64."""
 
 
-class BandedFactor:
-    """The Cholesky factor of one banded matrix, by LAPACK: ``P = L L^T``.
+class StencilFactor(Factor):
+    """The factor of a sparse matrix on a grid, as arrays."""
+
+    @abc.abstractmethod
+    def inverse_band(self) -> Array:
+        """The entries of the inverse where the matrix has some, as a stencil."""
+
+    def inverse_diagonal(self) -> Array:
+        return stencil_diagonal(self.inverse_band())
+
+
+def stencil_diagonal(stencil: Array) -> Array:
+    """The diagonal ``[M]`` of a matrix that is a stencil of a grid."""
+    centre: Any = (..., *[size // 2 for size in stencil.shape[stencil.ndim // 2 :]])
+    return np.ravel(stencil[centre])
+
+
+class BandedFactor(StencilFactor):
+    """The Cholesky factor of one banded matrix, by LAPACK.
 
     :param stencil: ``[M, 2p + 1]``.
-    :raises NotFactorised: If P is not positive definite.
+    :raises NotFactorised: If the matrix is not positive definite.
     """
 
     def __init__(self, stencil: Array) -> None:
         self._stencil, reach = stencil, stencil.shape[1] // 2
+        self.size = len(stencil)
         # LAPACK has the bands of the lower triangle in rows, each from its first entry on.
         rows = [np.pad(stencil[k:, reach - k], (0, k)) for k in range(reach + 1)]
         try:
@@ -223,24 +287,15 @@ class BandedFactor:
             raise NotFactorised from None
 
     def log_determinant(self) -> float:
-        """``log det P``."""
-        return 2 * float(np.sum(np.log(self._bands[0])))
+        return float(np.sum(np.log(self._bands[0])))
 
-    def half_solve(self, columns: Array) -> Array:
-        """``L^{-1} columns``, for columns ``[M, K]``."""
-        return self._solve(columns, "N")
-
-    def half_solve_adjoint(self, columns: Array) -> Array:
-        """``L^{-T} columns``."""
-        return self._solve(columns, "T")
-
-    def _solve(self, columns: Array, transposed: str) -> Array:
+    def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
         if not columns.size:
             return columns  # which LAPACK does not take
+        transposed = "T" if adjoint else "N"
         solved: Array = dtbtrs(self._bands, columns, uplo="L", trans=transposed)[0]
         return solved
 
-    def inverse(self) -> Array:
-        """The entries of ``P^{-1}`` that P has, a stencil."""
+    def inverse_band(self) -> Array:
         inverse: Array = inverse_and_log_determinant(tf.constant(self._stencil))[0].numpy()
         return inverse

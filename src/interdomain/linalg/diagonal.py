@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
+from .operators import Inverse, Root, StructuredOperator, Summable, Tensors, last_axis
 
 
-class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag):  # type: ignore[misc]
+class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag, Summable):  # type: ignore[misc]
     """A positive diagonal.
 
     :param diagonal: ``[..., M]``.
@@ -16,6 +16,13 @@ class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag):  # type: ignor
 
     def __init__(self, diagonal: tf.Tensor) -> None:
         super().__init__(diagonal, is_self_adjoint=True, is_positive_definite=True)
+
+    @property
+    def parts(self) -> Tensors:
+        return (self.diag,)
+
+    def with_parts(self, diagonal: tf.Tensor) -> Diagonal:
+        return Diagonal(diagonal)
 
     def root(self) -> DiagonalRoot:
         return DiagonalRoot(tf.sqrt(self.diag))

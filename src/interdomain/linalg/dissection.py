@@ -12,14 +12,16 @@ O(M^2), and all are those of LAPACK on dense blocks.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from .._arguments import Array, IntArray
-from .banded import BandedFactor, NotFactorised
+from .banded import BandedFactor, NotFactorised, StencilFactor
 
 _LEAF = 96
 """Nodes of a box that is not divided further: its matrix is small enough to be dense."""
@@ -56,6 +58,9 @@ class Dissection:
         self.fronts: list[_Front] = []
         self._place = np.zeros(self.size, np.int64)  # of nodes in the matrix at hand
         self._divide(np.zeros(len(shape), np.int64), np.array(shape))
+
+    def __reduce__(self) -> Any:
+        return dissection, (self.shape, self.reach)
 
     def _divide(self, start: IntArray, stop: IntArray) -> IntArray:
         """Add the fronts of a box, the inner ones first, and return its border."""
@@ -110,8 +115,11 @@ class Dissection:
     def pairs(self) -> tuple[IntArray, IntArray]:
         """The two nodes of each of :attr:`places`."""
         node, step = np.divmod(self.places, len(self.steps))
-        strides = np.cumprod((1, *self.shape[:0:-1]))[::-1]
-        return node, node + (self.steps @ strides)[step]
+        return node, node + (self.steps @ self._strides)[step]
+
+    @property
+    def _strides(self) -> IntArray:
+        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
 
     @cached_property
     def mirrored(self) -> IntArray:
@@ -126,12 +134,18 @@ class Dissection:
         stencil[self.mirrored] = values
         return stencil.reshape(self.stencil_shape)
 
-    def dense(self, stencil: Array) -> Array:
+    def sparse(self, stencil: Array) -> scipy.sparse.csr_matrix:
         """The matrix ``[M, M]`` of a stencil."""
-        matrix, values = np.zeros([self.size, self.size]), stencil.ravel()[self.places]
-        rows, columns = self.pairs
-        matrix[rows, columns] = values
-        matrix[columns, rows] = values
+        width = len(self.steps)
+        others = np.arange(self.size)[:, None] + self.steps @ self._strides
+        others = np.clip(others, 0, self.size - 1)  # of entries beyond the grid, which are zero
+        ends = width * np.arange(self.size + 1)
+        numbers = np.ravel(stencil), others.ravel(), ends
+        return scipy.sparse.csr_matrix(numbers, [self.size] * 2)
+
+    def dense(self, stencil: Array) -> Array:
+        """The matrix ``[M, M]`` of a stencil, a dense one."""
+        matrix: Array = self.sparse(stencil).toarray()
         return matrix
 
     def products(self, some: Array, others: Array) -> Array:
@@ -142,7 +156,7 @@ class Dissection:
             values += (a[rows] * b[columns] + b[rows] * a[columns]) / 2
         return self.stencil(values)
 
-    def factorise(self, stencil: Array) -> Factor | BandedFactor:
+    def factorise(self, stencil: Array) -> StencilFactor:
         """The factor of a matrix; of one column that of LAPACK, which is quicker there.
 
         :raises NotFactorised: If the matrix is not positive definite.
@@ -168,11 +182,22 @@ class Dissection:
             update = dgemm(-1.0, side, side, trans_a=1)
             waiting.append(matrix[count:, count:] + update if front.within else update)
             blocks.append((lower, side))
-        return Factor(self, blocks)
+        return DissectedFactor(self, blocks)
 
 
-class Factor:
-    """The factor of a matrix P on a grid: ``P = L L^T``, the nodes in the order of elimination.
+_ORDERS: WeakValueDictionary[tuple[tuple[int, ...], int], Dissection] = WeakValueDictionary()
+
+
+def dissection(shape: tuple[int, ...], reach: int) -> Dissection:
+    """The order for a grid; one that is in use elsewhere is not made again."""
+    order = _ORDERS.get((shape, reach))
+    if order is None:
+        order = _ORDERS[shape, reach] = Dissection(shape, reach)
+    return order
+
+
+class DissectedFactor(StencilFactor):
+    """The factor of a matrix on a grid, the nodes in the order of elimination.
 
     :param order: That order.
     :param blocks: For each front the triangle of its pivots, and what is left of it times the
@@ -180,32 +205,29 @@ class Factor:
     """
 
     def __init__(self, order: Dissection, blocks: list[tuple[Array, Array]]) -> None:
-        self._order, self._blocks = order, blocks
+        self._order, self._blocks, self.size = order, blocks, order.size
 
     def log_determinant(self) -> float:
-        """``log det P``."""
-        return 2 * sum(float(np.sum(np.log(np.diagonal(lower)))) for lower, _ in self._blocks)
+        return sum(float(np.sum(np.log(np.diagonal(lower)))) for lower, _ in self._blocks)
 
-    def half_solve(self, columns: Array) -> Array:
-        """``L^{-1} columns``, for columns ``[M, K]``, in the order of the grid."""
+    def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
+        """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[M, K]`` in the order of the
+        grid. The latter makes draws of a Gaussian of precision K from white noise."""
         solved = np.array(columns, order="C")
-        for front, (lower, side) in zip(self._order.fronts, self._blocks, strict=True):
+        pairs = list(zip(self._order.fronts, self._blocks, strict=True))
+        if adjoint:
+            for front, (lower, side) in reversed(pairs):
+                rest = solved[front.pivots] - side @ solved[front.border]
+                solved[front.pivots] = dtrsm(1.0, lower, rest, lower=1, trans_a=1)
+            return solved
+        for front, (lower, side) in pairs:
             part = dtrsm(1.0, lower, solved[front.pivots], lower=1)
             solved[front.pivots] = part
             solved[front.border] -= side.T @ part
         return solved
 
-    def half_solve_adjoint(self, columns: Array) -> Array:
-        """``L^{-T} columns``: of draws of white noise, those of a Gaussian of precision P."""
-        solved = np.array(columns, order="C")
-        pairs = zip(self._order.fronts, self._blocks, strict=True)
-        for front, (lower, side) in reversed(list(pairs)):
-            rest = solved[front.pivots] - side @ solved[front.border]
-            solved[front.pivots] = dtrsm(1.0, lower, rest, lower=1, trans_a=1)
-        return solved
-
-    def inverse(self) -> Array:
-        """The entries of ``P^{-1}`` that P has, a stencil (Takahashi, Fagan and Chen 1973)."""
+    def inverse_band(self) -> Array:
+        """See Takahashi, Fagan and Chen 1973."""
         order, values = self._order, np.empty(len(self._order.places))
         end, waiting = len(values), [np.zeros([0, 0])]
         for front, (lower, side) in reversed(list(zip(order.fronts, self._blocks, strict=True))):

@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
+from .operators import Inverse, Root, StructuredOperator, Summable, Tensors, last_axis
 
 
-class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix):  # type: ignore[misc]
+class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix, Summable):  # type: ignore[misc]
     """A positive-definite matrix, or a batch of them, ``[..., M, M]``, without structure.
 
     :param matrix: ``[..., M, M]``.
@@ -18,6 +18,13 @@ class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix):  # type: ign
 
     def __init__(self, matrix: tf.Tensor) -> None:
         super().__init__(matrix, is_self_adjoint=True, is_positive_definite=True)
+
+    @property
+    def parts(self) -> Tensors:
+        return (self.to_dense(),)
+
+    def with_parts(self, matrix: tf.Tensor) -> Full:
+        return Full(matrix)
 
     def root(self) -> FullRoot:
         return FullRoot(_cholesky(self.to_dense()))

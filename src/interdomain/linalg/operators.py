@@ -1,15 +1,23 @@
-"""The interface of covariance matrices with structure, and of their Cholesky factors.
+"""The interface of symmetric matrices with structure, and of their factors.
 
-A structure is one file: a class of operators with the methods below, and one of roots.
+A structure is one file: a class of matrices and a class of factors. Covariances of inducing
+variables are :class:`StructuredOperator` with a :class:`Root`, tensors with gradients. Sums over
+rows, and the precisions that they make, are :class:`Summable`: they add up, have the verbs of an
+operator, and a :class:`Factor`, which may be one of sparse arrays.
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # type: ignore[misc]
@@ -41,6 +49,63 @@ class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # ty
         return None
 
 
+class Summable(abc.ABC):
+    """A symmetric matrix that is linear in a few tensors or arrays of numbers.
+
+    So matrices of some rows add up to the matrix of all rows, with the same structure.
+    """
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> Tensors:
+        """The numbers."""
+
+    @abc.abstractmethod
+    def with_parts(self, *parts: Any) -> Self:
+        """The matrix of the same structure and size that has other :attr:`parts`."""
+
+    @abc.abstractmethod
+    def matmul(self, columns: Any) -> Any:
+        """The products with columns ``[M, K]``."""
+
+    @abc.abstractmethod
+    def to_dense(self) -> Any:
+        """The matrix without structure."""
+
+    @abc.abstractmethod
+    def diag_part(self) -> Any:
+        """The diagonal, ``[M]``."""
+
+    @abc.abstractmethod
+    def root(self) -> Factor:
+        """The factor of the matrix.
+
+        :raises tf.errors.InvalidArgumentError: If the matrix is not positive definite.
+        """
+
+    def __add__(self, other: Self) -> Self:
+        pairs = zip(self.parts, other.parts, strict=True)
+        return self.with_parts(*(some + others for some, others in pairs))
+
+    def __mul__(self, factor: Any) -> Self:
+        return self.with_parts(*(part * factor for part in self.parts))
+
+    def packed(self) -> npt.NDArray[Any]:
+        """All numbers as one vector, an array."""
+        return np.concatenate([np.ravel(part) for part in self.parts])
+
+    def unpacked(self, numbers: Any) -> Self:
+        """The matrix of the same structure and size whose numbers are a vector, an array or a
+        tensor; :meth:`packed` and sums of its results are such vectors."""
+        reshape = tf.reshape if tf.is_tensor(numbers) else np.reshape
+        parts, start = [], 0
+        for part in self.parts:
+            size = int(np.prod(part.shape))
+            parts.append(reshape(numbers[start : start + size], part.shape))
+            start += size
+        return self.with_parts(*parts)
+
+
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
 Inverse: TypeAlias = Callable[..., tf.Tensor]
@@ -53,12 +118,32 @@ def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:
     return tf.shape(tensor)[-1] if size is None else size
 
 
-class Root(abc.ABC):
-    """The Cholesky factor L of a matrix ``K = L L^T``, or those of a batch, ``[..., M, M]``.
+class Factor(abc.ABC):
+    """A factor L of a positive-definite matrix ``K = L L^T``, which is not formed as a matrix.
+
+    :ivar size: The number M of rows of L.
+    """
+
+    size: int | tf.Tensor
+
+    @abc.abstractmethod
+    def solve(self, columns: Any, *, adjoint: bool = False) -> Any:
+        """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[..., M, N]``."""
+
+    @abc.abstractmethod
+    def log_determinant(self) -> Any:
+        """``log det L``, ``[...]``, which is half of ``log det K``."""
+
+    @abc.abstractmethod
+    def inverse_diagonal(self) -> Any:
+        """The diagonal of ``K^{-1}``, ``[..., M]``."""
+
+
+class Root(Factor):
+    """The Cholesky factor L of a matrix, or those of a batch, ``[..., M, M]``.
 
     L is lower triangular with a positive diagonal. There is only one such matrix, so the whitened
-    variables ``L^{-1} u`` do not depend on how L is computed. Subclasses compute with L without
-    forming it as a matrix.
+    variables ``L^{-1} u`` do not depend on how L is computed.
 
     :param size: The number M of rows of L.
     :param dtype: The type of its entries.
@@ -68,14 +153,6 @@ class Root(abc.ABC):
         self.size, self.dtype = size, dtype
 
     @abc.abstractmethod
-    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[..., M, N]``."""
-
-    @abc.abstractmethod
-    def log_determinant(self) -> tf.Tensor:
-        """``log det L``, ``[...]``, which is half of ``log det K``."""
-
-    @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:
         """``L^{-1}``, as a function of tensors and columns and these tensors, all with the leading
         axes of L: ``inverse(tensors, columns, adjoint=False)`` is :meth:`solve`. M is the last axis
@@ -83,7 +160,6 @@ class Root(abc.ABC):
         can be copied and pickled."""
 
     def inverse_diagonal(self) -> tf.Tensor:
-        """The diagonal of ``K^{-1}``, ``[..., M]``."""
         return tf.reduce_sum(tf.square(self.solve(tf.eye(self.size, dtype=self.dtype))), axis=-2)
 
     @property

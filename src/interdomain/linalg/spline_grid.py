@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, IntArray
 from .box_ends import slack_of
-from .dissection import Dissection
+from .dissection import Dissection, dissection
 
 
 def spline_pieces(degree: int) -> Array:
@@ -59,7 +59,7 @@ class SplineGrid:
     @cached_property
     def dissection(self) -> Dissection:
         """The order in which matrices of their products are factorised."""
-        return Dissection(self.shape, self.degree)
+        return dissection(self.shape, self.degree)
 
     @cached_property
     def _offsets(self) -> IntArray:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+import tensorflow as tf
 
 from .._arguments import Array, BoolArray, IntArray
+from .full import Full, FullRoot
+from .operators import Summable
 
 MOST_COLUMNS = 3
 
@@ -191,6 +195,16 @@ class WaveTables:
             total += _turned(np.asarray(added), some.is_sine ^ others.is_sine)
         return total
 
+    def products_of_sums(self, table: Tables, weights: Array) -> Array:
+        """``sum_n w_n phi_m phi_n^T c``, ``[M]``, for c ``[M]``, from the table of w."""
+        middle = tuple(slice(size // 4, size - size // 4) for size in self.shape)
+        spectrum = np.fft.fftn(np.flip(self.of_weights(weights)[middle]), self.shape)
+        spectrum *= np.fft.fftn(table)
+        valid = tuple(slice(size // 2, None) for size in self.shape)
+        product = np.zeros(self.shape, np.complex128)
+        product[middle] = np.fft.ifftn(spectrum)[valid]
+        return self.products([product])[:, 0]
+
     def at(self, X: Array, tables: Tables) -> Array:
         """The sums of waves of tables ``[K, ...]`` at rows with all columns, ``[K, n]``."""
         pairs = _paired(tables)
@@ -223,6 +237,41 @@ class WaveTables:
         """A table to which values are added at some places."""
         size = int(np.prod(self.shape))
         return np.bincount(places.ravel(), values.ravel(), size).astype(float).reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class WaveGram(Summable):
+    """The sums of products ``sum_n w_n phi_m phi_m'`` ``[M, M]`` that a table holds.
+
+    :ivar tables: The features.
+    :ivar table: One table, of :meth:`WaveTables.table`.
+    """
+
+    tables: WaveTables
+    table: Tables
+
+    @property
+    def parts(self) -> tuple[Tables]:
+        return (self.table,)
+
+    def with_parts(self, table: Tables) -> WaveGram:
+        return WaveGram(self.tables, table)
+
+    def matmul(self, columns: Array) -> Array:
+        """In O(T log T) for each column and T numbers in a table."""
+        table = np.asarray(self.table)
+        products = [self.tables.products_of_sums(table, column) for column in columns.T]
+        return np.stack(products, axis=1)
+
+    def to_dense(self) -> Array:
+        return self.tables.gram(np.asarray(self.table))
+
+    def diag_part(self) -> Array:
+        return np.diagonal(self.to_dense())
+
+    def root(self) -> FullRoot:
+        """The Cholesky factor, a dense one."""
+        return Full(tf.constant(self.to_dense())).root()
 
 
 def _turned(table: npt.NDArray[Any], is_sine: BoolArray) -> Tables:
