@@ -142,7 +142,7 @@ def test_arrow_terms_and_their_gradients(num_others: int) -> None:
     for found, right in zip(gradients[1:], by_dense[1:], strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
 
-    total = Arrow(inputs[0].numpy(), 0 * border, others).plus(arrow, 1 / noise)
+    total = Arrow(inputs[0].numpy(), 0 * border, others) + arrow * (1 / noise)
     inverse = ArrowFactor(order, total).inverse_band()
     right = np.linalg.inv(precision)
     np.testing.assert_allclose(inverse.stencil, stencil_of(right[:size, :size], shape, reach))

@@ -76,10 +76,6 @@ class Arrow(Summable):
     def with_parts(self, stencil: Any, border: Any, corner: Any) -> Arrow:
         return Arrow(stencil, border, corner)
 
-    def plus(self, other: Arrow, factor: float | Array = 1.0) -> Arrow:
-        """The matrix and another, times a factor."""
-        return self + other * factor
-
     @property
     def order(self) -> Dissection:
         """The order in which the splines are eliminated."""
@@ -145,37 +141,6 @@ class ArrowFactor(Factor):
 
     def inverse_diagonal(self) -> Array:
         return self.inverse_band().diag_part()
-
-
-class Factorised:
-    """An arrow P that is factorised."""
-
-    def __init__(self, factor: ArrowFactor) -> None:
-        self._factor, self.inverse = factor, factor.inverse_band
-
-    def log_determinant(self) -> float:
-        """``log det P``."""
-        return 2 * self._factor.log_determinant()
-
-    def half_solve(self, columns: Array) -> Array:
-        """``L^{-1} columns``, for ``P = L L^T`` and columns ``[M + B, K]``."""
-        return self._factor.solve(columns)
-
-    def half_solve_adjoint(self, columns: Array) -> Array:
-        """``L^{-T} columns``."""
-        return self._factor.solve(columns, adjoint=True)
-
-    def solve(self, columns: Array) -> Array:
-        """``P^{-1} columns``."""
-        return self.half_solve_adjoint(self.half_solve(columns))
-
-
-def factorised(order: Dissection, arrow: Arrow) -> Factorised:
-    """The arrow with its factor.
-
-    :raises tf.errors.InvalidArgumentError: If the arrow is not positive definite.
-    """
-    return Factorised(_factor(order, arrow))
 
 
 def _factor(order: Dissection, arrow: Arrow) -> ArrowFactor:
@@ -244,7 +209,7 @@ def _terms(
     """Whether P is as it should be (1.0, or 0.0 if it is finite and cannot be factorised), the two
     terms, and the gradients of each by stencil, corner, columns and noise variance."""
     with np.errstate(all="ignore"):
-        posterior = Arrow.without_border(stencil, corner).plus(Arrow(*gram), 1 / noise)
+        posterior = Arrow.without_border(stencil, corner) + Arrow(*gram) * (1 / noise)
     finite = all(np.all(np.isfinite(part)) for part in (*posterior, columns))
     try:
         factor = ArrowFactor(order, posterior) if finite else None

@@ -9,7 +9,7 @@ sums, with ``det B = det P / det Kuu`` and ``c`` such that ``|c|^2 = |P^{-1/2} K
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -19,22 +19,18 @@ from gpflow.covariances import Kuf
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
 from .._arguments import Array, BoolArray, warn
-from .._tracing import numpy_function
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator, as_family
 from ..core.structures import FeatureStructure
 from ..linalg import StructuredOperator
-from ..linalg.arrow import Arrow, arrow_terms
+from ..linalg.arrow import Arrow
 from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
 from ..linalg.spline_grid import SplineGrid
-from .dense import optimal_q, root_of, whiten
 from .protocol import Latents, Q, Sums, Tensors
-from .spline_posterior import SplinePosterior, SplineQ
-
-MOST_DENSE = 4_096
-"""Splines of which a dense q is made."""
+from .spline_posterior import SplinePosterior
+from .spline_q import SplineCollapsed, SplineQ
 
 _MUCH, _LITTLE = 0.1, 1e-4
 """Shares of the prior variance that splines leave."""
@@ -232,22 +228,15 @@ class SplineSums(Sums):
         return self.splines.products(X, weights, columns, shifts)
 
     def gram_shape(self, num_columns: int) -> tuple[int, ...]:
-        return (sum(int(np.prod(shape)) for shape in self._shapes(num_columns)),)
+        return (sum(int(np.prod(part.shape)) for part in self._empty(num_columns)),)
 
-    def _shapes(self, num_columns: int) -> Sequence[tuple[int, ...]]:
-        """The shapes of the parts of an arrow."""
-        grid = self.splines.grid
-        border = len(self.splines.order) - grid.size + num_columns
-        return grid.dissection.stencil_shape, (grid.size, border), (border, border)
-
-    def _arrow(self, gram: tf.Tensor, num_columns: int) -> Arrow:
-        """The arrow in the vector of a sum."""
-        shapes = self._shapes(num_columns)
-        parts = tf.split(gram, [int(np.prod(shape)) for shape in shapes])
-        return Arrow(*(tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)))
+    def _empty(self, num_columns: int) -> Arrow:
+        """The sum over no rows."""
+        others = len(self.splines.order) - self.splines.size
+        return Arrow.zeros(self.splines.grid.dissection.stencil_shape, others + num_columns)
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
-        splines, arrow = self.splines, self._arrow(gram, num_columns)
+        splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
         size = len(splines.order) - splines.size
         with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
         return tf.gather(with_features, np.argsort(splines.order)), arrow.corner[size:, size:]
@@ -270,7 +259,7 @@ class SplineSums(Sums):
         num_columns: int = 0,
         gram_gradient: bool = False,
     ) -> SplineCollapsed:
-        splines, arrow = self.splines, self._arrow(gram, num_columns)
+        splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
         size = len(splines.order) - splines.size
         arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
         return SplineCollapsed(self, *prior, arrow, tf.gather(columns, splines.order))
@@ -290,90 +279,3 @@ class SplineSums(Sums):
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> AbstractPosterior:
         return SplinePosterior(self, latents, precompute_cache)
-
-
-class SplineCollapsed(NamedTuple):
-    """What bound and q are made of: see :class:`interdomain.sums.protocol.Collapsed`.
-
-    :ivar sums: The sums.
-    :ivar splines: Kuu of the splines.
-    :ivar others: Kuu of the others.
-    :ivar gram: G.
-    :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
-    """
-
-    sums: SplineSums
-    splines: KroneckerBanded
-    others: StructuredOperator
-    gram: Arrow
-    columns: tf.Tensor
-
-    def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; see :func:`.arrow_terms`."""
-        order = self.sums.splines.grid.dissection
-        prior = [self.splines.stencil(), self.others.to_dense()]
-        parts = prior, self.gram, self.columns, noise_variance
-        log, fit = arrow_terms(order, *parts, refuse=refuse)
-        of_splines = self.splines.log_determinant()
-        if len(self.sums.splines.order) > order.size:
-            of_splines += 2 * self.others.root().log_determinant()
-        return log - of_splines, fit
-
-    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
-        total, splines = tf.zeros([], tf.float64), self.sums.splines
-        is_splines, of_others = np.split(incomplete[splines.order], [splines.size])
-        if np.any(is_splines):
-            total += tf.reduce_sum(self.splines.inverse() * self.gram.stencil)
-        if np.any(of_others):
-            root = self.others.root()
-            half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
-            variances = tf.linalg.diag_part(root.solve(half))
-            total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
-        return total
-
-    def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few splines, without gradients to the sums.
-
-        :raises ValueError: If there are too many.
-        """
-        gram, columns = self._dense()  # which refuses many before the root is made
-        features = self.sums.features
-        root = root_of(Kuu_operator(features.inducing_variable, features.kernel))
-        return optimal_q(whiten(root, gram, columns, gram_gradient=False), noise_variance)
-
-    def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        """:raises ValueError: Always: the covariance would be dense."""
-        raise ValueError(
-            "inducing_variable: found splines, of whose weights no dense covariance is made; "
-            "choose features for a model without them."
-        )
-
-    def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
-        """The mean of the weights, in the order of the features, ``[M + B, P]``."""
-        means: Array = SplineQ(self.sums, [(self, noise_variance)]).means
-        return means[np.argsort(self.sums.splines.order)]
-
-    def _dense(self) -> Tensors:
-        """G and the columns as matrices, in the order of all features.
-
-        :raises ValueError: If they are too many.
-        """
-        splines, count = self.sums.splines, len(self.sums.splines.order)
-        if count > MOST_DENSE:
-            raise ValueError(
-                f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
-                f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
-            )
-
-        def assembled(stencil: Array, border: Array, corner: Array) -> Array:
-            of_splines = splines.grid.dissection.dense(stencil)
-            gram = np.empty([count, count])
-            gram[np.ix_(splines.order, splines.order)] = np.block(
-                [[of_splines, border], [border.T, corner]]
-            )
-            return gram
-
-        gram = numpy_function(assembled, list(self.gram), tf.float64, stateful=False)
-        columns = tf.gather(self.columns, np.argsort(splines.order))
-        return tf.ensure_shape(gram, [count, count]), columns
