@@ -21,7 +21,8 @@ from ..sums.bound import bound, from_reference, residual_of
 from ..sums.current import CurrentSums
 from ..sums.protocol import Collapsed, Latents
 from ..sums.statistics import SufficientStatistics
-from .rows_model import RowsModel, noise_variance_of
+from .noise import noise_variance_of
+from .rows_model import RowsModel
 
 _ROWS_AT_A_TIME = 8_192
 

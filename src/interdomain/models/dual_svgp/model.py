@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -21,34 +21,14 @@ from ..._targets import check_targets, number_of_latents
 from ..._tracing import numpy_function, unconverted
 from ...sums.features import Features
 from ...sums.protocol import Latents
-from ...sums.statistics import differing_parameter, joined, total_over
+from ...sums.statistics import differing_parameter
 from ...training.trainer import Trainer
 from ..rows_model import ConvertibleModel
-from .row_sites import SiteContributions
+from .row_sites import PassResult, SiteContributions
 from .sites import Prior, Sites
 
 _ROWS_OF_LEVEL = 10_000
 """Rows that the level of the latent GPs is searched on, divided by the number of these."""
-
-
-class PassResult(NamedTuple):
-    """What a pass over the rows found at the present q.
-
-    :ivar elbo: The evidence lower bound; minus infinity if the expected log-likelihood of a row is
-        not finite, and then the rest means nothing.
-    :ivar sites: The sites that are tangent to the expected log-likelihood there, of which those of
-        negative precision, if any, are as they are.
-    :ivar clipped: The same sites with negative precisions taken for zero; the same object if there
-        are none.
-    :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
-        ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
-    """
-
-    elbo: float
-    sites: Sites
-    clipped: Sites
-    slopes: Array
-    curvatures: Array
 
 
 @dataclass
@@ -194,23 +174,12 @@ class DualSVGP(ConvertibleModel):
         features, of_rows = self._features, self._contributions()
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
         learns_level = not features.mean.residual and getattr(constant, "trainable", False)
-        X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
-        features.check(X)
-        check_targets(self.likelihood, Y)
         learns = learns_level, bool(self.kernel.trainable_parameters)
-        with np.errstate(all="ignore"):
-            level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+        few = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
+        level, distance, is_far = of_rows.level(*few, self.num_data, learns=learns)
         if distance < beyond:
             return False
-
-        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
-            features.check(X)
-            check_targets(self.likelihood, Y)
-            return of_rows.first_sums(X, Y, level)
-
-        with np.errstate(all="ignore"):  # of steps that are not taken
-            sums = of_rows.total(total_over(self._rows_at_hand.batches(), of_batch))
-        self.assign_sites(Sites(*(sums[name] for name in Sites._fields)))
+        self.assign_sites(of_rows.first_sites(self._rows_at_hand, level))
         return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
@@ -259,25 +228,7 @@ class DualSVGP(ConvertibleModel):
         return result
 
     def _pass(self) -> PassResult:
-        q, of_rows, features = self.q(), self._contributions(), self._features
-        kl = q.kl()
-
-        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
-            features.check(X)
-            check_targets(self.likelihood, Y)
-            return of_rows.sums(X, Y, q)
-
-        # Gradient tapes of the caller would keep every batch; and q may be far off.
-        with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
-            batches = joined(self._rows_at_hand.batches(), features.sums.rows_at_once)
-            sums = of_rows.total(total_over(batches, of_batch))
-        if not all(np.all(np.isfinite(part)) for part in sums.values()):
-            return PassResult(-np.inf, self.sites, self.sites, np.zeros(0), np.zeros([0, 0]))
-        sites = clipped = Sites(*(sums[name] for name in Sites._fields))
-        if "negative_precisions" in sums:
-            sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
-        elbo = float(sums["expectations"]) - kl
-        return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
+        return self._contributions().pass_over(self._rows_at_hand, self.q(), self.sites)
 
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may

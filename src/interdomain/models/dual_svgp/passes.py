@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import Array
-from ...core.parameters import frozen
-from ...training.lbfgs import fit_by_lbfgs
 from ...training.losses import require
-from ...training.results import Ending, NonFiniteError
+from ...training.results import Ending
 from ...training.run import Run
-from .model import DualSVGP, PassResult
-from .row_sites import derivatives
+from .model import DualSVGP
+from .parameters import assign_add, slopes_of_prior, solution, train_parameters
+from .row_sites import PassResult
 from .sites import Sites
 
 _BEGINNING = 0.01  # of the prior's variance that q has without a better start
@@ -34,43 +31,13 @@ _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
 # ones end the fit. Steps that were too long grow by so much when the bound rises.
 _NO_TRAINING, _LEAST_SHARE, _GROWTH = 2.0**-3, 2.0**-6, 1.4
 
-# Between two passes: of a likelihood's unconstrained numbers; and the factor by which a positive
-# parameter of the kernel may change.
-_LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
+_LONGEST_STEP = 1.0
+"""Of a likelihood's unconstrained numbers between two passes."""
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
-_STEPS, _SMALL_GAIN = 20, 1e-7  # of L-BFGS, between two passes; nats of its last step
-
-
-def train_parameters(
-    model: DualSVGP, steps: int, *, share: float = 1.0, factor: float = _LARGEST_FACTOR
-) -> None:
-    """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
-
-    Sites are tangents at one q, and say little of parameters that are far away. So all go the same
-    share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
-    make up for each other still do.
-
-    :param share: The share of the way; less if a number would change by more than the factor.
-    :param factor: Four by default.
-    """
-    with frozen(model.likelihood.parameters), suppress(NonFiniteError):
-        parameters = model.trainable_parameters
-        before = [parameter.numpy() for parameter in parameters]
-        # If it ends with numbers that are not finite, the last good ones are enough.
-        fit_by_lbfgs(model, steps=steps, progress=False, enough=_SMALL_GAIN)
-    after = [parameter.numpy() for parameter in parameters]
-    positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
-    ratios = [
-        np.where(which, new, 1.0) / np.where(which, old, 1.0)
-        for which, old, new in zip(positive, before, after, strict=True)
-    ]
-    longest = max([1e-300, *(float(np.max(np.abs(np.log(ratio)))) for ratio in ratios)])
-    share *= min(1.0, np.log(factor) / longest)
-    for parameter, *way in zip(parameters, positive, before, after, ratios, strict=True):
-        which, old, new, ratio = way
-        parameter.assign(np.where(which, old * ratio**share, old + share * (new - old)))
+_STEPS = 20
+"""Steps of L-BFGS between two passes."""
 
 
 class _Point(NamedTuple):
@@ -276,7 +243,7 @@ class Passes:
             slopes, curvatures = model.slopes_of_mean(self._of_mean)
             of_prior = slopes_of_prior(model.mean_function, self._of_mean)
             slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
-            _assign_add(self._of_mean, share * _solution(curvatures, slopes))
+            assign_add(self._of_mean, share * solution(curvatures, slopes))
 
     def _step_of_likelihood(self, result: PassResult) -> None:
         """Newton's step, with the curvature of a maximum and no step too long."""
@@ -288,33 +255,4 @@ class Passes:
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
         step = self._share * directions @ ((directions.T @ slopes) / scale)
         step *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-300))
-        _assign_add(self._of_likelihood, step)
-
-
-def _assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
-    ends = np.cumsum([int(tf.size(variable)) for variable in variables])
-    for variable, part in zip(variables, np.split(step, ends[:-1]), strict=True):
-        variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
-
-
-def _solution(matrix: Array, column: Array) -> Array:
-    """``matrix^{-1} column``, without directions of which the matrix says nothing."""
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
-    values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
-    known = values > 1e-9 * np.max(values)
-    parts = np.where(known, directions.T @ (column / scale) / np.where(known, values, 1.0), 0.0)
-    solution: Array = directions @ parts / scale
-    return solution
-
-
-def slopes_of_prior(
-    module: gpflow.base.Module, variables: Sequence[tf.Variable]
-) -> tuple[Array, Array]:
-    """First and second derivatives of the log density of priors of the trainable parameters of a
-    likelihood or a mean function, by their unconstrained numbers."""
-
-    def density() -> tf.Tensor:
-        return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])
-
-    _, _, slopes, curvatures = derivatives(density, [], variables)
-    return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)
+        assign_add(self._of_likelihood, step)

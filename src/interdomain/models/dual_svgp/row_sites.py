@@ -13,7 +13,7 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import gpflow
@@ -22,12 +22,14 @@ import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
 from ..._arguments import Array
-from ..._targets import targets_type
+from ..._targets import check_targets, targets_type
 from ..._tracing import compiled
 from ...sums.features import Features
 from ...sums.protocol import Q
-from ...sums.statistics import total_over
+from ...sums.rows import Rows
+from ...sums.statistics import joined, total_over
 from .expectations import expectations
+from .sites import Sites
 from .start import Moments, level_of, moments_of_rows
 
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
@@ -61,6 +63,26 @@ def derivatives(
     none = tf.zeros([0], value.dtype)  # a likelihood may have no parameters
     square = tf.reshape(tf.concat([none, *curvatures], axis=0), [len(numbers), len(numbers)])
     return value, gradients[:size], tf.concat([none, *slopes], axis=0), square
+
+
+class PassResult(NamedTuple):
+    """What a pass over the rows found at the present q.
+
+    :ivar elbo: The evidence lower bound; minus infinity if the expected log-likelihood of a row is
+        not finite, and then the rest means nothing.
+    :ivar sites: The sites that are tangent to the expected log-likelihood there, of which those of
+        negative precision, if any, are as they are.
+    :ivar clipped: The same sites with negative precisions taken for zero; the same object if there
+        are none.
+    :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
+        ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
+    """
+
+    elbo: float
+    sites: Sites
+    clipped: Sites
+    slopes: Array
+    curvatures: Array
 
 
 class RowSites(NamedTuple):
@@ -135,15 +157,54 @@ class SiteContributions:
         total = total_over(zip(sums, strict=True), dict)
         return RowSites._make([rows, np.asarray(terms), *sites, total])
 
-    def sums(self, X: Array, Y: Array, q: Q) -> dict[str, Array]:
-        """Sums over the sites of rows, in float64: "precisions", "shifts" and "variances", of which
-        negative precisions are taken for zero, and what these change, as "negative_precisions" and
-        so on, if any are; and the sums of :class:`RowSites`.
-        """
-        return self._summed(self.evaluate(X, Y, q))
+    def pass_over(self, rows: Rows, q: Q, present: Sites) -> PassResult:
+        """The bound at q, and the sites there.
 
-    def first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
-        """Sums over the sites of rows that are tangent at a q of each row: see ``sites/start.py``.
+        :param present: The sites that q is made of.
+        """
+        kl = q.kl()
+        # Gradient tapes of the caller would keep every batch; and q may be far off.
+        with tf.init_scope(), np.errstate(over="ignore", invalid="ignore"):
+            batches = joined(rows.batches(), self.features.sums.rows_at_once)
+            sums = self._over(batches, lambda X, Y: self._summed(self.evaluate(X, Y, q)))
+        if not all(np.all(np.isfinite(part)) for part in sums.values()):
+            return PassResult(-np.inf, present, present, np.zeros(0), np.zeros([0, 0]))
+        sites = clipped = Sites(*(sums[name] for name in Sites._fields))
+        if "negative_precisions" in sums:
+            sites = Sites(*(sums[name] + sums[f"negative_{name}"] for name in Sites._fields))
+        elbo = float(sums["expectations"]) - kl
+        return PassResult(elbo, sites, clipped, sums["slopes"], sums["curvatures"])
+
+    def first_sites(self, rows: Rows, level: Array) -> Sites:
+        """The sites that are tangent at a q of each row: see ``start.py``.
+
+        :param level: The level of each latent GP, ``[L]``.
+        """
+        with np.errstate(all="ignore"):  # of steps that are not taken
+            sums = self._over(rows.batches(), lambda X, Y: self._first_sums(X, Y, level))
+        return Sites(*(sums[name] for name in Sites._fields))
+
+    def _over(
+        self, batches: Iterable[Any], function: Callable[[Array, Array], dict[str, Array]]
+    ) -> dict[str, Array]:
+        """The sums over all rows of what a function of a batch returns."""
+        features = self.features
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            features.check(X)
+            check_targets(self.likelihood, Y)
+            return function(X, Y)
+
+        added = total_over(batches, of_batch)
+        sums = dict(added)
+        for prefix in ("", "negative_"):
+            if f"{prefix}precisions" in sums:
+                of_sites = features.sums.site_total(added, prefix)
+                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+        return sums
+
+    def _first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
+        """Sums over the sites of rows that are tangent at a q of each row: see ``start.py``.
 
         :param level: The level of each latent GP, ``[L]``.
         """
@@ -160,17 +221,20 @@ class SiteContributions:
     ) -> tuple[Array, float, bool]:
         """The level of each latent GP, ``[L]``, as some rows know it; its largest distance from the
         prior mean, in prior deviations; and whether the prior has to become wider to reach it: see
-        ``sites/start.py``.
+        ``start.py``.
 
         :param num_data: The number of all rows.
         :param learns: Whether a mean function learns the level, and whether the kernel is trained.
         """
+        self.features.check(X)
+        check_targets(self.likelihood, Y)
         rows, targets = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         mean, variances = self._prior_of(rows)
         variance = float(np.mean(variances))
         moments = self._moments_at(rows, targets)
         charged = np.inf if learns[0] else variance
-        level = level_of(moments, mean, num_data / len(X), charged, learns[1])
+        with np.errstate(all="ignore"):  # of steps that are not taken
+            level = level_of(moments, mean, num_data / len(X), charged, learns[1])
         distance = float(np.max(np.abs(level))) / np.sqrt(variance)
         return level, distance, not learns[0] and distance**2 > _FAR
 
@@ -201,6 +265,9 @@ class SiteContributions:
         return values, slopes[0], -2 * slopes[1]
 
     def _summed(self, found: RowSites) -> dict[str, Array]:
+        """Sums over the sites of rows, in float64: "precisions", "shifts" and "variances", of which
+        negative precisions are taken for zero, and what these change, as "negative_precisions" and
+        so on, if any are; and the sums of :class:`RowSites`."""
         sums = dict(found.sums)
         parts = [("", found.precisions, found.shifts)]
         if np.any(found.negative):
@@ -209,15 +276,6 @@ class SiteContributions:
             of_sites = self.features.sums.site_batch(found.rows, precisions, shifts)
             sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
-        return sums
-
-    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
-        """What :meth:`sums` says it returns, from what all batches add up to."""
-        sums = dict(added)
-        for prefix in ("", "negative_"):
-            if f"{prefix}precisions" in sums:
-                of_sites = self.features.sums.site_total(added, prefix)
-                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
         return sums
 
     def _sites_of(

@@ -16,7 +16,8 @@ from ...sums.protocol import Latents
 from ...sums.residuals import Residuals
 from ...training import run
 from .model import DualSVGP
-from .passes import Passes, train_parameters
+from .parameters import train_parameters
+from .passes import Passes
 from .sites import Prior, Sites
 
 _TURNS = 3

@@ -20,7 +20,8 @@ from ...sums.residuals import Residuals
 from ...sums.statistics import SufficientStatistics, statistics_of
 from ...training.trainer import Trainer
 from ..collapsed import CollapsedModel
-from ..rows_model import ConvertibleModel, gaussian
+from ..noise import gaussian
+from ..rows_model import ConvertibleModel
 
 
 class StructuredSGPR(CollapsedModel, ConvertibleModel):

@@ -18,7 +18,7 @@ from ...families.sphere.mathematics.globe import (
     warn_of_radians,
 )
 from ...training.scales import FAR
-from ..rows_model import noise_variance_of
+from ..noise import noise_variance_of
 from .search import Neighbours, in_lengthscales
 
 

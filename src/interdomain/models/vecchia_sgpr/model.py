@@ -24,7 +24,7 @@ from ...sums.rows import Rows, RowsInBatches
 from ...sums.statistics import SufficientStatistics, statistics_of
 from ...training.trainer import Trainer
 from ..collapsed import CollapsedModel
-from ..rows_model import gaussian
+from ..noise import gaussian
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .parts import UsedParts

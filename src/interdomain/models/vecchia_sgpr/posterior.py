@@ -17,7 +17,7 @@ from ..._arguments import Array, IntArray
 from ..._tracing import numpy_function
 from ...posteriors.blockwise import PosteriorOfAnyInputs, as_inputs
 from ...sums.whitened import combine
-from ..rows_model import noise_variance_of
+from ..noise import noise_variance_of
 from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]

@@ -19,7 +19,7 @@ from ...core.pairs import Kuf_in_domain
 from ...linalg import Diagonal
 from ...sums.features import Features
 from ...sums.whitened import WhitenedSums
-from ..rows_model import noise_variance_of
+from ..noise import noise_variance_of
 from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
 

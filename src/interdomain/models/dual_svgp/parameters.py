@@ -1,0 +1,83 @@
+"""Steps of parameters between two passes of a :class:`interdomain.models.DualSVGP`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from ..._arguments import Array
+from ...core.parameters import frozen
+from ...training.lbfgs import fit_by_lbfgs
+from ...training.results import NonFiniteError
+from .model import DualSVGP
+from .row_sites import derivatives
+
+_LARGEST_FACTOR = 4.0
+"""The factor by which a positive parameter of the kernel may change between two passes."""
+
+_SMALL_GAIN = 1e-7
+"""Nats that the last step of L-BFGS gains between two passes."""
+
+
+def train_parameters(
+    model: DualSVGP, steps: int, *, share: float = 1.0, factor: float = _LARGEST_FACTOR
+) -> None:
+    """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
+
+    Sites are tangents at one q, and say little of parameters that are far away. So all go the same
+    share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
+    make up for each other still do.
+
+    :param share: The share of the way; less if a number would change by more than the factor.
+    :param factor: Four by default.
+    """
+    with frozen(model.likelihood.parameters), suppress(NonFiniteError):
+        parameters = model.trainable_parameters
+        before = [parameter.numpy() for parameter in parameters]
+        # If it ends with numbers that are not finite, the last good ones are enough.
+        fit_by_lbfgs(model, steps=steps, progress=False, enough=_SMALL_GAIN)
+    after = [parameter.numpy() for parameter in parameters]
+    positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
+    ratios = [
+        np.where(which, new, 1.0) / np.where(which, old, 1.0)
+        for which, old, new in zip(positive, before, after, strict=True)
+    ]
+    longest = max([1e-300, *(float(np.max(np.abs(np.log(ratio)))) for ratio in ratios)])
+    share *= min(1.0, np.log(factor) / longest)
+    for parameter, *way in zip(parameters, positive, before, after, ratios, strict=True):
+        which, old, new, ratio = way
+        parameter.assign(np.where(which, old * ratio**share, old + share * (new - old)))
+
+
+def assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
+    """Add the parts of a vector to variables."""
+    ends = np.cumsum([int(tf.size(variable)) for variable in variables])
+    for variable, part in zip(variables, np.split(step, ends[:-1]), strict=True):
+        variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
+
+
+def solution(matrix: Array, column: Array) -> Array:
+    """``matrix^{-1} column``, without directions of which the matrix says nothing."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
+    known = values > 1e-9 * np.max(values)
+    parts = np.where(known, directions.T @ (column / scale) / np.where(known, values, 1.0), 0.0)
+    solution: Array = directions @ parts / scale
+    return solution
+
+
+def slopes_of_prior(
+    module: gpflow.base.Module, variables: Sequence[tf.Variable]
+) -> tuple[Array, Array]:
+    """First and second derivatives of the log density of priors of the trainable parameters of a
+    likelihood or a mean function, by their unconstrained numbers."""
+
+    def density() -> tf.Tensor:
+        return tf.add_n([p.log_prior_density() for p in module.trainable_parameters])
+
+    _, _, slopes, curvatures = derivatives(density, [], variables)
+    return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)
