@@ -15,6 +15,9 @@ import pytest
 import tensorflow as tf
 
 import interdomain
+from interdomain.core.structures import FeatureStructure
+from interdomain.models.rows_model import RowsModel
+from interdomain.sums.protocol import Sums
 from tests.workers import UNCHECKED
 
 # GPflow is imported first, so that what TensorFlow and GPflow do to the process is not counted.
@@ -116,9 +119,13 @@ def test_no_ladders_over_operators_or_families() -> None:
     operators -= {"LinearOperator"}
     assert "ArcCosine" in families and "FiniteRank" in asked(TREES["core/finite_rank.py"])
     assert {"Diagonal", "LinearOperatorDiag"} <= operators
+    assert {"WaveSums", "SplineSums"} <= set(concrete(Sums))
     # Annexes ask for their own.
     homes = [(families, ("core/", "families/", "sampling/", "tables/"))]
     homes += [(operators, ("linalg/",))]
+    # A model holds sums over rows, whichever they are, and `fit` holds a model.
+    homes += [({*concrete(Sums), *concrete(FeatureStructure)}, ("sums/",))]
+    homes += [(set(concrete(RowsModel)), ("models/", "tables/", "recommending/"))]
     ladders = [
         (file, kind)
         for kinds, folders in homes

@@ -1,7 +1,6 @@
-"""Regression on any number of rows: rows, their sums, the bound, and the model made of these.
+"""The sums over rows that regression needs, for files and for rows on several machines.
 
-They serve :class:`interdomain.models.StructuredSGPR` and
-:class:`interdomain.models.DualSVGP`.
+:class:`interdomain.models.StructuredSGPR` makes them, and is computed from them.
 """
 
 from .sums.statistics import SufficientStatistics

@@ -160,7 +160,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
         kernel.lengthscale.assign(0.6 / 2)
         mean.c.assign([-3.0])
 
-    monkeypatch.setattr("interdomain.models.dual_svgp.passes.fit_by_lbfgs", fit)
+    monkeypatch.setattr("interdomain.models.dual_svgp.parameters.fit_by_lbfgs", fit)
     train_parameters(model, 1)
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))

@@ -1,7 +1,6 @@
-"""Gaussian sites that stand for the likelihood of each row, and the q that they make.
+"""``DualSVGP``: Gaussian sites that stand for the likelihood of each row, and the q that they make.
 
-They serve :class:`interdomain.models.DualSVGP`; its training is in
-:func:`interdomain.fit`.
+The model, its sites, the passes over rows, and training.
 """
 
 __all__: list[str] = []

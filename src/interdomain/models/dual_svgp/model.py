@@ -164,7 +164,7 @@ class DualSVGP(ConvertibleModel):
 
     def start(self, beyond: float = 0.0) -> bool:
         """Start from the sites that are tangent where the likelihood of each row is: at a q of its
-        own, whatever the other rows are; see ``sites/start.py``.
+        own, whatever the other rows are; see ``start.py``.
 
         :param beyond: Leave the sites as they are if the level of f is within so many prior
             deviations of the prior mean.

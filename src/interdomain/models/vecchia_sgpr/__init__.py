@@ -1,8 +1,7 @@
-"""What nearby rows know: the nearest rows of each, and regression on rows whitened by them.
+"""``VecchiaSGPR``: rows that are whitened by their nearest rows, and regression on these.
 
-They serve :class:`interdomain.models.VecchiaSGPR`. This folder stands on
-:mod:`interdomain.regression`, whose sums and bound it uses on whitened rows, and knows features by
-the protocol of a family alone.
+The model, its local kernel, the search of neighbours, predictions, and training. Features are known
+by the protocol of a family alone, and the sums and the bound are those of any regression.
 """
 
 __all__: list[str] = []
