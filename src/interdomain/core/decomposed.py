@@ -95,3 +95,14 @@ def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Bl
         for block, summand in pair_blocks(inducing_variable, kernel)
         for flat in flat_blocks(block, summand)
     ]
+
+
+def summed_pairs(
+    inducing_variable: InducingVariables | None, kernel: Kernel
+) -> list[tuple[InducingVariables | None, Kernel]]:
+    """All summands of a kernel with their blocks, None where there is none; what is not a sum with
+    blocks for its summands is one pair."""
+    if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
+        return [(inducing_variable, kernel)]
+    pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+    return [flat for pair in pairs for flat in summed_pairs(*pair)]

@@ -54,19 +54,23 @@ class PosteriorOfAnyInputs(AbstractPosterior):
         """
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
+    def inputs(self, Xnew: TensorType) -> tf.Tensor:
+        """New inputs as the predictions take them, checked; see :func:`as_inputs`."""
+        return as_inputs(self.kernel, Xnew)
+
     @inherit_check_shapes
     @unconverted
     def predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        return super().predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
+        return super().predict_f(self.inputs(Xnew), full_cov, full_output_cov)
 
     @inherit_check_shapes
     @unconverted
     def fused_predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        return super().fused_predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
+        return super().fused_predict_f(self.inputs(Xnew), full_cov, full_output_cov)
 
 
 class BlockwisePosterior(PosteriorOfAnyInputs):

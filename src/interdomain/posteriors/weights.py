@@ -1,4 +1,4 @@
-"""Posteriors that hold the weights of features in a form of their own."""
+"""Posteriors whose cache is a few tensors, such as the weights of features."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.posteriors import PrecomputedValue
 
 from .._arguments import Array
 from .blockwise import PosteriorOfAnyInputs
@@ -24,7 +27,44 @@ class WeightedFeatures(Protocol):
         """How many numbers :meth:`values` holds for each row of X."""
 
 
-class WeightsPosterior(PosteriorOfAnyInputs):
+class TensorsPosterior(PosteriorOfAnyInputs):
+    """A posterior whose cache is a few tensors, from which predictions are computed."""
+
+    @abc.abstractmethod
+    def tensors(self) -> tuple[tf.Tensor, ...]:
+        """What does not depend on new inputs."""
+
+    @abc.abstractmethod
+    def conditional(
+        self,
+        tensors: tuple[tf.Tensor, ...],
+        Xnew: tf.Tensor,
+        full_cov: bool,
+        full_output_cov: bool,
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of f without its mean function."""
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        return tuple(PrecomputedValue(part, (False,) * part.shape.rank) for part in self.tensors())
+
+    @inherit_check_shapes
+    def _conditional_fused(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return self.conditional(self.tensors(), Xnew, full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def _conditional_with_precompute(
+        self,
+        cache: tuple[tf.Tensor, ...],
+        Xnew: TensorType,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+    ) -> MeanAndVariance:
+        return self.conditional(cache, Xnew, full_cov, full_output_cov)
+
+
+class WeightsPosterior(TensorsPosterior):
     """A posterior of the weights of features, of which functions are drawn by their weights."""
 
     @abc.abstractmethod

@@ -11,11 +11,11 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Sum
+from gpflow.kernels import Kernel
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, BoolArray
-from ..core.decomposed import DecomposedInducingVariables, flat_blocks
+from ..core.decomposed import flat_blocks, summed_pairs
 from ..core.descriptions import describe
 from ..core.diagonals import DiagonalTerm, diagonal_terms
 from ..core.domains import boxes, complaint, outside_of_any
@@ -237,11 +237,9 @@ def terms_of_incomplete(
     The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
     the two are the same, so that neither is needed.
     """
-    if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
-        pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
-        parts = [terms_of_incomplete(*pair) for pair in pairs]
-        masks = [mask for _, mask in parts]
-        return [term for terms, _ in parts for term in terms], np.concatenate(masks)
-    complete = is_complete(inducing_variable, kernel)
-    size = 0 if inducing_variable is None else int(inducing_variable.num_inducing)
-    return [] if complete else diagonal_terms(kernel), np.full(size, not complete)
+    terms, masks = list[DiagonalTerm](), []
+    for block, part in summed_pairs(inducing_variable, kernel):
+        complete = is_complete(block, part)
+        terms += [] if complete else diagonal_terms(part)
+        masks.append(np.full(0 if block is None else int(block.num_inducing), not complete))
+    return terms, np.concatenate(masks)

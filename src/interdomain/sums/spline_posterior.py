@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, cast
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
-from gpflow.base import MeanAndVariance, TensorType
+from gpflow.base import MeanAndVariance
 from gpflow.conditionals.util import expand_independent_outputs
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Sum
-from gpflow.posteriors import PrecomputeCacheType, PrecomputedValue
+from gpflow.kernels import Kernel
+from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import Array
-from ..core.decomposed import DecomposedInducingVariables
+from ..core.decomposed import summed_pairs
 from ..core.finite_rank import is_complete
 from ..core.pairs import structure_of
 from ..posteriors.weights import WeightsPosterior
@@ -50,7 +49,7 @@ class SplinePosterior(WeightsPosterior):
         )
         self._features, self._splines = features, sums.splines
         self._sums, self._latents = sums, latents
-        self._cached_q: SplineQ | None = None
+        self._last_q: SplineQ | None = None
         self.fill_cache(precompute_cache)
 
     def _q(self) -> SplineQ:
@@ -69,34 +68,14 @@ class SplinePosterior(WeightsPosterior):
     def weighted_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> Splines:
         return cast("Splines", structure_of(inducing_variable, kernel))
 
-    def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        self._cached_q = self._q()
-        tensors = self._cached_q.tensors()
-        return tuple(PrecomputedValue(part, (False,) * part.shape.rank) for part in tensors)
+    def tensors(self) -> tuple[tf.Tensor, ...]:
+        self._last_q = self._q()
+        return self._last_q.tensors()
 
-    @inherit_check_shapes
-    def _conditional_fused(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        q = self._q()
-        return self._conditional(q, q.tensors(), Xnew, full_cov, full_output_cov)
-
-    @inherit_check_shapes
-    def _conditional_with_precompute(
+    def conditional(
         self,
-        cache: tuple[tf.Tensor, ...],
-        Xnew: TensorType,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-    ) -> MeanAndVariance:
-        q = self._cached_q or self._q()
-        return self._conditional(q, cache, Xnew, full_cov, full_output_cov)
-
-    def _conditional(
-        self,
-        q: SplineQ,
-        cache: tuple[tf.Tensor, ...],
-        Xnew: TensorType,
+        tensors: tuple[tf.Tensor, ...],
+        Xnew: tf.Tensor,
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
@@ -104,11 +83,11 @@ class SplinePosterior(WeightsPosterior):
         numbers, values = self._splines.grid(X)
         others = self._splines.others(X)
         size, dtype = self._splines.grid.size, gpflow.default_float()
-        means, stencils, borders, corners = cache
+        means, stencils, borders, corners = tensors
         mean = tf.einsum("nq,nqp->np", values, tf.gather(means[:size], numbers))
         mean += tf.matmul(others, means[size:])
         if full_cov:
-            variance = self._covariances(q, X)
+            variance = self._covariances(self._last_q or self._q(), X)
         else:
             variance = self._splines.grid.quadratic(stencils, X)
             if others.shape[1]:
@@ -131,15 +110,7 @@ class SplinePosterior(WeightsPosterior):
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
         features = tf.ensure_shape(self._splines.dense(X), [None, X.shape[0]])
         covariances = q.covariances(features)
-        parts = _left_out(self._features.inducing_variable, self._features.kernel)
-        prior = [tf.cast(part(X), tf.float64) for part in parts]
+        pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
+        prior = [tf.cast(part(X), tf.float64) for u, part in pairs if not is_complete(u, part)]
         covariances += tf.add_n([tf.zeros_like(covariances[0]), *prior])
         return covariances
-
-
-def _left_out(inducing_variable: InducingVariables | None, kernel: Kernel) -> list[Kernel]:
-    """The summands of a kernel that do not end with their features."""
-    if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
-        pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
-        return [part for pair in pairs for part in _left_out(*pair)]
-    return [] if is_complete(inducing_variable, kernel) else [kernel]

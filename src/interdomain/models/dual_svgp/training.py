@@ -28,21 +28,11 @@ class DualTrainer(RowsTrainer):
     steps, every = 20, 1
     subset_size, subset_steps = 3_000, 25
     options = ("tolerance",)
+    how = "in passes"
+    remedy = "leave optimizer out, or pass model.to_svgp(), which minibatches go on with"
 
-    def __init__(self, model: DualSVGP, optimizer: Any) -> None:
-        super().__init__(model)
-        self._optimizer = optimizer
-
-    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-        if self._optimizer is not None:
-            raise ValueError(
-                f"optimizer: a DualSVGP is trained in passes, found {self._optimizer!r}; leave "
-                "optimizer out, or pass model.to_svgp(), which minibatches go on with."
-            )
-        self.refuse(options)
-        result = fit_dual(self.model, plan, options.get("tolerance"))
-        self.model.check_spacing()
-        return result
+    def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        return fit_dual(self.model, plan, options.get("tolerance"))
 
 
 def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:

@@ -25,11 +25,8 @@ class StructuredTrainer(RowsTrainer):
 
     options = SCIPY_OPTIONS
 
-    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-        self.refuse(options)
-        result = fit_structured(self.model, plan, options)
-        self.model.check_spacing()
-        return result
+    def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        return fit_structured(self.model, plan, options)
 
 
 def trainer_of(model: CollapsedModel, optimizer: Any) -> Trainer:

@@ -8,14 +8,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.conditionals.util import expand_independent_outputs
-from gpflow.posteriors import PrecomputeCacheType, PrecomputedValue
+from gpflow.posteriors import PrecomputeCacheType
 
 from ..._arguments import Array, IntArray
 from ..._tracing import numpy_function
-from ...posteriors.blockwise import PosteriorOfAnyInputs, as_inputs
+from ...posteriors.weights import TensorsPosterior
 from ...sums.whitened import combine
 from ..noise import noise_variance_of
 from .whitening import WhitenedFeatures
@@ -23,7 +22,7 @@ from .whitening import WhitenedFeatures
 Weights = tuple[tf.Tensor, tf.Tensor]
 
 
-class NeighbourPosterior(PosteriorOfAnyInputs):
+class NeighbourPosterior(TensorsPosterior):
     """The posterior of features' weights, and of a local GP given the nearest rows.
 
     With the weights a of the neighbours n of a new row, its features give way to ``psi = phi -
@@ -53,21 +52,9 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         """Check new rows before predictions, as ``LocalKernel.check_new`` does."""
         self._features.local.check_new(X, self._arrays[0].shape[1])
 
-    @inherit_check_shapes
-    def predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        return super().predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
-
-    @inherit_check_shapes
-    def fused_predict_f(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        return super().fused_predict_f(self._as_rows(Xnew), full_cov, full_output_cov)
-
-    def _as_rows(self, Xnew: TensorType) -> tf.Tensor:
+    def inputs(self, Xnew: TensorType) -> tf.Tensor:
         """New rows ``[n, D]``, checked as far as they are known."""
-        Xnew = as_inputs(self.kernel, Xnew)
+        Xnew = super().inputs(Xnew)
         if tf.is_tensor(Xnew) and not hasattr(Xnew, "numpy"):  # of a graph
             shape = Xnew.shape
             if shape.rank is not None and shape[-1] is not None:
@@ -76,27 +63,15 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         self.check_rows(Xnew.numpy())
         return Xnew
 
-    def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        return tuple(PrecomputedValue(part, (False, False)) for part in self._weights())
+    def tensors(self) -> Weights:
+        return self._weights()
 
-    @inherit_check_shapes
-    def _conditional_fused(
-        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        return self._conditional(self._weights(), Xnew, full_cov, full_output_cov)
-
-    @inherit_check_shapes
-    def _conditional_with_precompute(
+    def conditional(
         self,
-        cache: Weights,
-        Xnew: TensorType,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-    ) -> MeanAndVariance:
-        return self._conditional(cache, Xnew, full_cov, full_output_cov)
-
-    def _conditional(
-        self, of_weights: Weights, Xnew: tf.Tensor, full_cov: bool, full_output_cov: bool
+        tensors: tuple[tf.Tensor, ...],
+        Xnew: tf.Tensor,
+        full_cov: bool,
+        full_output_cov: bool,
     ) -> MeanAndVariance:
         features, dtype = self._features, gpflow.default_float()
         X, Y, places = self._with_neighbours(Xnew)
@@ -105,7 +80,7 @@ class NeighbourPosterior(PosteriorOfAnyInputs):
         left = tf.cast(Y - features.mean_function(X), tf.float64)
         beside = tf.concat([weights[:, :-1], tf.zeros_like(weights[:, :1])], axis=1)
         psi = combine(weights, places, features.stacked(X, in_domain=False))
-        mean_of_weights, root = of_weights
+        mean_of_weights, root = tensors
         mean = tf.matmul(psi, mean_of_weights) - combine(beside, places, left)
         spread = tf.matmul(psi, root)
         noise = noise_variance_of(features.likelihood)

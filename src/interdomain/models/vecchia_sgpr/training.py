@@ -32,21 +32,10 @@ class VecchiaTrainer(RowsTrainer):
 
     steps, every = 8, 1
     options = ("parts",)
+    how = "in turns"
 
-    def __init__(self, model: VecchiaSGPR, optimizer: Any) -> None:
-        super().__init__(model)
-        self._optimizer = optimizer
-
-    def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-        if self._optimizer is not None:
-            raise ValueError(
-                f"optimizer: a VecchiaSGPR is trained in turns, found {self._optimizer!r}; leave "
-                "optimizer out."
-            )
-        self.refuse(options)
-        result = fit_vecchia(self.model, plan, options.get("parts"))
-        self.model.check_spacing()
-        return result
+    def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
+        return fit_vecchia(self.model, plan, options.get("parts"))
 
 
 def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
