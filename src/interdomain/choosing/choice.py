@@ -133,7 +133,7 @@ def choose_features(
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     some = make(rows)
-    some.inducing_variable, some.kernel = block
+    some.replace_features(*block)
     pursuit = pursue(
         some,
         num_inducing,
@@ -144,18 +144,17 @@ def choose_features(
         least_gain=LEAST_GAIN if helps else _NO_GAIN_IS_ENOUGH,
         progress=progress,
     )
-    model.inducing_variable, model.kernel = _block(some)
+    model.replace_features(*_block(some))
     return Choice((before, after), pursuit), frozen, some
 
 
 def _begin(model: Any, start: Block, num_inducing: int) -> None:
     """Give a model the few features of most prior variance, of the dictionary of ``start``."""
-    model.inducing_variable, model.kernel = start
-    dictionary, X = arranged_dictionary(model)
+    dictionary, X = arranged_dictionary(model, start)
     atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
     within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing
     within[0] = True
-    model.inducing_variable, model.kernel = block_of(dictionary, atoms[within])
+    model.replace_features(*block_of(dictionary, atoms[within]))
 
 
 def _block(model: Any) -> Block:

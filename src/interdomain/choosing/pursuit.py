@@ -11,6 +11,7 @@ import numpy as np
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
 from ..core.dictionaries import Dictionary, others_than
+from ..core.family import Block
 from ..core.finite_rank import block_of
 from ..core.pairs import dictionary_of
 
@@ -100,7 +101,7 @@ def pursue(
     against that, and rows held out (:mod:`.choice`).
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals`` and ``whitened_mean``. Its features and its kernel are replaced.
+        ``residuals``, ``whitened_mean`` and ``replace_features``, which is called.
     :param num_inducing: the largest number M of features to end with.
     :param train: trains the model after each round.
     :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
@@ -171,7 +172,8 @@ class _Rounds:
         :param is_better: Whether it is, whatever its bound.
         """
         model, atoms = self._model, np.asarray(atoms)
-        model.inducing_variable, model.kernel = block = block_of(self._dictionary, atoms)
+        block = block_of(self._dictionary, atoms)
+        model.replace_features(*block)
         if self.rounds and self._train is not None and model.trainable_parameters:
             self._train()
         self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
@@ -180,9 +182,9 @@ class _Rounds:
             variables = [p.unconstrained_variable for p in model.trainable_parameters]
             self._values = [(variable, variable.numpy()) for variable in variables]
             return True
-        model.inducing_variable, model.kernel = self._block
         for variable, value in self._values:
             variable.assign(value)
+        model.replace_features(*self._block)
         return False
 
 
@@ -237,12 +239,14 @@ def _decreasing(values: Any) -> IntArray:
     return np.argsort(-values, kind="stable")
 
 
-def arranged_dictionary(model: Any) -> tuple[Dictionary, Array]:
+def arranged_dictionary(model: Any, block: Block | None = None) -> tuple[Dictionary, Array]:
     """The dictionary of a model's features, and inputs of some rows that it is arranged for.
+
+    :param block: Other features than the model's, with their kernel.
 
     :raises ValueError: If they belong to no dictionary.
     """
-    dictionary = dictionary_of(model.inducing_variable, model.kernel)
+    dictionary = dictionary_of(*(block or (model.inducing_variable, model.kernel)))
     if dictionary is None:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "

@@ -193,6 +193,10 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             model._built_features = self._features
         return model
 
+    def replace_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> None:
+        """Give the model other features, and the kernel that these belong to."""
+        self.inducing_variable, self.kernel = inducing_variable, kernel
+
     @abc.abstractmethod
     def latents(self) -> Latents:
         """What q is made of, for all latent GPs together, or for each."""

@@ -304,16 +304,15 @@ class DualSVGP(ConvertibleModel):
         prior, sites = Prior(self._features), self._site_tensors()
         with tf.GradientTape(persistent=True) as tape:
             weights = tf.cast(self._features.mean.weights(), tf.float64)
-            numbers = tf.unstack(tf.reshape(tf.transpose(weights), [-1]))
-        rows = []
-        for number in numbers:
-            parts = tape.gradient(number, variables, unconnected_gradients="zero")
-            rows.append(np.concatenate([np.ravel(tf.convert_to_tensor(part)) for part in parts]))
+            numbers = tf.reshape(tf.transpose(weights), [-1])
+        zero = tf.UnconnectedGradients.ZERO
+        parts = tape.jacobian(numbers, variables, zero, experimental_use_pfor=False)
+        rows = [tf.reshape(tf.convert_to_tensor(part), [len(numbers), -1]) for part in parts]
         slopes, curvatures = zip(
             *(prior.slopes_of_mean(sites, number) for number in range(self.num_latent_gps)),
             strict=True,
         )
-        jacobian = np.asarray(rows, np.float64)
+        jacobian = np.concatenate(rows, axis=1, dtype=np.float64)
         return (
             jacobian.T @ np.concatenate(slopes),
             jacobian.T @ scipy.linalg.block_diag(*curvatures) @ jacobian,

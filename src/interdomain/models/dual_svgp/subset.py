@@ -8,11 +8,11 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
 from ..._arguments import Array
-from ...core.family import Block
 from ...core.parameters import frozen
-from ...sums.protocol import Latents
 from ...sums.residuals import Residuals
 from ...training import run
 from .model import DualSVGP
@@ -42,7 +42,7 @@ class RowsWithSites(DualSVGP):
         self._rows: tuple[Array, Array] = self.draw(sys.maxsize)  # which are all, in their order
         zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
         self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
-        self._block: Block | None = None
+        self._has_sites = False
 
     def take(self, precisions: Array, shifts: Array) -> None:
         """Give the rows other sites, which are those of the present features.
@@ -52,13 +52,11 @@ class RowsWithSites(DualSVGP):
         """
         for variable, value in zip(self._of_rows, (precisions, shifts), strict=True):
             variable.assign(tf.cast(value, tf.float64))
-        self._block = self.inducing_variable, self.kernel
+        self._has_sites = True
 
     def train(self, steps: int) -> None:
         """Train all parameters, in turns of passes and of steps of L-BFGS for those of the kernel,
         features included, with the sites of the rows."""
-        if self._block is not None:
-            self._settle()
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
@@ -69,29 +67,18 @@ class RowsWithSites(DualSVGP):
     def _passes(self, number: int | None = None) -> None:
         """Passes from the sites of the rows on, which are then those at the new q. The parameters
         of the features stay as they are; with a number of passes, all do."""
-        self._block = self.inducing_variable, self.kernel
         with frozen(self.feature_parameters.values()):
             enough = max(_TOLERANCE, self.tolerance or 0.0)
             passes = Passes(self, enough, trains=number is None)
             run.train(self, passes, run.Plan(0.0, number or _PASSES))
         self.take(*self.sites_of(*self._rows))
 
-    def _settle(self) -> None:
-        """See to it that the sites are those of the present features."""
-        block, known = (self.inducing_variable, self.kernel), self._block
-        if known is None or any(new is not old for new, old in zip(block, known, strict=True)):
-            if known is not None:
-                self.assign_sites(self._first_sites())  # of features that are as many as before
-            self._passes(None if known is None else _PASSES_OF_Q)
-
-    def elbo(self) -> tf.Tensor:
-        """The bound of the rows, at the present features."""
-        self._settle()
-        return super().elbo()
-
-    def latents(self) -> Latents:
-        self._settle()
-        return super().latents()
+    def replace_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> None:
+        """Give the rows other features, and train q with these, from the sites of the rows."""
+        super().replace_features(inducing_variable, kernel)
+        if self._has_sites:
+            self.assign_sites(self._first_sites())  # of features that are as many as before
+        self._passes(_PASSES_OF_Q if self._has_sites else None)
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())
@@ -113,7 +100,6 @@ class RowsWithSites(DualSVGP):
 
     def residuals(self) -> Residuals:
         """What q of the sites leaves of them, to compare features with that are not in it."""
-        self._settle()
         features, dtype, one = self._features, gpflow.default_float(), tf.ones([], tf.float64)
         latents = Prior(features).latents(self._first_sites())
         means, roots = zip(*(latent.weights(one) for latent in latents), strict=True)
