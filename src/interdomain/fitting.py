@@ -11,7 +11,7 @@ from typing import Any
 import gpflow
 
 from ._arguments import integer, number, warn
-from .training.data import Data
+from .training.data_checks import Data
 from .training.results import Callback, FitResult, as_callbacks
 from .training.run import HAD_ENDED, Plan
 from .training.steps import Optimizer

@@ -26,7 +26,7 @@ from .core.kept import Values, kept, without_kept
 from .core.latents import latent_gps
 from .models.rows_model import RowsModel
 from .models.vecchia_sgpr.posterior import NeighbourPosterior
-from .sums.rows import check_shapes_of_rows, not_finite
+from .sums.row_batches import check_shapes_of_rows, not_finite
 
 __all__ = ["predict_in_batches", "save"]
 

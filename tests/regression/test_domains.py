@@ -81,7 +81,7 @@ def test_one_pass_serves_all_parameters_and_no_subset_is_needed(
     before = model.elbo()
     assert sum(computed_rows) == NUM_ROWS
     computed_rows.clear()
-    monkeypatch.setattr("interdomain.sums.rows.Rows._stored", None)
+    monkeypatch.setattr("interdomain.sums.row_batches.Rows._stored", None)
     fitted = fit(model, steps=5, progress=False, options={"subset_size": 20})
     assert fitted.subset is None and fitted.frozen == ()
     assert all(parameter.trainable for parameter in model.kernel.parameters)

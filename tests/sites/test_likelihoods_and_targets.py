@@ -21,7 +21,7 @@ from gpflow import likelihoods as of
 from scipy import stats
 
 import interdomain as idm
-from interdomain.training.data import batches_of, check_columns
+from interdomain.training.data_checks import batches_of, check_columns
 from tests.svgp.small import kernel, points
 
 N, VARIANCE = 24, 1.5  # that of the kernel

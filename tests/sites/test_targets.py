@@ -14,7 +14,7 @@ from gpflow.likelihoods import Gaussian
 import interdomain as idm
 from interdomain._targets import densities_of
 from interdomain.models import StructuredSGPR
-from interdomain.training.data import batches_of
+from interdomain.training.data_checks import batches_of
 from tests.svgp.small import (
     MISSING,
     VALUES,

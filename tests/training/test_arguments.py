@@ -13,7 +13,7 @@ from gpflow.likelihoods import Gaussian, MultiClass
 from interdomain import fit, predict_in_batches, recommend, sample_functions, tables
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
-from interdomain.training.data import batches_of, check_columns
+from interdomain.training.data_checks import batches_of, check_columns
 from tests.training.conftest import harmonics_svgp, orthogonal_svgp
 
 
@@ -70,7 +70,7 @@ def svgp(kernel=None, inducing=X[:1], num_data=6):
 
 
 def test_wrong_arguments(monkeypatch):
-    monkeypatch.setattr("interdomain.training.data._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("interdomain.training.data_checks._ROWS_AT_ONCE", 2)
     model = svgp()
     for change, message in WRONG:
         with pytest.raises(ValueError, match=message):

@@ -13,7 +13,7 @@ from interdomain.kernels import SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training import FitResult
 from interdomain.training.batches import Minibatches
-from interdomain.training.data import batches_of
+from interdomain.training.data_checks import batches_of
 
 TYPES = (np.float64, np.float64)
 NATURAL = gpflow.optimizers.NaturalGradient(0.3)

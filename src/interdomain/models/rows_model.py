@@ -30,7 +30,7 @@ from ..core.parameters import single_output
 from ..core.structures import dense_entries
 from ..sums.features import Features
 from ..sums.protocol import Latents, Q, whitened_q
-from ..sums.rows import Rows
+from ..sums.row_batches import Rows
 from ..sums.statistics import SufficientStatistics
 from ..training.scales import warn_of_scales
 

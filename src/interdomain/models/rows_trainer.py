@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..training.data import Data, check_internal
+from ..training.data_checks import Data, check_internal
 from ..training.results import FitResult
 from ..training.run import Plan
 from ..training.trainer import Trainer

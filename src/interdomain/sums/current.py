@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._arguments import Array
 from .._tracing import numpy_function
 from .features import Features
-from .rows import RowsInBatches
+from .row_batches import RowsInBatches
 from .statistics import SufficientStatistics, differing_parameter, less, statistics_of
 
 MOST_NUMBERS = 2**27

@@ -17,8 +17,8 @@ import tensorflow as tf
 from .._arguments import Array, short
 from .._tracing import compiled
 from .features import Features
-from .files import check_sums, replacing
-from .rows import RowsInBatches
+from .row_batches import RowsInBatches
+from .saved_sums import check_sums, replacing
 
 _REFERENCE = "reference of Y"
 

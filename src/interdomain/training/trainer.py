@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from ..core.kept import kept
-from .data import Data, batches_of, check_columns
+from .data_checks import Data, batches_of, check_columns
 from .lbfgs import LBFGS
 from .replicas import Replicas
 from .results import FitResult

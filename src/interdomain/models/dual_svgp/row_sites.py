@@ -26,7 +26,7 @@ from ..._targets import check_targets, targets_type
 from ..._tracing import compiled
 from ...sums.features import Features
 from ...sums.protocol import Q
-from ...sums.rows import Rows
+from ...sums.row_batches import Rows
 from ...sums.statistics import joined, total_over
 from .expectations import expectations
 from .sites import Sites

@@ -20,7 +20,7 @@ from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
 from ...sums.features import Features
-from ...sums.rows import Rows, RowsInBatches
+from ...sums.row_batches import Rows, RowsInBatches
 from ...sums.statistics import SufficientStatistics, statistics_of
 from ...training.trainer import Trainer
 from ..collapsed import CollapsedModel

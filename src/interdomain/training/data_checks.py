@@ -15,7 +15,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from .._arguments import integer
 from .._targets import check_number_of_targets, check_targets, takes_missing
 from ..core.inputs import check_inputs
-from ..sums.rows import Rows, check_dataset, numbers_of
+from ..sums.row_batches import Rows, check_dataset, numbers_of
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
