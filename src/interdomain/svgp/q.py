@@ -27,7 +27,8 @@ from ..core.inputs import check_parts, num_columns_of_latents, validate_inducing
 from ..core.latents import latent_gps
 from ..core.pairs import boxed_parts
 from ..posteriors.blockwise import BlockwisePosterior
-from ..posteriors.groups import Group, block_groups, marginals_and_kl, outputs_of
+from ..posteriors.groups import Group, block_groups
+from ..posteriors.marginals import marginals_and_kl, outputs_of
 
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
