@@ -26,8 +26,7 @@ from .full import Full, FullRoot
 from .operators import Factor, Root, StructuredOperator
 
 _BLOCK = 4
-"""Rows of a block, if a band is not wider: of more there are more operations, without more speed.
-"""
+"""Rows of a block, if a band is not wider; more take more operations, without more speed."""
 
 
 class KroneckerBanded(StructuredOperator):

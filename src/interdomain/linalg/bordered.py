@@ -83,10 +83,6 @@ class BorderedRoot(Root):
         below = tf.linalg.matrix_transpose(whitened)
         self._last_rows = tf.concat([below, self._triangle], axis=-1)
 
-    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        inverse, tensors = self.inverse()
-        return inverse(tensors, columns, adjoint=adjoint)
-
     def log_determinant(self) -> tf.Tensor:
         logs = tf.math.log(tf.linalg.diag_part(self._triangle))
         return self._base.log_determinant() + tf.reduce_sum(logs, axis=-1)

@@ -11,6 +11,7 @@ O(M^2), and all are those of LAPACK on dense blocks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -42,6 +43,11 @@ class _Front(NamedTuple):
     places: IntArray
     entries: IntArray
     within: tuple[IntArray, ...]
+
+
+def strides_of(shape: Sequence[int]) -> IntArray:
+    """How far apart neighbours of each column are in the order of a grid, ``[D]``."""
+    return np.cumprod((1, *shape[:0:-1]))[::-1]
 
 
 class Dissection:
@@ -115,11 +121,7 @@ class Dissection:
     def pairs(self) -> tuple[IntArray, IntArray]:
         """The two nodes of each of :attr:`places`."""
         node, step = np.divmod(self.places, len(self.steps))
-        return node, node + (self.steps @ self._strides)[step]
-
-    @property
-    def _strides(self) -> IntArray:
-        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
+        return node, node + (self.steps @ strides_of(self.shape))[step]
 
     @cached_property
     def mirrored(self) -> IntArray:
@@ -137,7 +139,7 @@ class Dissection:
     def sparse(self, stencil: Array) -> scipy.sparse.csr_matrix:
         """The matrix ``[M, M]`` of a stencil."""
         width = len(self.steps)
-        others = np.arange(self.size)[:, None] + self.steps @ self._strides
+        others = np.arange(self.size)[:, None] + self.steps @ strides_of(self.shape)
         others = np.clip(others, 0, self.size - 1)  # of entries beyond the grid, which are zero
         ends = width * np.arange(self.size + 1)
         numbers = np.ravel(stencil), others.ravel(), ends

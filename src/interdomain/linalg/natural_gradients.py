@@ -58,18 +58,12 @@ def diagonal_step(
     root_gradient: tf.Tensor,
     size: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The same for independent coordinates: means and standard deviations of any shape.
+    """The same for independent coordinates; all arguments but ``size`` have one shape ``[...]``,
+    and the roots are standard deviations l.
 
     The precision of a coordinate is multiplied by ``a = 1 + t l g_l``. Where that is not positive,
     the step of this coordinate goes half of the way to ``a = 0``: what repeated halving comes to,
     but for a factor of two, without a precision that is next to nothing.
-
-    :param mean: ``[...]``.
-    :param root: The standard deviations l, of the same shape.
-    :param mean_gradient: Of the loss, of the same shape.
-    :param root_gradient: The g_l, of the same shape.
-    :param size: Of the step, a scalar in (0, 1].
-    :returns: NaN where a gradient is not finite.
     """
     slope = root * root_gradient
     leaves = 1 + size * slope <= 0

@@ -152,6 +152,10 @@ class Root(Factor):
     def __init__(self, size: int | tf.Tensor, dtype: tf.DType) -> None:
         self.size, self.dtype = size, dtype
 
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        inverse, tensors = self.inverse()
+        return inverse(tensors, columns, adjoint=adjoint)
+
     @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:
         """``L^{-1}``, as a function of tensors and columns and these tensors, all with the leading

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, IntArray
 from .box_ends import slack_of
-from .dissection import Dissection, dissection
+from .dissection import Dissection, dissection, strides_of
 
 
 def spline_pieces(degree: int) -> Array:
@@ -66,10 +66,6 @@ class SplineGrid:
         """The splines of a cell, ``[Q, D]``."""
         return np.array(list(itertools.product(range(self.degree + 1), repeat=len(self.shape))))
 
-    @cached_property
-    def _strides(self) -> IntArray:
-        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
-
     def cells(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64. Rows
         beyond an end are at the end."""
@@ -112,8 +108,9 @@ class SplineGrid:
         for of_column in tf.unstack(of_columns, axis=1)[1:]:
             products = values[:, :, None] * of_column[:, None]
             values = tf.reshape(products, [-1, values.shape[1] * of_column.shape[1]])
-        first = tf.linalg.matvec(cells, tf.constant(self._strides))
-        return first[:, None] + self._offsets @ self._strides, values
+        strides = strides_of(self.shape)
+        first = tf.linalg.matvec(cells, tf.constant(strides))
+        return first[:, None] + self._offsets @ strides, values
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
         """All products in rows ``[n, ...]``, ``[M, n]`` in float64."""
@@ -125,10 +122,8 @@ class SplineGrid:
     @cached_property
     def _pair_steps(self) -> IntArray:
         """Where in the row of a stencil the entry of two splines of a cell is, ``[Q, Q]``."""
-        width = 2 * self.degree + 1
-        strides = width ** np.arange(len(self.shape))[::-1]
         steps = self._offsets[None] - self._offsets[:, None] + self.degree
-        return np.asarray(steps @ strides)
+        return np.asarray(steps @ strides_of([2 * self.degree + 1] * len(self.shape)))
 
     def quadratic(self, stencils: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         """``phi^T S phi`` of each row ``[n, ...]``, ``[n, L]``.

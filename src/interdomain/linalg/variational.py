@@ -180,29 +180,18 @@ def joint_feature_terms(
     :param num_sets: B.
     """
     mean, root = mean_of_features(A, q.mean), q.root
+
+    def in_sets(A: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(A, [tf.shape(A)[0], tf.shape(A)[1], num_sets, -1])  # [T, M, B, N]
+
     # A^T (Cov[v] - I) A
-    explained = _flat_sets(A, num_sets)
-    change = -tf.matmul(explained, explained, transpose_a=True)[:, None]
+    sets = in_sets(A)
+    change = -tf.einsum("tmbi,tmbj->bij", sets, sets)[:, None]
     if root is None:
         return mean, change
-    in_sets = _flat_sets(q.projected(A), num_sets)[:, None]  # [B, 1, T M, N]
-    if root.shape.rank == 3:
-        projected = tf.transpose(flat(root))[:, :, None] * in_sets
-    else:
-        shape = tf.shape(A)
-        sets = tf.reshape(in_sets, [num_sets, shape[0], 1, shape[1], -1])
-        projected = tf.matmul(root, sets, transpose_a=True)  # [B, T, P, M, N]
-        projected = tf.transpose(projected, [0, 2, 1, 3, 4])
-        projected = tf.reshape(
-            projected, [num_sets, tf.shape(root)[1], shape[0] * shape[1], tf.shape(in_sets)[-1]]
-        )
-    return mean, change + tf.matmul(projected, projected, transpose_a=True)
-
-
-def _flat_sets(A: tf.Tensor, num_sets: tf.Tensor) -> tf.Tensor:
-    """``[B, T M, N]`` from ``[T, M, B N]``."""
-    rows = flat(A)
-    return tf.transpose(tf.reshape(rows, [tf.shape(rows)[0], num_sets, -1]), [1, 0, 2])
+    equation = "tmp,tmbn->bptmn" if root.shape.rank == 3 else "tpkm,tkbn->bptmn"
+    projected = tf.einsum(equation, root, in_sets(q.projected(A)))
+    return mean, change + tf.einsum("bptmi,bptmj->bpij", projected, projected)
 
 
 class KeptRoot(NamedTuple):

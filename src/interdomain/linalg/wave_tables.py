@@ -14,6 +14,7 @@ import scipy.sparse
 import tensorflow as tf
 
 from .._arguments import Array, BoolArray, IntArray
+from .dissection import strides_of
 from .full import Full, FullRoot
 from .operators import Summable
 
@@ -109,7 +110,7 @@ class WaveTables:
         frequencies = (functions + 1) // 2
         half = 2 * np.max(frequencies, axis=0)
         self.shape = tuple(int(size) for size in 2 * half + 1)
-        strides = np.cumprod((1, *self.shape[:0:-1]))[::-1]
+        strides = strides_of(self.shape)
         self._zero = int(half @ strides)
         are_sines = (functions > 0) & (functions % 2 == 0)
         kinds, kind_of = np.unique(are_sines, axis=0, return_inverse=True)

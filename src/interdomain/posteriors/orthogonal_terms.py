@@ -64,11 +64,6 @@ class Roots(NamedTuple):
         return tf.concat([u[0], v[0]], axis=0)
 
 
-def _residuals(cross: tf.Tensor, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-    """S_vf, from Kvf."""
-    return columns - matmul(cross, A, transpose_a=True)
-
-
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
     """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
     base = _base_operator(pair, kernel).root()
@@ -120,8 +115,8 @@ class OrthogonalPart(FeaturePart):
         both = _base_operator(pair, kernel).whiten(columns[None])
         num_data = tf.shape(X)[0]
         A, cross = both[..., :num_data], both[..., num_data:]
-        residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
-        return A, _residual_operator(pair, kernel, cross).whiten(residuals)
+        left = Kuf(pair.orthogonal, kernel, X)[None] - matmul(cross, A, transpose_a=True)
+        return A, _residual_operator(pair, kernel, cross).whiten(left)
 
 
 def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
@@ -129,16 +124,14 @@ def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
 
     :param roots: Of the prior covariances; None if q is that of the whitened variables already.
     """
+    sets = [None, None] if roots is None else [roots.base, roots.orthogonal]
     whitened_of_each = []
-    for k, (mean, root) in enumerate(q):
-        of_set = None if roots is None else (roots.base, roots.orthogonal)[k]
-        mean = tf.convert_to_tensor(mean)[None]
+    for of_set, (mean, root) in zip(sets, q, strict=True):
+        pair = tf.convert_to_tensor(mean)[None], None if root is None else stack_roots([root])
+        of_v = Whitened(*pair) if of_set is None else whitened(of_set, *pair)
         if root is None:  # I in whitened variables
-            mean = mean if of_set is None else of_set.solve(mean)
-            whitened_of_each.append(Whitened(mean, tf.ones_like(mean)))
-            continue
-        pair = mean, stack_roots([root])
-        whitened_of_each.append(Whitened(*pair) if of_set is None else whitened(of_set, *pair))
+            of_v = of_v._replace(root=tf.ones_like(of_v.mean))
+        whitened_of_each.append(of_v)
     return whitened_of_each
 
 
@@ -147,8 +140,8 @@ def orthogonal_features(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A and D at X ``[N, D]``, ``[1, M, N]`` and ``[1, K, N]``."""
     A = roots.base.solve(Kuf(pair.base, kernel, X)[None])
-    columns = Kuf(pair.orthogonal, kernel, X)[None]
-    return A, roots.orthogonal.solve(_residuals(roots.cross, A, columns))
+    left = Kuf(pair.orthogonal, kernel, X)[None] - matmul(roots.cross, A, transpose_a=True)
+    return A, roots.orthogonal.solve(left)  # S_vf
 
 
 @dataclass(frozen=True)
