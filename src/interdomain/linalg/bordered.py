@@ -91,18 +91,6 @@ class BorderedRoot(Root):
         function, tensors = self._base.inverse()
         return partial(_inverse, function), (self._last_rows, *tensors)
 
-    def inverse_diagonal(self) -> tf.Tensor:
-        count = self._triangle.shape[-1]
-        identity = tf.eye(count, dtype=self.dtype) + tf.zeros_like(self._triangle)
-        last = tf.concat([tf.zeros_like(self._last_rows)[..., :-count], identity], axis=-1)
-        # The last columns of L^{-T}; above them are those of the base.
-        columns = self.solve(tf.linalg.matrix_transpose(last), adjoint=True)
-        of_base = tf.pad(
-            self._base.inverse_diagonal(),
-            [[0, 0]] * (columns.shape.rank - 2) + [[0, count]],
-        )
-        return of_base + tf.reduce_sum(tf.square(columns), axis=-1)
-
 
 def _inverse(
     of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
+from scipy.interpolate import BSpline, PPoly
 
 from .._arguments import Array, IntArray
 from .box_ends import slack_of
@@ -20,16 +21,9 @@ def spline_pieces(degree: int) -> Array:
     Row o belongs to number o of the splines on a cell, of which the first ends there: the
     coefficients of the powers 0 to p of the place in the cell, from 0 to 1.
     """
-    pieces = np.ones([1, 1])  # by the recursion of Cox and de Boor, the first piece first
-    for order in range(1, degree + 1):
-        known, pieces = pieces, np.zeros([order + 1, order + 1])
-        number = np.arange(order)[:, None]
-        pieces[:-1, :-1] += number * known
-        pieces[:-1, 1:] += known
-        pieces[1:, :-1] += (order - number) * known
-        pieces[1:, 1:] -= known
-        pieces /= order
-    return pieces[::-1]
+    pieces = PPoly.from_spline(BSpline.basis_element(np.arange(degree + 2.0))).c
+    # The highest power comes first, and p pieces of no length before and after the others.
+    return np.array(pieces[::-1, degree : 2 * degree + 1].T[::-1])
 
 
 @dataclass(frozen=True, eq=False)
