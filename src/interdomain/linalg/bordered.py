@@ -52,7 +52,7 @@ class Bordered(StructuredOperator):
         return BorderedRoot(self.base.root(), self.border, self.corner)
 
     def stacked_with(self, *others: Bordered) -> StructuredOperator:
-        """As dense matrices, if borders have other sizes."""
+        """A batch of dense matrices, if borders have other sizes."""
         operators = (self, *others)
         if any(operator.border.shape != self.border.shape for operator in others):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
@@ -70,7 +70,7 @@ class Bordered(StructuredOperator):
 class BorderedRoot(Root):
     """The Cholesky factor of ``[[A, B], [B^T, C]]``.
 
-    :param base: That of A.
+    :param base: The Cholesky factor of A.
     :param border: B, ``[..., M, k]``.
     :param corner: C, ``[..., k, k]``.
     """
@@ -95,7 +95,7 @@ class BorderedRoot(Root):
 def _inverse(
     of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
-    """From the last rows of L ``[..., k, M + k]``, and what the base's inverse needs."""
+    """The inverse, from the last rows of L ``[..., k, M + k]`` and the tensors of the base."""
     rows, *base = tensors
     count = rows.shape[-2]
     border, triangle = rows[..., :-count], rows[..., -count:]

@@ -30,7 +30,7 @@ class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # ty
 
     @abc.abstractmethod
     def stacked_with(self, *others: Any) -> StructuredOperator:
-        """With others of its class, all ``[M, M]``, as one batch ``[T, M, M]``."""
+        """This operator and others of its class, all ``[M, M]``, as one batch ``[T, M, M]``."""
 
     @abc.abstractmethod
     def cast(self, dtype: tf.DType) -> StructuredOperator:
@@ -109,7 +109,7 @@ class Summable(abc.ABC):
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
 Inverse: TypeAlias = Callable[..., tf.Tensor]
-"""How to multiply by ``L^{-1}``, given tensors that are stored apart: see :meth:`Root.inverse`."""
+"""A function that multiplies by ``L^{-1}``, from stored tensors: see :meth:`Root.inverse`."""
 
 
 def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:

@@ -158,7 +158,7 @@ def _gradients(
     *,
     of_gram: bool,
 ) -> tuple[Array, ...]:
-    """To scale, columns and the noise variance; and to gram, which needs the whole of B^{-1}."""
+    """The gradients to scale, columns and noise variance; and to gram, with the whole B^{-1}."""
     with np.errstate(all="ignore"):
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
@@ -196,7 +196,7 @@ def _gradients_through_root(
     to_mean: tf.Tensor,
     to_root: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """To scale, gram, columns and the noise variance. (For the factor see Murray 2016,
+    """The gradients to scale, gram, columns and noise variance. (For the factor see Murray 2016,
     "Differentiation of the Cholesky decomposition", section 3.1.)"""
     size = tf.shape(scale)[0]
     middle = tf.linalg.band_part(tf.matmul(root, to_root, transpose_a=True), -1, 0)

@@ -115,7 +115,7 @@ class SplineGrid:
 
     @cached_property
     def _pair_steps(self) -> IntArray:
-        """Where in the row of a stencil the entry of two splines of a cell is, ``[Q, Q]``."""
+        """The places of two splines of a cell in the row of a stencil, ``[Q, Q]``."""
         steps = self._offsets[None] - self._offsets[:, None] + self.degree
         return np.asarray(steps @ strides_of([2 * self.degree + 1] * len(self.shape)))
 
@@ -133,7 +133,7 @@ class SplineGrid:
     def gram(self, numbers: IntArray, values: Array, weights: Array) -> Array:
         """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``.
 
-        :param numbers: Those of rows, as a call returns them, and so are the values.
+        :param numbers: The numbers of splines in rows; a call returns these and the values.
         """
         counts = tuple(size - self.degree for size in self.shape)
         # A cell has the number of its first spline in each column.

@@ -30,7 +30,7 @@ from .projections import (
 class Whitened(NamedTuple):
     """q of T parts, in terms of v.
 
-    :ivar mean: That of v, ``[T, M, P]``.
+    :ivar mean: The mean of v, ``[T, M, P]``.
     :ivar root: A root of the covariance S of v, or of u (see ``prior``): ``[T, M, P]`` if S is
         diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0. P is 1 here if all
         latent GPs share S.
@@ -101,7 +101,7 @@ class Terms(NamedTuple):
     explained: tf.Tensor
 
     def plus(self, other: Terms) -> Terms:
-        """Those of both."""
+        """The terms of both together."""
         return Terms(*(first + second for first, second in zip(self, other, strict=True)))
 
 
@@ -147,7 +147,7 @@ def feature_terms(A: tf.Tensor, q: Whitened, *, is_complete: bool = False) -> Te
 def _diagonal_terms(
     deviations: tf.Tensor, columns: tf.Tensor, q: Whitened, is_complete: bool
 ) -> Terms:
-    """Where L is diagonal: its scaling goes into what Kuf is multiplied with.
+    """The terms where L is diagonal: its scaling goes into what Kuf is multiplied with.
 
     With a diagonal S two products remain, of vectors if the variables explain all and there is one
     latent GP; Kuf is read twice and squared once.
@@ -209,7 +209,7 @@ class Kept(NamedTuple):
     """What predictions need of Kuu and q: tensors that can be stored, and how to use them.
 
     :ivar root: L.
-    :ivar mean: That of v.
+    :ivar mean: The mean of v.
     :ivar of_q: The root in :class:`Whitened`.
     :ivar of_u: Whether that is the root of u.
     """

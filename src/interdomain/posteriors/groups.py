@@ -57,7 +57,7 @@ class BlockGroup(Group):
 
     :ivar batches: The blocks; ``q`` has one for each.
     :ivar whiten: Whether q is that of whitened variables.
-    :ivar devices: That of each block; None if they are computed in batches, and anywhere.
+    :ivar devices: The device of each block; None if blocks are computed in batches, anywhere.
     """
 
     batches: Sequence[BlockBatch]

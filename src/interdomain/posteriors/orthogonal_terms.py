@@ -52,8 +52,8 @@ class Roots(NamedTuple):
     orthogonal: Any
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        """With the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or its transpose,
-        for columns ``[M + K, N]``."""
+        """The solution with the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or
+        with its transpose, for columns ``[M + K, N]``."""
         u, v = tf.split(columns[None], self.cross.shape[1:], axis=1)
         if adjoint:
             v = self.orthogonal.solve(v, adjoint=True)
@@ -91,9 +91,9 @@ class OrthogonalPart(FeaturePart):
     """The part of both sets.
 
     :param pair: The two sets.
-    :param kernel: Of one output.
+    :param kernel: A kernel of one output.
     :param roots: The roots; None where they are not needed.
-    :param q: Those of the whitened variables.
+    :param q: The q of each set of whitened variables.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class OrthogonalPart(FeaturePart):
 def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
     """Both q's of the whitened variables; that of v' without a root has the prior's covariance.
 
-    :param roots: Of the prior covariances; None if q is that of the whitened variables already.
+    :param roots: The roots of the prior covariances; None if q is about whitened variables already.
     """
     sets = [None, None] if roots is None else [roots.base, roots.orthogonal]
     whitened_of_each = []

@@ -94,7 +94,7 @@ class Q(gpflow.Module, abc.ABC):
 
     @property
     def _sets(self) -> dict[str, InducingVariables]:
-        """By the name of the argument, all inducing variables that q is about."""
+        """All inducing variables that q is about, by the names of their arguments."""
         return {"inducing_variable": self.inducing_variable}
 
     @unconverted
