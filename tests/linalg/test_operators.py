@@ -38,12 +38,12 @@ def full(v: tf.Tensor) -> Operator:
     return Full(tf.matmul(v, v, transpose_b=True) + 2 * tf.eye(SIZE, dtype=v.dtype))
 
 
-def low_rank(v: tf.Tensor) -> Operator:
-    return LowRankUpdate(tf.exp(v[..., 0]), v[..., 1:4])
+def low_rank(v: tf.Tensor, rank: int = 3) -> Operator:
+    return LowRankUpdate(tf.exp(v[..., 0]), v[..., 1 : 1 + rank])
 
 
 def rank_one(v: tf.Tensor) -> Operator:
-    return LowRankUpdate(tf.exp(v[..., 0]), v[..., 1:2])
+    return low_rank(v, 1)
 
 
 def bordered(v: tf.Tensor) -> Operator:
@@ -84,17 +84,21 @@ def kronecker(v: tf.Tensor) -> Operator:
     return KroneckerBanded(stencils, tf.float64)
 
 
+def on_grid(v: tf.Tensor, *shape: int, reach: int) -> np.ndarray:
+    return stencil_of(near(v, *shape, reach=reach).numpy(), shape, reach)
+
+
 def stencil(v: tf.Tensor) -> Operator:
-    return Arrow.without_border(stencil_of(near(v, SIZE, reach=2).numpy(), (SIZE,), 2))
+    return Arrow.without_border(on_grid(v, SIZE, reach=2))
 
 
 def grid(v: tf.Tensor) -> Operator:
-    return Arrow.without_border(stencil_of(near(v, 3, 2, reach=1).numpy(), (3, 2), 1))
+    return Arrow.without_border(on_grid(v, 3, 2, reach=1))
 
 
 def arrow(v: tf.Tensor) -> Operator:
-    splines = stencil_of(near(v, 2, 2, reach=1).numpy(), (2, 2), 1)
-    return Arrow(splines, 0.1 * v[:4, 4:].numpy(), near(v, 2, reach=1).numpy())
+    corner = near(v, 2, reach=1).numpy()
+    return Arrow(on_grid(v, 2, 2, reach=1), 0.1 * v[:4, 4:].numpy(), corner)
 
 
 FUNCTIONS = np.array([[0, 0], [1, 0], [2, 1], [0, 2], [1, 2], [3, 1]])

@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 
+from interdomain.core.pairs import StackedBlocks
+from interdomain.core.sums import placed
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
 from interdomain.models import StructuredSGPR
@@ -124,3 +126,8 @@ def test_a_posterior_without_a_cholesky_factor_is_refused() -> None:
         model = gpflow.models.SVGP(kernel, LIKELIHOOD, blocks)
         with pytest.raises(tf.errors.InvalidArgumentError, match="has no Cholesky factor, or q"):
             model.posterior()
+
+
+def test_a_batch_is_not_changed() -> None:
+    batch = StackedBlocks([(InducingPoints(np.zeros([2, 1])), gpflow.kernels.Matern12())], [0])
+    assert placed(batch, [3]).positions == (3,) and batch.positions == (0,)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -106,13 +107,19 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
                 alike.setdefault((size, kind), []).append(((block, summand), position))
             else:
                 for batch in inner:
-                    batch.positions = tuple(position + other for other in batch.positions)
-                    batches.append(batch)
+                    batches.append(placed(batch, [position + k for k in batch.positions]))
             position += count
         for members in alike.values():
             blocks, positions = zip(*members, strict=True)
             batches.append(StackedBlocks(blocks, positions))
         return batches
+
+
+def placed(batch: BlockBatch, positions: Iterable[int]) -> BlockBatch:
+    """The batch with other places among all blocks."""
+    other = copy.copy(batch)
+    other.positions = tuple(positions)
+    return other
 
 
 def dense_blocks(matrices: Sequence[tf.Tensor]) -> tf.Tensor:

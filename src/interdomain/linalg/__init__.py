@@ -8,9 +8,9 @@ of splines on a grid (``spline_grid``, factorised by ``dissection``) with a few 
 (``arrow``). On top of these, ``variational`` has the algebra of q(u) (``projections`` its large
 products), ``precision`` that of the optimal q of regression, by LAPACK (``lapack``), and
 ``natural_gradients`` steps towards it. Other modules compute sums that
-several families need: ``chunks`` (functions of many rows, a few rows at a time), ``distances``,
-``radial_terms`` and ``radial_sums`` (functions of a squared distance, and weighted sums of them
-over groups of points).
+several families need: ``chunks`` (functions of many rows, a few rows at a time), ``radial_terms``
+and ``radial_sums`` (functions of a squared distance, and weighted sums of them over groups of
+points).
 """
 
 from .block_diagonal import BlockDiagonal

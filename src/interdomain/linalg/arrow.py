@@ -50,7 +50,7 @@ class Arrow(Summable):
 
     @classmethod
     def without_border(cls, stencil: Array, corner: Array | None = None) -> Arrow:
-        """Of splines and features that have nothing to do with each other, or of splines alone."""
+        """The matrix of splines and of features independent of them, or of splines alone."""
         nodes = stencil.shape[: len(stencil.shape) // 2]
         corner = np.zeros([0, 0]) if corner is None else corner
         return cls(stencil, np.zeros([int(np.prod(nodes)), len(corner)]), corner)

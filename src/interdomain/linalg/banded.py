@@ -26,15 +26,14 @@ from .full import Full, FullRoot
 from .operators import Factor, Root, StructuredOperator
 
 _BLOCK = 4
-"""Rows of a block, if a band is not wider: of more there are more operations, without more speed.
-"""
+"""Rows of a block, if a band is not wider; more take more operations, without more speed."""
 
 
 class KroneckerBanded(StructuredOperator):
     """``K_1 (x) K_2 (x) ...`` for banded positive-definite matrices.
 
     :param stencils: One for each, ``[M_d, 2p + 1]`` in float64, in which all is computed.
-    :param dtype: What it is then converted to.
+    :param dtype: The type of results.
     """
 
     def __init__(self, stencils: Sequence[tf.Tensor], dtype: tf.DType) -> None:
@@ -198,7 +197,7 @@ def _log_determinant_of(stencil: tf.Tensor) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _places(size: int, reach: int, block: int, count: int) -> tuple[IntArray, IntArray]:
-    """Where the entries of blocks on the diagonal and of those below are in a stencil with a zero
+    """The places of the blocks on the diagonal, and of the blocks below, in a stencil with a zero
     and a one behind it, ``[count, block, block]`` each. Rows beyond the end are those of the
     identity."""
     columns = np.arange(count * block).reshape(count, 1, block)

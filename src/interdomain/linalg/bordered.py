@@ -52,7 +52,7 @@ class Bordered(StructuredOperator):
         return BorderedRoot(self.base.root(), self.border, self.corner)
 
     def stacked_with(self, *others: Bordered) -> StructuredOperator:
-        """As dense matrices, if borders have other sizes."""
+        """A batch of dense matrices, if borders have other sizes."""
         operators = (self, *others)
         if any(operator.border.shape != self.border.shape for operator in others):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
@@ -70,7 +70,7 @@ class Bordered(StructuredOperator):
 class BorderedRoot(Root):
     """The Cholesky factor of ``[[A, B], [B^T, C]]``.
 
-    :param base: That of A.
+    :param base: The Cholesky factor of A.
     :param border: B, ``[..., M, k]``.
     :param corner: C, ``[..., k, k]``.
     """
@@ -83,10 +83,6 @@ class BorderedRoot(Root):
         below = tf.linalg.matrix_transpose(whitened)
         self._last_rows = tf.concat([below, self._triangle], axis=-1)
 
-    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        inverse, tensors = self.inverse()
-        return inverse(tensors, columns, adjoint=adjoint)
-
     def log_determinant(self) -> tf.Tensor:
         logs = tf.math.log(tf.linalg.diag_part(self._triangle))
         return self._base.log_determinant() + tf.reduce_sum(logs, axis=-1)
@@ -95,23 +91,11 @@ class BorderedRoot(Root):
         function, tensors = self._base.inverse()
         return partial(_inverse, function), (self._last_rows, *tensors)
 
-    def inverse_diagonal(self) -> tf.Tensor:
-        count = self._triangle.shape[-1]
-        identity = tf.eye(count, dtype=self.dtype) + tf.zeros_like(self._triangle)
-        last = tf.concat([tf.zeros_like(self._last_rows)[..., :-count], identity], axis=-1)
-        # The last columns of L^{-T}; above them are those of the base.
-        columns = self.solve(tf.linalg.matrix_transpose(last), adjoint=True)
-        of_base = tf.pad(
-            self._base.inverse_diagonal(),
-            [[0, 0]] * (columns.shape.rank - 2) + [[0, count]],
-        )
-        return of_base + tf.reduce_sum(tf.square(columns), axis=-1)
-
 
 def _inverse(
     of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
-    """From the last rows of L ``[..., k, M + k]``, and what the base's inverse needs."""
+    """The inverse, from the last rows of L ``[..., k, M + k]`` and the tensors of the base."""
     rows, *base = tensors
     count = rows.shape[-2]
     border, triangle = rows[..., :-count], rows[..., -count:]

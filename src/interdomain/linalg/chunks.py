@@ -17,7 +17,7 @@ _PARALLEL_CHUNKS = 4
 
 
 def rows_per_chunk(entries_per_row: int) -> int:
-    """How many rows to take at a time if each needs so many numbers."""
+    """The number of rows to take at a time, if each needs so many numbers."""
     return max(1, CHUNK_ENTRIES // max(1, entries_per_row))
 
 
@@ -37,7 +37,7 @@ def map_rows(
     :param function: From ``[n, ...]`` to ``[n, ...]``, row by row, for any n.
     :param rows: ``[N, ...]``.
     :param shared: Tensors that all rows need.
-    :param chunk: How many rows to take.
+    :param chunk: The number of rows to take.
     :param gradient_of: The function's gradient: from one to its values, the rows and the shared
         tensors to those of the rows and of each shared tensor. Without it, TensorFlow's is taken.
     """

@@ -11,6 +11,7 @@ O(M^2), and all are those of LAPACK on dense blocks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -42,6 +43,11 @@ class _Front(NamedTuple):
     places: IntArray
     entries: IntArray
     within: tuple[IntArray, ...]
+
+
+def strides_of(shape: Sequence[int]) -> IntArray:
+    """The steps between neighbours of each column, in the order of a grid, ``[D]``."""
+    return np.cumprod((1, *shape[:0:-1]))[::-1]
 
 
 class Dissection:
@@ -92,7 +98,7 @@ class Dissection:
         return np.asarray(np.ravel_multi_index(np.broadcast_arrays(*axes), self.shape)).ravel()
 
     def _entries(self, pivots: IntArray, size: int) -> tuple[IntArray, IntArray]:
-        """Where the entries of pivots are in the stencil, and in a dense matrix of so many rows."""
+        """The places of pivots' entries in the stencil, and in a dense matrix of ``size`` rows."""
         others = np.stack(np.unravel_index(pivots, self.shape), axis=1)[:, None] + self.steps
         row, step = np.nonzero(np.all((others >= 0) & (others < self.shape), axis=2))
         place = self._place[np.ravel_multi_index(tuple(others[row, step].T), self.shape)]
@@ -102,28 +108,24 @@ class Dissection:
 
     @cached_property
     def steps(self) -> IntArray:
-        """From a node to those around it, in the order of the stencil, ``[W, D]``."""
+        """The steps from a node to its neighbours, in the order of the stencil, ``[W, D]``."""
         width = [2 * self.reach + 1] * len(self.shape)
         return np.indices(width).reshape(len(width), -1).T - self.reach
 
     @cached_property
     def places(self) -> IntArray:
-        """Where the stencil has entries that may not be zero: of two nodes, each once."""
+        """The places of the stencil's entries that may not be zero: of two nodes, each once."""
         return np.concatenate([front.places for front in self.fronts])
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
         """The two nodes of each of :attr:`places`."""
         node, step = np.divmod(self.places, len(self.steps))
-        return node, node + (self.steps @ self._strides)[step]
-
-    @property
-    def _strides(self) -> IntArray:
-        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
+        return node, node + (self.steps @ strides_of(self.shape))[step]
 
     @cached_property
     def mirrored(self) -> IntArray:
-        """Where the stencil has the same entries with the two nodes exchanged."""
+        """The places of the same entries with the two nodes exchanged."""
         step = self.places % len(self.steps)
         return self.pairs[1] * len(self.steps) + len(self.steps) - 1 - step
 
@@ -137,7 +139,7 @@ class Dissection:
     def sparse(self, stencil: Array) -> scipy.sparse.csr_matrix:
         """The matrix ``[M, M]`` of a stencil."""
         width = len(self.steps)
-        others = np.arange(self.size)[:, None] + self.steps @ self._strides
+        others = np.arange(self.size)[:, None] + self.steps @ strides_of(self.shape)
         others = np.clip(others, 0, self.size - 1)  # of entries beyond the grid, which are zero
         ends = width * np.arange(self.size + 1)
         numbers = np.ravel(stencil), others.ravel(), ends
@@ -199,7 +201,7 @@ def dissection(shape: tuple[int, ...], reach: int) -> Dissection:
 class DissectedFactor(StencilFactor):
     """The factor of a matrix on a grid, the nodes in the order of elimination.
 
-    :param order: That order.
+    :param order: The order of elimination.
     :param blocks: For each front the triangle of its pivots, and what is left of it times the
         entries of pivots and border.
     """

@@ -36,7 +36,7 @@ class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix, Summable):  #
         return Full(tf.cast(self.to_dense(), dtype))
 
     def whiten(self, columns: tf.Tensor) -> tf.Tensor:
-        """With one gradient for the two steps.
+        """``L^{-1} columns``, with one gradient for both steps.
 
         The gradient to L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T:
         neither the solve nor the product are needed.
@@ -78,7 +78,7 @@ class FullRoot(Root):
 
 
 def _product(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-    """With the dense inverse: a product is faster than a triangular solve."""
+    """The product with the dense inverse, which is faster than a triangular solve."""
     return matmul(tensors[0], columns, transpose_a=adjoint)
 
 

@@ -72,10 +72,6 @@ class LowRankRoot(Root):
         self._deviations = tf.sqrt(diagonal + tf.reduce_sum(update * solved, axis=-1))
         self._W = solved / self._deviations[..., None]
 
-    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        inverse, tensors = self.inverse()
-        return inverse(tensors, columns, adjoint=adjoint)
-
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
 

@@ -36,9 +36,10 @@ def full_step(
 
     :param mean: ``[..., M]``.
     :param root: Lower triangular, ``[..., M, M]``.
-    :param mean_gradient: Of the loss, ``[..., M]``.
-    :param root_gradient: Of the loss, ``[..., M, M]``; what is above the diagonal is not used.
-    :param size: Of the step, a scalar in (0, 1].
+    :param mean_gradient: The gradient of the loss, ``[..., M]``.
+    :param root_gradient: The gradient of the loss, ``[..., M, M]``; what is above the diagonal is
+        not used.
+    :param size: The size of the step, a scalar in (0, 1].
     :returns: NaN where a gradient is not finite.
     """
     # The lower triangle of J H J, where J reverses the order: that is all that is read of it.
@@ -58,18 +59,12 @@ def diagonal_step(
     root_gradient: tf.Tensor,
     size: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The same for independent coordinates: means and standard deviations of any shape.
+    """The step for independent coordinates; all arguments but ``size`` have one shape ``[...]``,
+    and the roots are standard deviations l.
 
     The precision of a coordinate is multiplied by ``a = 1 + t l g_l``. Where that is not positive,
     the step of this coordinate goes half of the way to ``a = 0``: what repeated halving comes to,
     but for a factor of two, without a precision that is next to nothing.
-
-    :param mean: ``[...]``.
-    :param root: The standard deviations l, of the same shape.
-    :param mean_gradient: Of the loss, of the same shape.
-    :param root_gradient: The g_l, of the same shape.
-    :param size: Of the step, a scalar in (0, 1].
-    :returns: NaN where a gradient is not finite.
     """
     slope = root * root_gradient
     leaves = 1 + size * slope <= 0

@@ -30,7 +30,7 @@ class StructuredOperator(tf.linalg.LinearOperator, metaclass=abc.ABCMeta):  # ty
 
     @abc.abstractmethod
     def stacked_with(self, *others: Any) -> StructuredOperator:
-        """With others of its class, all ``[M, M]``, as one batch ``[T, M, M]``."""
+        """This operator and others of its class, all ``[M, M]``, as one batch ``[T, M, M]``."""
 
     @abc.abstractmethod
     def cast(self, dtype: tf.DType) -> StructuredOperator:
@@ -109,7 +109,7 @@ class Summable(abc.ABC):
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
 Inverse: TypeAlias = Callable[..., tf.Tensor]
-"""How to multiply by ``L^{-1}``, given tensors that are stored apart: see :meth:`Root.inverse`."""
+"""A function that multiplies by ``L^{-1}``, from stored tensors: see :meth:`Root.inverse`."""
 
 
 def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:
@@ -151,6 +151,10 @@ class Root(Factor):
 
     def __init__(self, size: int | tf.Tensor, dtype: tf.DType) -> None:
         self.size, self.dtype = size, dtype
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        inverse, tensors = self.inverse()
+        return inverse(tensors, columns, adjoint=adjoint)
 
     @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:

@@ -158,49 +158,32 @@ def _gradients(
     *,
     of_gram: bool,
 ) -> tuple[Array, ...]:
-    """To scale, columns and the noise variance; and to gram, which needs the whole of B^{-1}."""
-    factors = to_log_determinant, to_fit
+    """The gradients to scale, columns and noise variance; and to gram, with the whole B^{-1}."""
     with np.errstate(all="ignore"):
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
-        solved = lapack.solve(upper, half)
+        solved = lapack.solve(upper, half)  # B^{-1} D columns / s
+        if of_gram:
+            lapack.multiply_by_adjoint(inverse)
+            variances = np.diagonal(inverse).copy()
+        else:
+            variances = lapack.square_lengths(inverse)  # the diagonal of B^{-1}
+        squares = np.sum(np.square(solved), axis=1)
+        slopes = to_log_determinant * (1 - variances) + to_fit * squares
+        to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
+        scaled = scale[:, None] * solved / noise
+        of_fit = to_fit * (np.sum(columns * scaled) + np.sum(squares))
+        to_noise = -(to_log_determinant * np.sum(1 - variances) + of_fit) / noise
+        gradients = to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
         if not of_gram:
-            variances = lapack.square_lengths(inverse)
-            return _gradients_of_diagonal(scale, columns, noise, factors, variances, solved)
-        lapack.multiply_by_adjoint(inverse)
-        variances = np.diagonal(inverse).copy()
-        small = _gradients_of_diagonal(scale, columns, noise, factors, variances, solved)
+            return gradients
         to_gram = lapack.mirrored(inverse, len(gram))
         block = to_gram[: len(scale), : len(scale)]
         block *= to_log_determinant
         block -= to_fit * solved @ solved.T
         block *= scale
         block *= scale[:, None] / noise
-        return (*small, to_gram)
-
-
-def _gradients_of_diagonal(
-    scale: Array,
-    columns: Array,
-    noise: Array,
-    factors: tuple[Array, Array],
-    variances: Array,
-    solved: Array,
-) -> tuple[Array, Array, Array]:
-    """To scale, columns and the noise variance.
-
-    :param factors: The gradients to the two terms.
-    :param variances: The diagonal of ``B^{-1}``.
-    :param solved: ``B^{-1} D columns / s``.
-    """
-    to_log_determinant, to_fit = factors
-    slopes = to_log_determinant * (1 - variances) + to_fit * np.sum(np.square(solved), axis=1)
-    to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
-    scaled = scale[:, None] * solved / noise
-    fit_to_noise = np.sum(columns * scaled) / noise + np.sum(np.square(solved)) / noise
-    determinant_to_noise = np.sum(1 - variances) / noise
-    to_noise = -to_log_determinant * determinant_to_noise - to_fit * fit_to_noise
-    return to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
+        return (*gradients, to_gram)
 
 
 def _gradients_through_root(
@@ -213,7 +196,7 @@ def _gradients_through_root(
     to_mean: tf.Tensor,
     to_root: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """To scale, gram, columns and the noise variance. (For the factor see Murray 2016,
+    """The gradients to scale, gram, columns and noise variance. (For the factor see Murray 2016,
     "Differentiation of the Cholesky decomposition", section 3.1.)"""
     size = tf.shape(scale)[0]
     middle = tf.linalg.band_part(tf.matmul(root, to_root, transpose_a=True), -1, 0)

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 ValueAndSlope = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-"""From a tensor of scaled squared distances, of any shape, and their probable rounding error, to
-rho and its derivative there."""
+"""A function of scaled squared distances, of any shape, and their probable rounding error: rho and
+its derivative there."""
 
 
 @dataclass(frozen=True)

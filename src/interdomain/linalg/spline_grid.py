@@ -8,10 +8,11 @@ from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
+from scipy.interpolate import BSpline, PPoly
 
 from .._arguments import Array, IntArray
 from .box_ends import slack_of
-from .dissection import Dissection, dissection
+from .dissection import Dissection, dissection, strides_of
 
 
 def spline_pieces(degree: int) -> Array:
@@ -20,16 +21,9 @@ def spline_pieces(degree: int) -> Array:
     Row o belongs to number o of the splines on a cell, of which the first ends there: the
     coefficients of the powers 0 to p of the place in the cell, from 0 to 1.
     """
-    pieces = np.ones([1, 1])  # by the recursion of Cox and de Boor, the first piece first
-    for order in range(1, degree + 1):
-        known, pieces = pieces, np.zeros([order + 1, order + 1])
-        number = np.arange(order)[:, None]
-        pieces[:-1, :-1] += number * known
-        pieces[:-1, 1:] += known
-        pieces[1:, :-1] += (order - number) * known
-        pieces[1:, 1:] -= known
-        pieces /= order
-    return pieces[::-1]
+    pieces = PPoly.from_spline(BSpline.basis_element(np.arange(degree + 2.0))).c
+    # The highest power comes first, and p pieces of no length before and after the others.
+    return np.array(pieces[::-1, degree : 2 * degree + 1].T[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +59,6 @@ class SplineGrid:
     def _offsets(self) -> IntArray:
         """The splines of a cell, ``[Q, D]``."""
         return np.array(list(itertools.product(range(self.degree + 1), repeat=len(self.shape))))
-
-    @cached_property
-    def _strides(self) -> IntArray:
-        return np.cumprod((1, *self.shape[:0:-1]))[::-1]
 
     def cells(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The cell of each row, ``[n, D]``, and the place in it, from 0 to 1; in float64. Rows
@@ -112,8 +102,9 @@ class SplineGrid:
         for of_column in tf.unstack(of_columns, axis=1)[1:]:
             products = values[:, :, None] * of_column[:, None]
             values = tf.reshape(products, [-1, values.shape[1] * of_column.shape[1]])
-        first = tf.linalg.matvec(cells, tf.constant(self._strides))
-        return first[:, None] + self._offsets @ self._strides, values
+        strides = strides_of(self.shape)
+        first = tf.linalg.matvec(cells, tf.constant(strides))
+        return first[:, None] + self._offsets @ strides, values
 
     def dense(self, X: tf.Tensor) -> tf.Tensor:
         """All products in rows ``[n, ...]``, ``[M, n]`` in float64."""
@@ -124,11 +115,9 @@ class SplineGrid:
 
     @cached_property
     def _pair_steps(self) -> IntArray:
-        """Where in the row of a stencil the entry of two splines of a cell is, ``[Q, Q]``."""
-        width = 2 * self.degree + 1
-        strides = width ** np.arange(len(self.shape))[::-1]
+        """The places of two splines of a cell in the row of a stencil, ``[Q, Q]``."""
         steps = self._offsets[None] - self._offsets[:, None] + self.degree
-        return np.asarray(steps @ strides)
+        return np.asarray(steps @ strides_of([2 * self.degree + 1] * len(self.shape)))
 
     def quadratic(self, stencils: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         """``phi^T S phi`` of each row ``[n, ...]``, ``[n, L]``.
@@ -144,7 +133,7 @@ class SplineGrid:
     def gram(self, numbers: IntArray, values: Array, weights: Array) -> Array:
         """``sum_n w_n phi_n phi_n^T``, a stencil for each column of weights ``[n, L]``.
 
-        :param numbers: Those of rows, as a call returns them, and so are the values.
+        :param numbers: The numbers of splines in rows; a call returns these and the values.
         """
         counts = tuple(size - self.degree for size in self.shape)
         # A cell has the number of its first spline in each column.

@@ -30,7 +30,7 @@ from .projections import (
 class Whitened(NamedTuple):
     """q of T parts, in terms of v.
 
-    :ivar mean: That of v, ``[T, M, P]``.
+    :ivar mean: The mean of v, ``[T, M, P]``.
     :ivar root: A root of the covariance S of v, or of u (see ``prior``): ``[T, M, P]`` if S is
         diagonal, ``[T, P, M, M]`` lower triangular if not, None for S = 0. P is 1 here if all
         latent GPs share S.
@@ -101,7 +101,7 @@ class Terms(NamedTuple):
     explained: tf.Tensor
 
     def plus(self, other: Terms) -> Terms:
-        """Those of both."""
+        """The terms of both together."""
         return Terms(*(first + second for first, second in zip(self, other, strict=True)))
 
 
@@ -147,7 +147,7 @@ def feature_terms(A: tf.Tensor, q: Whitened, *, is_complete: bool = False) -> Te
 def _diagonal_terms(
     deviations: tf.Tensor, columns: tf.Tensor, q: Whitened, is_complete: bool
 ) -> Terms:
-    """Where L is diagonal: its scaling goes into what Kuf is multiplied with.
+    """The terms where L is diagonal: its scaling goes into what Kuf is multiplied with.
 
     With a diagonal S two products remain, of vectors if the variables explain all and there is one
     latent GP; Kuf is read twice and squared once.
@@ -180,29 +180,18 @@ def joint_feature_terms(
     :param num_sets: B.
     """
     mean, root = mean_of_features(A, q.mean), q.root
+
+    def in_sets(A: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(A, [tf.shape(A)[0], tf.shape(A)[1], num_sets, -1])  # [T, M, B, N]
+
     # A^T (Cov[v] - I) A
-    explained = _flat_sets(A, num_sets)
-    change = -tf.matmul(explained, explained, transpose_a=True)[:, None]
+    sets = in_sets(A)
+    change = -tf.einsum("tmbi,tmbj->bij", sets, sets)[:, None]
     if root is None:
         return mean, change
-    in_sets = _flat_sets(q.projected(A), num_sets)[:, None]  # [B, 1, T M, N]
-    if root.shape.rank == 3:
-        projected = tf.transpose(flat(root))[:, :, None] * in_sets
-    else:
-        shape = tf.shape(A)
-        sets = tf.reshape(in_sets, [num_sets, shape[0], 1, shape[1], -1])
-        projected = tf.matmul(root, sets, transpose_a=True)  # [B, T, P, M, N]
-        projected = tf.transpose(projected, [0, 2, 1, 3, 4])
-        projected = tf.reshape(
-            projected, [num_sets, tf.shape(root)[1], shape[0] * shape[1], tf.shape(in_sets)[-1]]
-        )
-    return mean, change + tf.matmul(projected, projected, transpose_a=True)
-
-
-def _flat_sets(A: tf.Tensor, num_sets: tf.Tensor) -> tf.Tensor:
-    """``[B, T M, N]`` from ``[T, M, B N]``."""
-    rows = flat(A)
-    return tf.transpose(tf.reshape(rows, [tf.shape(rows)[0], num_sets, -1]), [1, 0, 2])
+    equation = "tmp,tmbn->bptmn" if root.shape.rank == 3 else "tpkm,tkbn->bptmn"
+    projected = tf.einsum(equation, root, in_sets(q.projected(A)))
+    return mean, change + tf.einsum("bptmi,bptmj->bpij", projected, projected)
 
 
 class KeptRoot(NamedTuple):
@@ -220,7 +209,7 @@ class Kept(NamedTuple):
     """What predictions need of Kuu and q: tensors that can be stored, and how to use them.
 
     :ivar root: L.
-    :ivar mean: That of v.
+    :ivar mean: The mean of v.
     :ivar of_q: The root in :class:`Whitened`.
     :ivar of_u: Whether that is the root of u.
     """

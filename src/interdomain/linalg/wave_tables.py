@@ -14,16 +14,17 @@ import scipy.sparse
 import tensorflow as tf
 
 from .._arguments import Array, BoolArray, IntArray
+from .dissection import strides_of
 from .full import Full, FullRoot
 from .operators import Summable
 
 MOST_COLUMNS = 3
 
 Tables: TypeAlias = npt.NDArray[np.complex128]
-"""By the frequency in each column, ``[..., 2 half + 1 (of each)]``."""
+"""Numbers by the frequency in each column, ``[..., 2 half + 1 (of each)]``."""
 
 _TOLERANCE = 1e-12
-"""Of a transform, relative to the sum of what it adds up."""
+"""The error of a transform, relative to the sum of what it adds up."""
 
 
 class _Kind(NamedTuple):
@@ -56,7 +57,7 @@ class BoxWaves(NamedTuple):
 
     :ivar columns: The columns of X, ``[D]``.
     :ivar lower: The lower end of the box, ``[D]``.
-    :ivar periods: Its lengths, ``[D]``.
+    :ivar periods: The lengths of the box, ``[D]``.
     :ivar functions: Which function each wave is in each column, ``[W, D]``: 0 for the constant,
         ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods.
     :ivar combined: The weights of waves in features, of each in waves alone that are sines in the
@@ -109,7 +110,7 @@ class WaveTables:
         frequencies = (functions + 1) // 2
         half = 2 * np.max(frequencies, axis=0)
         self.shape = tuple(int(size) for size in 2 * half + 1)
-        strides = np.cumprod((1, *self.shape[:0:-1]))[::-1]
+        strides = strides_of(self.shape)
         self._zero = int(half @ strides)
         are_sines = (functions > 0) & (functions % 2 == 0)
         kinds, kind_of = np.unique(are_sines, axis=0, return_inverse=True)
@@ -213,7 +214,7 @@ class WaveTables:
         return both.reshape(-1, len(X))[: len(tables)]
 
     def _transform(self, kind: int) -> Callable[..., Tables]:
-        """From rows to a table (1), or from a table to rows (2)."""
+        """The transform from rows to a table (1), or from a table to rows (2)."""
         import finufft  # only where it is needed: it starts threads
 
         transform = getattr(finufft, f"nufft{len(self.shape)}d{kind}")
@@ -258,7 +259,7 @@ class WaveGram(Summable):
         return WaveGram(self.tables, table)
 
     def matmul(self, columns: Array) -> Array:
-        """In O(T log T) for each column and T numbers in a table."""
+        """The products, in O(T log T) for each column and T numbers in a table."""
         table = np.asarray(self.table)
         products = [self.tables.products_of_sums(table, column) for column in columns.T]
         return np.stack(products, axis=1)

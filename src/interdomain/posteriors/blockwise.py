@@ -23,7 +23,8 @@ from gpflow.posteriors import (
 from .._arguments import Array, numeric
 from .._tracing import unconverted
 from ..core.columns import validate_rows
-from .groups import Group, conditional, outputs_of
+from .groups import Group
+from .marginals import conditional, outputs_of
 
 
 def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:

@@ -1,28 +1,25 @@
-"""Posteriors of latent GPs: groups of those that share a prior, each a sum of parts."""
+"""Groups of latent GPs that share a prior, with their inducing variables and their q."""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import tensorflow as tf
-from gpflow.base import MeanAndVariance, TensorType
-from gpflow.conditionals.util import expand_independent_outputs, mix_latent_gp
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, LinearCoregionalization
+from gpflow.kernels import Kernel
 
-from .._tracing import unconverted
-from ..core.columns import as_rows
 from ..core.decomposed import flat_blocks
 from ..core.family import BlockBatch
 from ..core.finite_rank import is_complete
-from ..core.inputs import num_columns_of_latents
-from ..core.latents import LatentGPs, in_order, latent_gps, split_q
+from ..core.latents import LatentGPs, latent_gps, split_q
 from ..core.pairs import StackedBlocks, block_batches
-from ..linalg.variational import Kept, Terms, variances
+from ..core.sums import placed
+from ..linalg.variational import Kept
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, q_of_batch
 
 JointQ: TypeAlias = tuple[TensorType, TensorType | None]
@@ -60,7 +57,7 @@ class BlockGroup(Group):
 
     :ivar batches: The blocks; ``q`` has one for each.
     :ivar whiten: Whether q is that of whitened variables.
-    :ivar devices: That of each block; None if they are computed in batches, and anywhere.
+    :ivar devices: The device of each block; None if blocks are computed in batches, anywhere.
     """
 
     batches: Sequence[BlockBatch]
@@ -121,145 +118,11 @@ def block_groups(
         batches: list[BlockBatch] = (
             [StackedBlocks(of_latent, [0])] if joint else block_batches(*pairs[k])
         )
-        placed = None
+        of_batches = None
         if devices is not None:
-            batches = [batch for block in of_latent for batch in block_batches(*block)]
-            for t, batch in enumerate(batches):
-                batch.positions = (t,)
-            placed = [devices[t % len(devices)] for t in range(len(batches))]
+            alone = [batch for block in of_latent for batch in block_batches(*block)]
+            batches = [placed(batch, [t]) for t, batch in enumerate(alone)]
+            of_batches = [devices[t % len(devices)] for t in range(len(batches))]
         q_of_latent = [of_block[k] for of_block in of_blocks]
-        groups.append(BlockGroup(latents[k], q_of_latent, batches, whiten, placed))
+        groups.append(BlockGroup(latents[k], q_of_latent, batches, whiten, of_batches))
     return groups
-
-
-def marginals_and_kl(
-    groups: Sequence[Group], X: TensorType, *, left: bool = False
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, what their inducing
-    variables leave of the prior's variances ``[N, L]``, and the KL divergence of all q, with one
-    factorisation of each Kuu.
-
-    :param left: Whether what is left is to have a gradient, too.
-    """
-    X = tf.convert_to_tensor(X)
-    X = as_rows(X, _num_columns([group.latents for group in groups], X))
-    means, variance, leftover = [], [], []
-    kls: list[tf.Tensor] = []
-    for group in groups:
-        parts = group.parts()
-        found = [part.terms_and_kl(X, left) for part in parts]
-        of_parts, kls_of_parts = zip(*found, strict=True)
-        terms = reduce(Terms.plus, of_parts)
-        means.append(terms.mean)
-        prior = _prior_variances(group.latents, parts, X)
-        shape = tf.shape(terms.mean)
-        variance.append(tf.broadcast_to(variances(prior, terms), shape))
-        unexplained = tf.nn.relu(tf.reshape(prior, [-1]) - terms.explained)
-        leftover.append(tf.broadcast_to(unexplained[:, None], shape))
-        kls += kls_of_parts
-    latents = [group.latents for group in groups]
-    of_latents = (in_order(latents, values, 1) for values in (means, variance, leftover))
-    return *of_latents, tf.add_n(kls)
-
-
-def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:
-    """What the terms of the parts are to be added to, ``[N]``."""
-    if all(part.is_complete for part in parts):
-        return tf.zeros_like(X[:, 0])
-    return latents.kernel(X, full_cov=False)
-
-
-def _num_columns(latents: Sequence[LatentGPs], X: tf.Tensor) -> int | None:
-    """The number of columns of X, if X itself does not say it and something else does."""
-    if X.shape[-1] is not None:
-        return None
-    return num_columns_of_latents(latents)
-
-
-class Rows:
-    """New inputs as rows of one matrix, and results back in the shape of the inputs, as in GPflow's
-    posteriors: leading dimensions of X, one covariance per latent GP.
-
-    A rank or a number of columns that is not known when a graph is built goes no further than
-    here: ``flat`` and ``sets`` have them in their static shapes.
-
-    :param Xnew: ``[batch..., N, D]``; B is the number of its sets of N rows.
-    :param num_columns: D, for an Xnew without a static number of columns, where that is known.
-    :ivar flat: ``[B N, D]``.
-    :ivar num_sets: B.
-    """
-
-    def __init__(self, Xnew: tf.Tensor, num_columns: int | None = None) -> None:
-        self._shape = tf.shape(Xnew)
-        self._is_matrix = Xnew.shape.rank == 2
-        self.flat = as_rows(Xnew, num_columns)
-        self.num_sets = tf.constant(1) if self._is_matrix else tf.reduce_prod(self._shape[:-2])
-
-    @property
-    def sets(self) -> tf.Tensor:
-        """The inputs of a single set ``[N, D]``, or of all, ``[B, N, D]``."""
-        if self._is_matrix:
-            return self.flat
-        shape = tf.concat([[self.num_sets], self._shape[-2:]], axis=0)
-        sets = tf.reshape(self.flat, shape)
-        return tf.ensure_shape(sets, [None, None, self.flat.shape[-1]])
-
-    def columns(self, values: tf.Tensor) -> tf.Tensor:
-        """``[batch..., N, P]`` from ``[B N, P]``."""
-        if self._is_matrix:
-            return values
-        return tf.reshape(values, tf.concat([self._shape[:-1], tf.shape(values)[-1:]], axis=0))
-
-    def covariances(self, prior: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-        """``[batch..., P, N, N]``, from the prior's at ``sets`` and changes ``[B, P, N, N]``."""
-        values = prior[..., None, :, :] + changes
-        if self._is_matrix:
-            return values[0]
-        return tf.reshape(values, tf.concat([self._shape[:-2], tf.shape(values)[1:]], axis=0))
-
-    def broadcast(self, cov: tf.Tensor, mean: tf.Tensor, full_cov: bool) -> tf.Tensor:
-        """One (co)variance for each latent GP, of which ``mean`` has the number."""
-        if not full_cov:
-            return tf.broadcast_to(cov, tf.shape(mean))
-        shape = tf.concat([tf.shape(cov)[:-3], tf.shape(mean)[-1:], tf.shape(cov)[-2:]], axis=0)
-        return tf.broadcast_to(cov, shape)
-
-
-def conditional(
-    parts: Sequence[tuple[LatentGPs, Sequence[Part]]], Xnew: TensorType, full_cov: bool
-) -> MeanAndVariance:
-    """Mean ``[batch..., N, L]``, and variances of that shape or covariances
-    ``[batch..., L, N, N]`` of the latent GPs.
-
-    :param parts: For each group of latent GPs what its posterior is the sum of.
-    :param Xnew: ``[batch..., N, D]``.
-    """
-    Xnew = tf.convert_to_tensor(Xnew)
-    rows = Rows(Xnew, _num_columns([latents for latents, _ in parts], Xnew))
-    means, covs = [], []
-    for latents, of_group in parts:
-        if full_cov:
-            kff = latents.kernel(rows.sets)
-            of_parts = [part.joint_terms(rows.flat, rows.num_sets) for part in of_group]
-            mean = tf.add_n([mean for mean, _ in of_parts])
-            changes = tf.add_n([change for _, change in of_parts])
-            cov = rows.covariances(kff, changes)
-        else:
-            terms = reduce(Terms.plus, [part.terms(rows.flat) for part in of_group])
-            kff = _prior_variances(latents, of_group, rows.flat)
-            mean, cov = terms.mean, rows.columns(variances(kff, terms))
-        means.append(rows.columns(mean))
-        covs.append(rows.broadcast(cov, means[-1], full_cov))
-    latents_of_all = [latents for latents, _ in parts]
-    axis = -3 if full_cov else -1
-    return in_order(latents_of_all, means, -1), in_order(latents_of_all, covs, axis)
-
-
-@unconverted
-def outputs_of(
-    kernel: Kernel, mean: tf.Tensor, cov: tf.Tensor, full_cov: bool, full_output_cov: bool
-) -> MeanAndVariance:
-    """Mean and (co)variance of the outputs, from those of the latent GPs, in GPflow's shapes."""
-    if isinstance(kernel, LinearCoregionalization):
-        return mix_latent_gp(kernel.W, mean, cov, full_cov, full_output_cov)
-    return mean, expand_independent_outputs(cov, full_cov, full_output_cov)

@@ -52,8 +52,8 @@ class Roots(NamedTuple):
     orthogonal: Any
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        """With the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or its transpose,
-        for columns ``[M + K, N]``."""
+        """The solution with the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v, or
+        with its transpose, for columns ``[M + K, N]``."""
         u, v = tf.split(columns[None], self.cross.shape[1:], axis=1)
         if adjoint:
             v = self.orthogonal.solve(v, adjoint=True)
@@ -62,11 +62,6 @@ class Roots(NamedTuple):
             u = self.base.solve(u)
             v = self.orthogonal.solve(v - tf.matmul(self.cross, u, transpose_a=True))
         return tf.concat([u[0], v[0]], axis=0)
-
-
-def _residuals(cross: tf.Tensor, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-    """S_vf, from Kvf."""
-    return columns - matmul(cross, A, transpose_a=True)
 
 
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
@@ -96,9 +91,9 @@ class OrthogonalPart(FeaturePart):
     """The part of both sets.
 
     :param pair: The two sets.
-    :param kernel: Of one output.
+    :param kernel: A kernel of one output.
     :param roots: The roots; None where they are not needed.
-    :param q: Those of the whitened variables.
+    :param q: The q of each set of whitened variables.
     """
 
     def __init__(
@@ -120,25 +115,23 @@ class OrthogonalPart(FeaturePart):
         both = _base_operator(pair, kernel).whiten(columns[None])
         num_data = tf.shape(X)[0]
         A, cross = both[..., :num_data], both[..., num_data:]
-        residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
-        return A, _residual_operator(pair, kernel, cross).whiten(residuals)
+        left = Kuf(pair.orthogonal, kernel, X)[None] - matmul(cross, A, transpose_a=True)
+        return A, _residual_operator(pair, kernel, cross).whiten(left)
 
 
 def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
     """Both q's of the whitened variables; that of v' without a root has the prior's covariance.
 
-    :param roots: Of the prior covariances; None if q is that of the whitened variables already.
+    :param roots: The roots of the prior covariances; None if q is about whitened variables already.
     """
+    sets = [None, None] if roots is None else [roots.base, roots.orthogonal]
     whitened_of_each = []
-    for k, (mean, root) in enumerate(q):
-        of_set = None if roots is None else (roots.base, roots.orthogonal)[k]
-        mean = tf.convert_to_tensor(mean)[None]
+    for of_set, (mean, root) in zip(sets, q, strict=True):
+        pair = tf.convert_to_tensor(mean)[None], None if root is None else stack_roots([root])
+        of_v = Whitened(*pair) if of_set is None else whitened(of_set, *pair)
         if root is None:  # I in whitened variables
-            mean = mean if of_set is None else of_set.solve(mean)
-            whitened_of_each.append(Whitened(mean, tf.ones_like(mean)))
-            continue
-        pair = mean, stack_roots([root])
-        whitened_of_each.append(Whitened(*pair) if of_set is None else whitened(of_set, *pair))
+            of_v = of_v._replace(root=tf.ones_like(of_v.mean))
+        whitened_of_each.append(of_v)
     return whitened_of_each
 
 
@@ -147,8 +140,8 @@ def orthogonal_features(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A and D at X ``[N, D]``, ``[1, M, N]`` and ``[1, K, N]``."""
     A = roots.base.solve(Kuf(pair.base, kernel, X)[None])
-    columns = Kuf(pair.orthogonal, kernel, X)[None]
-    return A, roots.orthogonal.solve(_residuals(roots.cross, A, columns))
+    left = Kuf(pair.orthogonal, kernel, X)[None] - matmul(roots.cross, A, transpose_a=True)
+    return A, roots.orthogonal.solve(left)  # S_vf
 
 
 @dataclass(frozen=True)

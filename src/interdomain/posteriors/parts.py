@@ -46,12 +46,12 @@ class Part(abc.ABC):
 
     @abc.abstractmethod
     def terms(self, X: tf.Tensor) -> Terms:
-        """To mean and variance at X ``[N, D]``."""
+        """The contributions to mean and variance at X ``[N, D]``."""
 
     @abc.abstractmethod
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """To the mean at X, the rows of B sets one behind the other, ``[B N, P]``, and to the
-        covariance within each set ``[B, P, N, N]``."""
+        """The contributions to the mean at X, the rows of B sets one after the other, ``[B N, P]``,
+        and to the covariance within each set, ``[B, P, N, N]``."""
 
     @abc.abstractmethod
     def kl(self) -> tf.Tensor:
@@ -68,7 +68,7 @@ class Part(abc.ABC):
 class FeaturePart(Part):
     """A part of one or two sets of whitened features.
 
-    :ivar q: That of each set.
+    :ivar q: The q of each set.
     """
 
     q: Sequence[Whitened]
@@ -127,7 +127,7 @@ class PinnedPart(Part):
     """One block, with all of its operations on a device.
 
     :param make: Makes the part, there.
-    :param device: Its name.
+    :param device: The name of the device.
     :param is_complete: See :class:`Part`.
     """
 

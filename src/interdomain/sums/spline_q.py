@@ -50,7 +50,7 @@ class SplineCollapsed(NamedTuple):
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
         log, fit = arrow_terms(order, *parts, refuse=refuse)
-        of_splines = self.splines.log_determinant()
+        of_splines = 2 * self.splines.root().log_determinant()
         if len(self.sums.splines.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
         return log - of_splines, fit
@@ -60,7 +60,7 @@ class SplineCollapsed(NamedTuple):
         total, splines = tf.zeros([], tf.float64), self.sums.splines
         is_splines, of_others = np.split(incomplete[splines.order], [splines.size])
         if np.any(is_splines):
-            total += tf.reduce_sum(self.splines.inverse() * self.gram.stencil)
+            total += tf.reduce_sum(self.splines.root().inverse_band() * self.gram.stencil)
         if np.any(of_others):
             root = self.others.root()
             half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
@@ -102,12 +102,9 @@ class SplineCollapsed(NamedTuple):
                 f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
             )
 
-        def assembled(stencil: Array, border: Array, corner: Array) -> Array:
-            of_splines = splines.grid.dissection.dense(stencil)
+        def assembled(*parts: Array) -> Array:
             gram = np.empty([count, count])
-            gram[np.ix_(splines.order, splines.order)] = np.block(
-                [[of_splines, border], [border.T, corner]]
-            )
+            gram[np.ix_(splines.order, splines.order)] = Arrow(*parts).to_dense()
             return gram
 
         gram = numpy_function(assembled, list(self.gram), tf.float64, stateful=False)
@@ -207,7 +204,7 @@ class SplineQ(Q):
         self.incomplete = incomplete[self._splines.order]
         self._inputs = [first.splines.stencil(), first.others.to_dense()]
         if np.any(incomplete):
-            self._inputs.append(first.splines.inverse())
+            self._inputs.append(first.splines.root().inverse_band())
         self._start = len(self._inputs)  # of the latent GPs
         for collapsed, noise in parts:
             self._inputs += [*collapsed.gram, collapsed.columns, noise]

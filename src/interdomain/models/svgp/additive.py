@@ -151,14 +151,9 @@ class AdditiveSVGP(SVGP):
         charge: Literal["trace", "log"] = "trace",
         **q: Any,
     ) -> None:
-        blocks = QPerBlock(kernel, inducing_variable, **q)
+        qs = QPerBlock(kernel, inducing_variable, **q)
         super().__init__(
-            kernel,
-            likelihood,
-            blocks,
-            mean_function=mean_function,
-            num_data=num_data,
-            charge=charge,
+            kernel, likelihood, qs, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
     devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")

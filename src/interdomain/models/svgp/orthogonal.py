@@ -137,12 +137,7 @@ class OrthogonalSVGP(SVGP):
     ) -> None:
         both = OrthogonalQ(kernel, inducing_variable, orthogonal_inducing_variable, **q)
         super().__init__(
-            kernel,
-            likelihood,
-            both,
-            mean_function=mean_function,
-            num_data=num_data,
-            charge=charge,
+            kernel, likelihood, both, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
     orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")

@@ -14,7 +14,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
+from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import positive, triangular
 
 from ..._arguments import Array, check_size, finite_array, instance, integer
@@ -27,7 +27,8 @@ from ...core.inputs import check_parts, num_columns_of_latents, validate_inducin
 from ...core.latents import latent_gps
 from ...core.pairs import boxed_parts
 from ...posteriors.blockwise import BlockwisePosterior
-from ...posteriors.groups import Group, block_groups, marginals_and_kl, outputs_of
+from ...posteriors.groups import Group, block_groups
+from ...posteriors.marginals import marginals_and_kl, outputs_of
 
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
@@ -93,7 +94,7 @@ class Q(gpflow.Module, abc.ABC):
 
     @property
     def _sets(self) -> dict[str, InducingVariables]:
-        """By the name of the argument, all inducing variables that q is about."""
+        """All inducing variables that q is about, by the names of their arguments."""
         return {"inducing_variable": self.inducing_variable}
 
     @unconverted

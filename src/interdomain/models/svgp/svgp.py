@@ -16,7 +16,7 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from ..._arguments import choice, instance, integer
 from ..._tracing import unconverted
-from ...posteriors.groups import outputs_of
+from ...posteriors.marginals import outputs_of
 from .log_concave import require_log_concave
 from .q import Q, of_q
 
