@@ -45,6 +45,11 @@ def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
     return Xnew if Xnew.dtype == dtype else tf.cast(Xnew, dtype)
 
 
+def cache_type(precompute_cache: PrecomputeCacheType | str | None) -> PrecomputeCacheType:
+    """The type of a cache, as GPflow reads it: "tensor", "variable" or "nocache"."""
+    return _validate_precompute_cache_type(precompute_cache)
+
+
 class PosteriorOfAnyInputs(AbstractPosterior):
     """A posterior whose new inputs may be integers, or floats of another precision."""
 
@@ -53,7 +58,7 @@ class PosteriorOfAnyInputs(AbstractPosterior):
 
         :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
         """
-        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+        self.update_cache(cache_type(precompute_cache))
 
     def inputs(self, Xnew: TensorType) -> tf.Tensor:
         """New inputs as the predictions take them, checked; see :func:`as_inputs`."""

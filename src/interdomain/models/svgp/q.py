@@ -26,7 +26,7 @@ from ...core.domains import boxes
 from ...core.inputs import check_parts, num_columns_of_latents, validate_inducing_variable
 from ...core.latents import latent_gps
 from ...core.pairs import boxed_parts
-from ...posteriors.blockwise import BlockwisePosterior
+from ...posteriors.blockwise import BlockwisePosterior, cache_type
 from ...posteriors.groups import Group, block_groups
 from ...posteriors.marginals import marginals_and_kl, outputs_of
 
@@ -109,7 +109,7 @@ class Q(gpflow.Module, abc.ABC):
         :raises ValueError: If a cache is to be computed, outside of compiled functions, and
             training has made a harmonic kernel lose its invariance.
         """
-        cache = _validate_precompute_cache_type(precompute_cache)
+        cache = cache_type(precompute_cache)
         if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
             for module in (kernel, *kernel.submodules):
                 if isinstance(module, DecomposedKernel):
