@@ -10,7 +10,7 @@ import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
-import interdomain as idm
+from interdomain.recommending import recipes
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import checked_likelihood, prepare
 from tests.svgp.small import WithoutMissing, by_source
@@ -47,7 +47,7 @@ def test_the_code_does_what_was_done(X: Any, arguments: dict[str, Any], columns:
         for Y in (TARGETS, TARGETS[:, 0].tolist()):
             found = prepare(X, Y, likelihood, **arguments)
             assert found.X.shape[1] == columns
-            scope = {"X": X, "Y": Y, "np": np, "idm": idm}
+            scope = {**vars(recipes), "X": X, "Y": Y}
             exec(found.code, scope)
             np.testing.assert_array_equal(scope["X_train"], found.X)
             np.testing.assert_array_equal(scope["Y_train"], found.Y)
@@ -67,9 +67,9 @@ def test_columns_with_two_values_are_categories() -> None:
         return candidates_for(prepare(X, TARGETS), None, 20, {})["effects"].code
 
     X = np.column_stack([TABLE[:, 0], np.arange(ROWS) % 2, np.arange(ROWS) % 3])
-    assert "categorical = [1]\n" in of_effects(X)
+    assert "categorical=[1]" in of_effects(X)
     framed = prepare(FRAME, TARGETS)  # a column for each level but the first, "a" and "green"
-    assert "categorical = [0, 2, 3]\n" in of_effects(FRAME)
+    assert "categorical=[0, 2, 3]" in of_effects(FRAME)
     for column, level in ((0, TEXT == "red"), (2, FRAME["kind"] == "b"), (3, FRAME["kind"] == "c")):
         np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 

@@ -77,11 +77,16 @@ def test_which_fit(case: str) -> None:
     assert set(found) == FIT[case] | {"points"}
 
 
+def printed(code: str, **names: Any) -> dict[str, Any]:
+    """What code leaves when it is run as it is printed, without the settings of this file."""
+    exec(compile(code, "printed", "exec", dont_inherit=True), names)
+    return names
+
+
 def test_maps() -> None:
     of_maps = candidates_for(prepare(X[:, :2], Y), None, 12, {"steps": 3})
     assert set(of_maps) == {"exact", "waves", "splines", "neighbours", "effects", "blocks", *POINTS}
-    scope: dict[str, Any] = {"X": X[:, :2], "Y": Y}
-    exec(of_maps["splines"].code, scope)
+    scope = printed(of_maps["splines"].code, X=X[:, :2], Y=Y)
     assert scope["model"].inducing_variable.num_inducing == 15**2
 
 
@@ -103,8 +108,7 @@ def ran(case: str, name: str) -> None:
     """The script, as it is printed, leaves a model, and a function that predicts in units of Y."""
     X, Y, arguments = CASES[case]
     passed = {key: value for key, value in arguments.items() if key == "likelihood"}
-    scope = {"X": X, "Y": Y, **passed}
-    exec(small(case)[name].code, scope)
+    scope = printed(small(case)[name].code, X=X, Y=Y, **passed)
     assert scope["X"] is X and scope["Y"] is Y, name  # to be predicted at, as they were
     expected, variance = scope["model"].predict_y(prepared(case).X[:5])
     center, unit = (0.0, 1.0) if arguments else (Y.mean(axis=0), Y.std(axis=0))
@@ -154,8 +158,7 @@ def test_predictions_at_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     candidate = candidates_for(prepare(MIXED, Y), None, 20, {"steps": 3})["waves"]
     fit = idm.fit
     monkeypatch.setattr(idm, "fit", lambda model: fit(model, steps=2, progress=False))
-    scope: dict[str, Any] = {"X": MIXED, "Y": Y}
-    exec(candidate.code, scope)
+    scope = printed(candidate.code, X=MIXED, Y=Y)
     predict = scope["predict"]
     # Numbers of the columns by hand: levels in order, without the first one.
     by_hand = np.column_stack([X[:, 0], KINDS == "green", KINDS == "red"]).astype(float)
@@ -202,8 +205,7 @@ def test_no_name_of_a_column_is_evaluated() -> None:
     ):
         data = prepare(frame, Y)
         np.testing.assert_array_equal(data.X, prepare(X, Y).X)
-        scope: dict[str, Any] = {"X": frame, "Y": Y, "np": np, "idm": idm}
-        exec(data.code, scope)
+        scope = printed(data.code, **vars(recipes), X=frame, Y=Y)
         np.testing.assert_array_equal(scope["X_train"], data.X)
         for candidate in candidates_for(data, None, 20, {"steps": 3}).values():
             assert data.code in candidate.code
@@ -216,8 +218,11 @@ module = importlib.import_module("interdomain.recommending.recommend")  # a func
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of waves, and of an exact GP that breaks; there is no time for others."""
 
-    broken = "# A model that breaks.\nraise RuntimeError('a kernel broke')"
-    monkeypatch.setattr(recipes, "EXACT", broken)
+    def broken(data: Any) -> Any:
+        """A model that breaks."""
+        raise RuntimeError("a kernel broke")
+
+    monkeypatch.setattr(recipes, "exact", broken)
     hour = [0.0]
     monkeypatch.setitem(module.CLOCKS, "wall", lambda: hour[0])
 
