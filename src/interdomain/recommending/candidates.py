@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from .race import Entrant
 
 _MOST_ROWS_EXACT = 2_000
 
-_BOTH = "harmonics and neighbours"
+BOTH = "harmonics and neighbours"
 
 _MOST_WAVE_COLUMNS = 3
 
@@ -47,8 +46,7 @@ class Candidate(NamedTuple):
     """A model that is suitable for a data set, with its size and how to train it.
 
     :ivar why: What the model is, and when it is worth trying.
-    :ivar code: A script that makes and trains it, from X and Y as they were passed; and from
-        ``likelihood``, if one was passed. It ends with a function ``predict(X_new)``.
+    :ivar code: The program (:func:`.programs.program`) that makes and trains it.
     :ivar entrant: It as an entrant of a :func:`~interdomain.race` on scaled rows.
     """
 
@@ -62,7 +60,7 @@ def candidates_for(
 ) -> dict[str, Candidate]:
     """The candidates that suit the data, by name, the likeliest winners first.
 
-    :param likelihood: None for Gaussian noise.
+    :param likelihood: The likelihood; None for Gaussian noise.
     :param num_inducing: The largest number of points, harmonics or features of effects.
     :param steps: The argument ``steps`` of minibatches; nothing, to leave it to a race.
     """
@@ -102,7 +100,7 @@ def candidates_for(
         ("orthogonal points", True, recipes.orthogonal_points, batches, {}),
         ("blocks", is_table, recipes.blocks, batches, {}),
         ("effects and harmonics", near and zonal, recipes.effects_and_harmonics, {}, twice),
-        (_BOTH, near and zonal, recipes.harmonics_and_neighbours, {}, degrees),
+        (BOTH, near and zonal, recipes.harmonics_and_neighbours, {}, degrees),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
@@ -113,7 +111,7 @@ def candidates_for(
             ("neighbours", gaussian, recipes.globe_neighbours, {}, {}),
             ("harmonics", True, recipes.globe_harmonics, {}, degree),
             ("points", True, recipes.globe_points, batches, {}),
-            (_BOTH, gaussian, recipes.globe_harmonics_and_neighbours, {}, degree),
+            (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, {}, degree),
         ]
     suitable = {}
     for name, suits, recipe, training, of_recipe in listed:
@@ -133,11 +131,11 @@ def candidates_for(
 
 
 def _highest_degree(columns: int, size: int) -> int:
-    """Of harmonics of all degrees up to it, which are no more than this; at least 1."""
-    of_degrees = (
-        math.comb(L + columns, L) + math.comb(L + columns - 1, L - 1) for L in itertools.count(1)
-    )
-    return max(1, sum(1 for _ in itertools.takewhile(lambda number: number <= size, of_degrees)))
+    """The highest degree up to which harmonics are no more than this; at least 1."""
+    degree = 1
+    while math.comb(degree + 1 + columns, columns) + math.comb(degree + columns, columns) <= size:
+        degree += 1
+    return degree
 
 
 def _built(recipe: Callable[..., Any], settings: Mapping[str, Any], data: RegressionData) -> Any:

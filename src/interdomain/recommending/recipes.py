@@ -39,13 +39,13 @@ def lengthscales(X: TensorType) -> AnyNDArray:
 
 
 def sums_over_rows(
-    data: Data, kernel: Kernel, features: Any, likelihood: Likelihood | None, latents: int
+    data: Data, kernel: Kernel, features: Any, likelihood: Likelihood | None
 ) -> GPModel:
     """A model of features alone: one pass over the rows for Gaussian noise, else a few."""
     prior = idm.kernels.FiniteRank(kernel, features)
     if likelihood is None:
         return idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
-    return idm.models.DualSVGP(data, prior, likelihood, features, num_latent_gps=latents)
+    return idm.models.DualSVGP(data, prior, likelihood, features)
 
 
 def zonal_harmonics(X: TensorType, max_degree: int) -> tuple[Kernel, Any]:
@@ -107,15 +107,13 @@ def patches(
     return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
 
 
-def waves(
-    data: Data, num_inducing: int, likelihood: Likelihood | None = None, latents: int = 1
-) -> GPModel:
+def waves(data: Data, num_inducing: int, likelihood: Likelihood | None = None) -> GPModel:
     """Fourier features of a box: one to three columns; O(N M^2), once."""
     X, _ = data
     base = Matern32(lengthscales=np.full(X.shape[1], 0.3))
     box = idm.kernels.Periodized.from_data(base, X, margin=2)
     features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
-    return sums_over_rows(data, box, features, likelihood, latents)
+    return sums_over_rows(data, box, features, likelihood)
 
 
 def splines(data: Data, num_splines: list[int]) -> GPModel:
@@ -127,8 +125,7 @@ def splines(data: Data, num_splines: list[int]) -> GPModel:
     product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
     # New rows have to be in the box, too: hence the margin.
     features = idm.inducing_variables.SplineFeatures.from_data(X, num_splines, degree=2, margin=0.1)
-    prior = idm.kernels.FiniteRank(product, features)
-    return idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
+    return sums_over_rows(data, product, features, None)
 
 
 def neighbours(data: Data) -> GPModel:
@@ -143,11 +140,7 @@ def effects(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
 
 
 def effects_of_all_pairs(
-    data: Data,
-    num_inducing: int,
-    categorical: list[int],
-    likelihood: Likelihood,
-    latents: int,
+    data: Data, num_inducing: int, categorical: list[int], likelihood: Likelihood
 ) -> GPModel:
     """A sum of effects of single columns and of pairs; O(N M^2), once."""
     X, _ = data
@@ -156,12 +149,12 @@ def effects_of_all_pairs(
         X, wanted, categorical=categorical, separate_lengthscales=True
     )
     features = idm.tables.AdditiveFeatures.for_kernel(table, num_inducing)
-    return sums_over_rows(data, table, features, likelihood, latents)
+    return sums_over_rows(data, table, features, likelihood)
 
 
-def harmonics(data: Data, likelihood: Likelihood | None = None, latents: int = 1) -> GPModel:
+def harmonics(data: Data, likelihood: Likelihood | None = None) -> GPModel:
     """Harmonics chosen by the targets: all columns together; O(N M^2), once."""
-    return sums_over_rows(data, *zonal_harmonics(data[0], 2), likelihood, latents)
+    return sums_over_rows(data, *zonal_harmonics(data[0], 2), likelihood)
 
 
 def harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
@@ -192,7 +185,7 @@ def harmonics_by_minibatches(
     """Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step."""
     X, _ = data
     zonal, few = zonal_harmonics(X, 2)
-    idm.fit(sums_over_rows(data, zonal, few, likelihood, latents), steps=1)  # scales, on a subset
+    idm.fit(sums_over_rows(data, zonal, few, likelihood), steps=1)  # scales, on a subset
     features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
     return gpflow.models.SVGP(
         idm.kernels.FiniteRank(zonal, features),
@@ -218,13 +211,11 @@ def globe_neighbours(data: Data) -> GPModel:
     )
 
 
-def globe_harmonics(
-    data: Data, max_degree: int, likelihood: Likelihood | None = None, latents: int = 1
-) -> GPModel:
+def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None = None) -> GPModel:
     """Harmonics of the globe, without a seam at the date line or the poles; O(N M^2), once."""
     globe = idm.kernels.GlobeMatern52()
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
-    return sums_over_rows(data, globe, features, likelihood, latents)
+    return sums_over_rows(data, globe, features, likelihood)
 
 
 def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:

@@ -17,9 +17,10 @@ from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from ..training import StopFit
 from .baseline import density_of_the_mean
-from .candidates import STEPS, Candidate, candidates_for
+from .candidates import BOTH, STEPS, Candidate, candidates_for
 from .prepared import HELD_OUT, checked_likelihood, prepare
-from .race import CLOCKS, Clock, Race, RaceEntry, race
+from .race import CLOCKS, race
+from .results import Clock, Race, RaceEntry
 
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
@@ -28,10 +29,7 @@ _ROWS_NEARBY = 40_000
 """The same, of versions that look up the nearest rows: among few rows these are far. (Trained on
 some and predicting by more, they are too sure of rows that are repeated: protein.)"""
 
-_PARTS = {
-    "effects and harmonics": ("effects", "harmonics"),
-    "harmonics and neighbours": ("harmonics", "neighbours"),
-}
+_PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
 """Candidates that are two others together, and take longer than both."""
 
 _LEAST_SHARES = {False: 0.4, True: 0.1}
@@ -80,9 +78,9 @@ class Recommendation:
 
     @property
     def code(self) -> str:
-        """A script that makes and trains it at full size, from X, Y and ``likelihood`` as they were
-        passed. It ends with a function ``predict(X_new)``, which returns the mean and the standard
-        deviation of y in the units of Y."""
+        """The program that makes and trains it at full size, from X, Y and ``likelihood`` as they
+        were passed. It ends with a function ``predict(X_new)``, which returns the mean and the
+        standard deviation of y in the units of Y."""
         return self.candidates[self.name].code
 
     def __str__(self) -> str:
@@ -155,10 +153,9 @@ def recommend(
     :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: Show a progress bar.
-    :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
-        makes and trains it at full size, and ends with a function ``predict(X_new)``; ``race`` says
-        how well the small versions predicted, ``learnt`` whether any exceeds the mean of Y clearly,
-        and ``candidates`` has all candidates at full size.
+    :return: A report, when printed. ``name`` is the recommended candidate, ``code`` the program
+        that makes and trains it at full size; ``race`` says how well small versions predicted,
+        ``learnt`` whether any exceeds the mean of Y clearly, and ``candidates`` has them all.
     :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
         does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
         standardised, or fewer than 20 rows, of which 4 are held out.
@@ -185,7 +182,7 @@ def recommend(
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
 
-    # First those that end by themselves, since the others share whatever time is left.
+    # Candidates that end by themselves come first: the others share whatever time is left.
     endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
     in_turn = sorted(full, key=endless.__getitem__)
 
@@ -205,8 +202,8 @@ def recommend(
             left /= len(in_turn) - place + 1  # the last part is for predictions
         elif name == "exact":
             left = min(left, _SHARE_OF_EXACT * seconds)
-        parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
-        if name in small and left > sum(trace[-1][0] for trace in parts if trace):
+        traces = (entries[part].trace for part in _PARTS.get(name, ()) if part in entries)
+        if name in small and left > sum(trace[-1][0] for trace in traces if trace):
             build, training = small[name].entrant
             if likelihood is not None and training is not None and not endless[name]:
                 training = {**training, "callbacks": [in_time]}
@@ -232,20 +229,17 @@ def recommend(
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
     sentences = list(data.sentences)
-    learnt = True
-    if densities:
-        of_mean = density_of_the_mean(likelihood, train, held_out)
-        learnt = not apart * (best - of_mean) <= _LEARNT
-        if not learnt:
-            sentences.insert(
-                0,
-                f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows "
-                f"the best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass "
-                "other columns, more rows, or more seconds.",
-            )
-    whole = "harmonics and neighbours"
-    if winner == "neighbours" and whole in full and whole not in densities:
-        winner = whole
+    of_mean = density_of_the_mean(likelihood, train, held_out) if densities else -math.inf
+    learnt = not densities or not apart * (best - of_mean) <= _LEARNT
+    if not learnt:
+        sentences.insert(
+            0,
+            f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows the "
+            f"best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass other "
+            "columns, more rows, or more seconds.",
+        )
+    if winner == "neighbours" and BOTH in full and BOTH not in densities:
+        winner = BOTH
         sentences.append(
             "The nearest rows are in front. There was no time to try them with harmonics, but "
             "training tries each part alone, and keeps what the evidence prefers."
