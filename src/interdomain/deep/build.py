@@ -44,7 +44,8 @@ def build(
     num_inducing: int = 100,
     q_diag: bool = False,
     seed: int = 0,
-    **options: Any,
+    num_samples: int = 1,
+    num_prediction_samples: int = 32,
 ) -> DeepGP:
     """Build a deep GP for standardised data, ready to be trained.
 
@@ -69,28 +70,33 @@ def build(
         many features.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
-    :param options: ``num_samples`` and ``num_prediction_samples`` of :class:`DeepGP`.
+    :param num_samples: As for :class:`DeepGP`, like ``num_prediction_samples``.
     :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
         unknown, or X has fewer rows than there are points or units.
     """
-    rows = filled_matrix("X", X, "[N, D]")
-    count = len(rows)
-    rows = rows[:: -(-count // _ROWS)].astype(gpflow.default_float())
+    X = filled_matrix("X", X, "[N, D]")
+    rows = X[:: -(-len(X) // _ROWS)].astype(gpflow.default_float())
     sizes = as_integers("widths", widths, "pass the number of outputs of each layer, as [5, 1]")
     seed = integer("seed", seed, at_least=0)
     choice("features", features, ("harmonics", "activation", "points"))
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
-        last = index == len(sizes) - 1
-        mean = None if last else construct_mean_function(rows, rows.shape[1], width)
+        is_last = index == len(sizes) - 1
+        mean = None if is_last else construct_mean_function(rows, rows.shape[1], width)
         prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
-        layers.append(Layer(prior, q, count, mean, name=f"layer_{index}"))
+        layers.append(Layer(prior, q, len(X), mean, name=f"layer_{index}"))
         if mean is not None:
             q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))
-    return DeepGP(layers, likelihood, seed=seed, **options)
+    return DeepGP(
+        layers,
+        likelihood,
+        num_samples=num_samples,
+        num_prediction_samples=num_prediction_samples,
+        seed=seed,
+    )
 
 
 def _chosen(

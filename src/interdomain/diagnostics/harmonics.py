@@ -13,14 +13,7 @@ from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 from numpy.typing import NDArray
 
-from .._arguments import (
-    ROWS_OF_A_BATCH,
-    Array,
-    IntArray,
-    filled_matrix,
-    finite_array,
-    items,
-)
+from .._arguments import ROWS_OF_A_BATCH, Array, IntArray, filled_matrix, finite_array, items
 from .._progress import aligned
 from ..families.sphere.harmonics import SphericalHarmonics
 from ..families.sphere.kernel import ZonalKernel
@@ -102,9 +95,7 @@ def _summed(which: NDArray[np.bool_], shares: Array) -> tuple[str, str]:
     return f"{np.count_nonzero(which):,}", f"{np.sum(shares[which]):.1%}"
 
 
-@check_shapes(
-    "X: [N, D]",
-)
+@check_shapes("X: [N, D]")
 def harmonic_shares(
     harmonics: SphericalHarmonics,
     kernel: ZonalKernel,

@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 Transforms = CyclicTransform | Sequence[CyclicTransform] | None
 
 
-@check_shapes(
-    "X: [N, D]",
-    "return: []",
-)
+@check_shapes("X: [N, D]", "return: []")
 def nystrom_trace_error(
     kernel: Kernel, inducing_variable: InducingVariables, X: TensorType
 ) -> tf.Tensor:
@@ -164,10 +161,7 @@ class VarianceTerms(NamedTuple):
         return ax
 
 
-@check_shapes(
-    "X: [N, D]",
-    "return[all]: [N, P]",
-)
+@check_shapes("X: [N, D]", "return[all]: [N, P]")
 def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     """The terms of the posterior variance of f at X (Tiao et al. 2023, eq. 12 and Figure 5).
 

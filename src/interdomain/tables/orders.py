@@ -61,11 +61,7 @@ def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
 
 
 def _candidates(
-    kernel: Additive,
-    effect: Effect,
-    count: int,
-    most: Sequence[int] | None,
-    of_waves: Array,
+    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, of_waves: Array
 ) -> tuple[IntArray, Array]:
     """Waves in decreasing order of the variance that a feature of them has in an effect of variance
     one, and that variance.
