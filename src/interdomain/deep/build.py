@@ -53,9 +53,8 @@ def build(
     first principal components if there are fewer outputs than inputs, or the inputs and columns of
     zeros if there are more (Salimbeni & Deisenroth 2017, section 4). Their q starts with a small
     covariance. The features of each layer are chosen for the rows of X as these mean functions pass
-    them on; harmonics and activation features cover hidden outputs wherever training moves them.
-    The last layer has a zero mean function, and its q starts at the prior. Kernels have one weight
-    or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
+    them on. The last layer has a zero mean function, and its q starts at the prior. Kernels have
+    one weight or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
 
     :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
@@ -74,8 +73,8 @@ def build(
     :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
         unknown, or X has fewer rows than there are points or units.
     """
-    X = filled_matrix("X", X, "[N, D]")
-    rows = X[:: -(-len(X) // _ROWS)].astype(gpflow.default_float())
+    given = filled_matrix("X", X, "[N, D]")
+    rows = given[:: -(-len(given) // _ROWS)].astype(gpflow.default_float())
     sizes = as_integers("widths", widths, "pass the number of outputs of each layer, as [5, 1]")
     seed = integer("seed", seed, at_least=0)
     choice("features", features, ("harmonics", "activation", "points"))
@@ -86,7 +85,7 @@ def build(
         mean = None if is_last else construct_mean_function(rows, rows.shape[1], width)
         prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
-        layers.append(Layer(prior, q, len(X), mean, name=f"layer_{index}"))
+        layers.append(Layer(prior, q, len(given), mean, name=f"layer_{index}"))
         if mean is not None:
             q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))
@@ -116,7 +115,6 @@ def _chosen(
     degree, count = 0, 0
     while degree < _DEGREES or count < _UNITS * num_inducing:
         degree += 1
-        if kernel.has_degree(columns + 1, degree):
-            count += num_harmonics(columns + 1, degree)
+        count += kernel.has_degree(columns + 1, degree) * num_harmonics(columns + 1, degree)
     units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
     return FiniteRank(kernel, units), units
