@@ -19,21 +19,15 @@ from .prepared import PreparedData
 from .programs import program
 from .race import Entrant
 
-_MOST_ROWS_EXACT = 2_000
-
 BOTH = "harmonics and neighbours"
 
-_MOST_WAVE_COLUMNS = 3
+_MOST_COLUMNS = 2, 3, 50
+"""For splines, waves and harmonics: with more, there are too many harmonics of degree two."""
 
-_MOST_SPLINE_COLUMNS, _SPLINES_EACH = 2, 20
-"""For splines; and how many more than of other features, times: they are sparse."""
+_SPLINES_EACH = 20
+"""How many splines there are for each feature of another kind: they are sparse."""
 
-_MOST_COLUMNS = 50
-"""For harmonics: with more columns there are too many harmonics of degree two to start from."""
-
-_MOST_PATCHES = 100
-
-_BATCH_SIZE = 1_000
+_MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
 
 STEPS = 3_000
 """The number of training steps with minibatches of candidates at full size."""
@@ -75,8 +69,7 @@ def candidates_for(
         "latents": number_of_latents(likelihood, outputs) if likelihood else outputs,
     }
     is_table = data.image_shape is None
-    most_columns = (_MOST_SPLINE_COLUMNS, _MOST_WAVE_COLUMNS, _MOST_COLUMNS)
-    few, boxed, enough = (is_table and columns <= most for most in most_columns)
+    few, boxed, enough = (is_table and columns <= most for most in _MOST_COLUMNS)
     zonal = enough and not few  # of few columns waves say the same, sooner
     several, near = is_table and columns > 1, enough and gaussian
     effects = recipes.effects if gaussian else recipes.effects_of_all_pairs

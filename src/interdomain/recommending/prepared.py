@@ -51,20 +51,16 @@ def prepare(
     image_shape: Sequence[int] | None = None,
     inputs: str | None = None,
 ) -> PreparedData:
-    """Bring X, and Y under Gaussian noise, to scales that suit the models.
-
-    :raises ValueError: As :func:`recommend`, whose arguments these are.
-    """
+    """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
+    errors are those of :func:`recommend`."""
     finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
-    if not np.size(Y):
-        raise ValueError(f"Y must be [N, P] with the rows of X, found shape {np.shape(Y)}.")
     scaler = TableScaler(X, "none")
     given = scaler(X)
-    targets = np.asarray(Y, float).reshape(len(Y), -1)
-    if len(targets) != len(given):
+    if len(Y) != len(given) or not np.size(Y):
         raise ValueError(
             f"Y must be [N, P] with the {len(given)} rows of X, found shape {np.shape(Y)}."
         )
+    targets = np.asarray(Y, float).reshape(len(Y), -1)
     check_enough("X", len(given), HELD_OUT)
     if likelihood is not None:
         number_of_latents(likelihood, targets.shape[1])
@@ -95,10 +91,7 @@ def prepare(
         targets, of_targets = recipes.matrix(Y), "Y_train = matrix(Y)"
     of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}")  # {what}\nX_train = scaler(X)'
     if left_out:
-        sentences = (
-            *sentences,
-            f"Columns of X that do not vary are left out: {', '.join(left_out)}.",
-        )
+        sentences += (f"Columns of X that do not vary are left out: {', '.join(left_out)}.",)
     parts = () if likelihood is None else likelihood.submodules
     functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
     if functions and not (rows.shape == np.shape(X) and np.allclose(given, rows)):

@@ -26,12 +26,10 @@ Entrant: TypeAlias = tuple[Callable[[RegressionData], Any], Mapping[str, Any] | 
 """What builds a model, and the arguments of ``fit``; None if it is trained already."""
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
-"""Of the seconds: when models are looked at, if nobody says when."""
+"""The shares of the seconds after which models are evaluated, by default."""
 
-_HELD_OUT, _MOST_HELD_OUT = 10, 10_000
-"""One row of so many, and no more, is held out."""
-
-_LEAST_ROWS = 20
+_HELD_OUT, _MOST_HELD_OUT, _LEAST_ROWS = 10, 10_000, 20
+"""One row of so many is held out; the most held-out rows, and the least rows."""
 
 _BATCH_SIZE, _STEPS = 1_000, 10**9
 
@@ -200,10 +198,7 @@ class _Runner:
 
 
 def check_enough(name: str, count: int, one_in: int) -> None:
-    """Refuse so few rows that the held-out rows would say nothing.
-
-    :param one_in: One row in this many is held out.
-    """
+    """Refuse so few rows that held-out rows, one in so many, would say nothing."""
     if count < _LEAST_ROWS:
         raise ValueError(
             f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, of which "
@@ -213,7 +208,7 @@ def check_enough(name: str, count: int, one_in: int) -> None:
 
 
 def _checked_rows(name: str, data: Any) -> RegressionData:
-    """NaN in Y may stand for a value that is missing, which is for the models to say."""
+    """Rows in GPflow's type; NaN in Y may stand for a missing value, which models decide."""
     X, Y = pair(name, data)
     X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
     Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)

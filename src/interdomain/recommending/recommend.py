@@ -26,26 +26,22 @@ _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
 _ROWS_NEARBY = 40_000
-"""The same, of versions that look up the nearest rows: among few rows these are far. (Trained on
-some and predicting by more, they are too sure of rows that are repeated: protein.)"""
+"""The same for models of the nearest rows, which among few are far. (Trained on some rows and
+predicting by more, they are too sure of rows that are repeated: protein.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
 """Candidates that are two others together, and take longer than both."""
 
+_FULL_SIZE, _MOST_HELD_OUT = 500, 2_000
+"""The largest numbers of points or features at full size, and of held-out rows."""
+
 _LEAST_SHARES = {False: 0.4, True: 0.1}
-"""Of the seconds: what has to be left for a further candidate, by whether its training ends at a
-time that it is given, and not by itself."""
+"""The share of the seconds that has to be left for a further candidate, by whether its training
+ends at a time that it is given, and not by itself."""
 
-_LAST_END = 0.95
-"""Of the seconds: when the last training has to end, so that there is time to predict."""
-
-_FULL_SIZE = 500
-
-_MOST_HELD_OUT = 2_000
-"""The largest number of held-out rows."""
-
-_SHARE_OF_EXACT = 0.25
-"""The largest share of the seconds for an exact GP, whose steps take long with many rows."""
+_LAST_END, _SHARE_OF_EXACT = 0.95, 0.25
+"""The shares of the seconds after which the last training has to end, so that there is time to
+predict, and for an exact GP, whose steps take long with many rows."""
 
 _LEARNT = 3.0
 """In nats, over all held-out rows: by how much the best candidate has to exceed the mean of Y. (If
@@ -62,8 +58,8 @@ class Recommendation:
     """The result of :func:`recommend`; ``str`` makes a report of it.
 
     :ivar name: The recommended candidate.
-    :ivar sentences: What is to be said beside the race.
-    :ivar race: How well the small versions predicted, of those that there was time for.
+    :ivar sentences: Remarks on the data and on what was tried.
+    :ivar race: How well small versions predicted, for which there was time.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
     :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
@@ -173,12 +169,10 @@ def recommend(
     apart = max(min(len(order) // HELD_OUT, _MOST_HELD_OUT), 1)
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
-    whole_rows = data.image_shape is not None or data.on_globe
-    columns = (np.ptp(data.X[rows], axis=0) > 0) | whole_rows
-    nearby = order[apart : apart + _ROWS_NEARBY]
-    train, many, held_out = (
-        (data.X[part][:, columns], data.Y[part]) for part in (rows, nearby, order[:apart])
-    )
+    columns = np.ptp(data.X[rows], axis=0) > 0
+    columns |= data.image_shape is not None or data.on_globe
+    parts = rows, order[apart : apart + _ROWS_NEARBY], order[:apart]
+    train, many, held_out = ((data.X[part][:, columns], data.Y[part]) for part in parts)
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
 
@@ -207,7 +201,7 @@ def recommend(
             build, training = small[name].entrant
             if likelihood is not None and training is not None and not endless[name]:
                 training = {**training, "callbacks": [in_time]}
-            # What concerns small versions only is not the user's: their warnings, bars within.
+            # Warnings and bars of small versions are not the user's.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
                 entries |= race(
@@ -220,11 +214,8 @@ def recommend(
                     progress=False,
                 ).entries
     outcome = Race(entries, (seconds,), clock, len(rows), apart)
-    densities = {
-        name: entry.trace[-1][1]
-        for name, entry in entries.items()
-        if entry.trace and math.isfinite(entry.trace[-1][1])
-    }
+    last = {name: entry.trace[-1][1] for name, entry in entries.items() if entry.trace}
+    densities = {name: density for name, density in last.items() if math.isfinite(density)}
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
