@@ -65,9 +65,8 @@ def clock() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def found(clock: None) -> Race:
-    """A race of all kinds of models; no test changes it."""
+@pytest.mark.slow
+def test_a_race_of_all_kinds_of_models(clock: None) -> None:
     models = {
         "points": points,
         "exact": (exact, {"steps": 3}),
@@ -77,11 +76,7 @@ def found(clock: None) -> Race:
         "diverging": diverging,
         "nothing": lambda _: "a text",
     }
-    return race(models, (X, Y), [4, 9, 16], progress=False)
-
-
-@pytest.mark.slow
-def test_each_kind_of_model_arrives(found: Race) -> None:
+    found = race(models, (X, Y), [4, 9, 16], progress=False)
     held_out = np.random.default_rng(0).permutation(80)[:8]
     for name in ("points", "exact", "waves", "trained"):
         entry = found.entries[name]
@@ -94,18 +89,11 @@ def test_each_kind_of_model_arrives(found: Race) -> None:
         assert density == pytest.approx(float(np.mean(densities)), abs=1e-8), name
         errors = np.asarray(means) - Y[held_out]
         assert rmse == pytest.approx(float(np.sqrt(np.mean(errors**2))), abs=1e-8), name
-
-
-@pytest.mark.slow
-def test_points_are_looked_at_along_the_way(found: Race) -> None:
-    """At the first step after each time; predictions take no time. Others: when all was done."""
+    # Points are evaluated at the first step after each time, the others when all was done.
     for point, seconds in zip(found.entries["points"].trace, found.times, strict=True):
         assert seconds <= point[0] <= seconds + 3
     assert len(found.entries["waves"].trace) == 1 and len(found.entries["exact"].trace) < 3
-
-
-@pytest.mark.slow
-def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
+    # Failures are in the table, with their reason.
     assert found.entries["failing"].error == "RuntimeError: no such model"
     assert found.entries["failing"].model is None and not found.entries["failing"].trace
     assert found.entries["diverging"].error is not None

@@ -69,12 +69,14 @@ def build(
         many features.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
-    :param num_samples: As for :class:`DeepGP`, like ``num_prediction_samples``.
+    :param num_samples: The number of samples of the hidden layers in the bound, for each row.
+    :param num_prediction_samples: The number of samples that predictions average over.
     :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
         unknown, or X has fewer rows than there are points or units.
     """
-    given = filled_matrix("X", X, "[N, D]")
-    rows = given[:: -(-len(given) // _ROWS)].astype(gpflow.default_float())
+    rows = filled_matrix("X", X, "[N, D]")
+    count = len(rows)
+    rows = rows[:: -(-count // _ROWS)].astype(gpflow.default_float())
     sizes = as_integers("widths", widths, "pass the number of outputs of each layer, as [5, 1]")
     seed = integer("seed", seed, at_least=0)
     choice("features", features, ("harmonics", "activation", "points"))
@@ -85,7 +87,7 @@ def build(
         mean = None if is_last else construct_mean_function(rows, rows.shape[1], width)
         prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
-        layers.append(Layer(prior, q, len(given), mean, name=f"layer_{index}"))
+        layers.append(Layer(prior, q, count, mean, name=f"layer_{index}"))
         if mean is not None:
             q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))

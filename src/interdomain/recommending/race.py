@@ -16,7 +16,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from .. import fit, predict_in_batches
 from .._arguments import choice, filled_matrix, finite_array, instance, integer, number, pair
 from .._progress import progress_bar
-from ..models import DualSVGP, StructuredSGPR
+from ..models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from ..training import StopFit
 from .results import Clock, Point, Race, RaceEntry
 
@@ -32,6 +32,9 @@ _HELD_OUT, _MOST_HELD_OUT, _LEAST_ROWS = 10, 10_000, 20
 """One row of so many is held out; the most held-out rows, and the least rows."""
 
 _BATCH_SIZE, _STEPS = 1_000, 10**9
+
+_ENDING = StructuredSGPR, DualSVGP, VecchiaSGPR
+"""The models whose training ends by itself."""
 
 
 def race(
@@ -66,8 +69,8 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    :func:`interdomain.fit` trains the models. A StructuredSGPR or a DualSVGP ends by itself,
-    whatever the time. A model that holds its data is trained by L-BFGS, and any other by
+    :func:`interdomain.fit` trains the models. A StructuredSGPR, DualSVGP or VecchiaSGPR ends by
+    itself, whatever the time. A model that holds its data is trained by L-BFGS, and any other by
     minibatches of 1,000 rows.
 
     :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
@@ -165,7 +168,7 @@ class _Runner:
         options = {"seed": seed, **arguments.get("options", {})}
         how: dict[str, Any] = {"progress": False}
         data: RegressionData | None = None
-        if not isinstance(model, (StructuredSGPR, DualSVGP)):  # these end by themselves
+        if not isinstance(model, _ENDING):
             how |= {"steps": _STEPS, "callbacks": [self._step]}
             options = {"every": 1, **options}
             if not isinstance(model, InternalDataTrainingLossMixin):

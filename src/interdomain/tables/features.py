@@ -112,10 +112,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         """Whether they are of the same columns and effects, and some of the products of each."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
-        return all(
-            {*map(tuple, ours.tolist())} <= {*map(tuple, theirs.tolist())}
-            for ours, theirs in zip(self.functions, others.functions, strict=True)
-        )
+        pairs = zip(self.functions, others.functions, strict=True)
+        return all({*map(tuple, a.tolist())} <= {*map(tuple, b.tolist())} for a, b in pairs)
 
     def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
         """The products, each function of a column being computed once."""
@@ -131,9 +129,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         functions = tf.concat(of_columns, axis=0)
         products = []
         for order, of_order in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
-            places = np.concatenate(
-                [chosen + [first[k] for k in effect] for effect, chosen in of_order]
-            )
+            numbers = [chosen + [first[k] for k in effect] for effect, chosen in of_order]
+            places = np.concatenate(numbers)
             # Of the constant, the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)
             factors = [tf.gather(functions, slot) for slot in slots]

@@ -68,21 +68,20 @@ class Additive(WholeRows):
     :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
         :attr:`effects`.
     :param constant_variance: The prior variance of the constant.
-    :param lengthscales: The lengthscales, measured in ranges of the column (see
-        :class:`~interdomain.tables.NumericColumn`): one number, or one for each entry of
-        ``lengthscale_columns``.
-    :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
-        instead of one that all effects share.
+    :param lengthscales: The lengthscales, in ranges of the column (see
+        :class:`~interdomain.tables.NumericColumn`): one number, or ``[P]``.
+    :param separate_lengthscales: Whether a column has its own lengthscale in each effect, instead
+        of one that all effects share.
     :param active_dims: Columns of X to use; all by default.
     :ivar names: The names of the columns; ``column 0``, ... for those without a name.
     :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
     :ivar effect_names: The names of the effects, such as ``age`` and ``age x cement``.
     :ivar num_columns: The number D of columns, after ``active_dims``.
     :ivar lengthscale_columns: The effect (None if all effects share it) and the column of each of
-        the ``lengthscales``.
-    :raises ValueError: If two columns have the same name; there is no effect, one is given twice,
-        has a column twice or one that does not exist; ``kernel_class`` is another class; or
-        parameters are not positive or have another shape.
+        the P ``lengthscales``.
+    :raises ValueError: If two columns have one name; there is no effect, one is given twice, has a
+        column twice or one that does not exist; ``kernel_class`` is another class; or parameters
+        are not positive or have another shape.
     """
 
     def __init__(
@@ -169,8 +168,8 @@ class Additive(WholeRows):
         return kernel
 
     def encode(self, X: Any) -> Array:
-        """The rows of a table as the numbers ``[N, D]`` that models take: in a data frame, a
-        category becomes the number of its level, and the columns may have any order.
+        """The rows of a table as the numbers ``[N, D]`` that models take: a category becomes the
+        number of its level, and the columns of a data frame may have any order.
 
         >>> import numpy as np, interdomain as idm
         >>> site = idm.tables.CategoricalColumn([0, 1], level_names=["north", "south"])
@@ -178,8 +177,7 @@ class Additive(WholeRows):
         >>> kernel.encode(np.array([[3.0, "south"]], dtype=object)).tolist()
         [[3.0, 1.0]]
 
-        :param X: ``[N, D]``, the columns of the table: a frame like the one that the kernel was
-            made for, or an array.
+        :param X: ``[N, D]``: a frame like that of the kernel, or an array.
         :raises ValueError: For other columns; naming the column, for values that are missing,
             infinite or no numbers.
         :warns UserWarning: For levels that the table does not have.
@@ -187,8 +185,8 @@ class Additive(WholeRows):
         return numbers_of_table(X, self.columns, self.names)
 
     def warn_of_rows(self, X: Array) -> bool:
-        """Warn of rows ``[N, D]`` for which the table has no data, and say whether there are any:
-        numbers far outside of the range of a column, and unknown levels."""
+        """Warn of rows ``[N, D]`` for which the table has no data (numbers far outside of the range
+        of a column, unknown levels), and say whether there are any."""
         rows = self.seen(X).numpy()
         warned = [column.warn_of(x) for column, x in zip(self.columns, rows.T, strict=True)]
         return any(warned)
