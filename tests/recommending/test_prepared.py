@@ -10,9 +10,10 @@ import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
-import interdomain as idm
+from interdomain.recommending import recipes
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import checked_likelihood, prepare
+from tests.recommending.frames import Frame, printed
 from tests.svgp.small import WithoutMissing, by_source
 
 ROWS = 60
@@ -24,33 +25,21 @@ GAPS = np.where(np.arange(ROWS)[:, None] == 3, np.nan, TABLE)
 TEXT = np.array(["red", "green"], dtype=object)[np.arange(ROWS) % 2]
 
 
-class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
-
-    columns = property(lambda self: list(self))
-
-
 FRAME = Frame(site=TEXT, age=TABLE[:, 0], kind=np.array(list("cab"))[np.arange(ROWS) % 3])
 
 
-@pytest.mark.parametrize(
-    ("X", "arguments", "columns"),
-    [
-        (TABLE, {}, 3),
-        (FRAME, {}, 4),
-        (np.arange(2 * ROWS).reshape(ROWS, 2) % 7, {}, 2),
-        (np.hstack([TABLE, TABLE]), {"image_shape": (2, 3)}, 6),
-    ],
-)
-def test_the_code_does_what_was_done(X: Any, arguments: dict[str, Any], columns: int) -> None:
-    for likelihood in (None, StudentT()):
-        for Y in (TARGETS, TARGETS[:, 0].tolist()):
-            found = prepare(X, Y, likelihood, **arguments)
-            assert found.X.shape[1] == columns
-            scope = {"X": X, "Y": Y, "np": np, "idm": idm}
-            exec(found.code, scope)
-            np.testing.assert_array_equal(scope["X_train"], found.X)
-            np.testing.assert_array_equal(scope["Y_train"], found.Y)
+def test_the_code_does_what_was_done() -> None:
+    images = np.hstack([TABLE, TABLE])
+    whole = np.arange(2 * ROWS).reshape(ROWS, 2) % 7
+    tables = (TABLE, None, 3), (FRAME, None, 4), (whole, None, 2), (images, (2, 3), 6)
+    for X, shape, columns in tables:
+        for likelihood in (None, StudentT()):
+            for Y in (TARGETS, TARGETS[:, 0].tolist()):
+                found = prepare(X, Y, likelihood, shape)
+                assert found.X.shape[1] == columns
+                scope = printed(found.code, **vars(recipes), X=X, Y=Y)
+                np.testing.assert_array_equal(scope["X_train"], found.X)
+                np.testing.assert_array_equal(scope["Y_train"], found.Y)
 
 
 def test_scales() -> None:
@@ -63,13 +52,11 @@ def test_scales() -> None:
 
 
 def test_columns_with_two_values_are_categories() -> None:
-    def of_effects(X: Any) -> str:
-        return candidates_for(prepare(X, TARGETS), None, 20, {})["effects"].code
-
     X = np.column_stack([TABLE[:, 0], np.arange(ROWS) % 2, np.arange(ROWS) % 3])
-    assert "categorical = [1]\n" in of_effects(X)
     framed = prepare(FRAME, TARGETS)  # a column for each level but the first, "a" and "green"
-    assert "categorical = [0, 2, 3]\n" in of_effects(FRAME)
+    for data, columns in ((prepare(X, TARGETS), "[1]"), (framed, "[0, 2, 3]")):
+        code = candidates_for(data, None, 20, {})["effects"].code
+        assert f"categorical={columns})" in code
     for column, level in ((0, TEXT == "red"), (2, FRAME["kind"] == "b"), (3, FRAME["kind"] == "c")):
         np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 
@@ -103,13 +90,12 @@ def test_latitudes_and_longitudes() -> None:
             assert "GlobeMatern52" in candidate.code or name == "neighbours"
     small = Frame(lat=latitude / 80, lon=longitude / 80)
     more = Frame(named, height=TABLE[:, 0])
-    beyond = Frame(lat=2 * latitude, lon=longitude)
     for X, arguments, sentence in (
         (named, {"inputs": "euclidean"}, ""),
         (places, {}, "If the columns are latitude and longitude in degrees, pass inputs='degrees'"),
         (small, {}, "of a small area, which is taken for a plane"),
         (more, {}, "taken for columns of a plane, since there are other columns"),
-        (beyond, {}, ""),
+        (Frame(lat=2 * latitude, lon=longitude), {}, ""),
         (TABLE[:, :2], {}, ""),
     ):
         found = prepare(X, TARGETS, **arguments)
@@ -142,25 +128,17 @@ def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str
 POINTS = np.linspace(-1, 1, ROWS)[:, None] / np.linspace(-1, 1, ROWS).std()
 
 
-def rising_noise() -> Gaussian:
-    return Gaussian(scale=gpflow.functions.Linear(A=[[0.1]], b=[0.5]))
-
-
-def fixed_noise() -> Gaussian:
-    likelihood = Gaussian(0.03)
-    gpflow.set_trainable(likelihood, False)
-    return likelihood
-
-
-def noise_with_prior() -> Gaussian:
-    likelihood = Gaussian(0.03)
-    likelihood.variance.prior = tfp.distributions.Gamma(np.float64(2), np.float64(3))
-    return likelihood
-
-
-@pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
-def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
-    data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), make()
+@pytest.mark.parametrize("kind", ["rising", "fixed", "with prior", "own"])
+def test_a_gaussian_that_says_more_is_used(kind: str) -> None:
+    data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), Gaussian(0.03)
+    if kind == "rising":
+        likelihood = Gaussian(scale=gpflow.functions.Linear(A=[[0.1]], b=[0.5]))
+    elif kind == "fixed":
+        gpflow.set_trainable(likelihood, False)
+    elif kind == "with prior":
+        likelihood.variance.prior = tfp.distributions.Gamma(np.float64(2), np.float64(3))
+    else:
+        likelihood = WithoutMissing()
     assert checked_likelihood(likelihood) is likelihood
     found = candidates_for(prepare(*data, likelihood), likelihood, 50, {})
     assert {"exact", "effects and harmonics"}.isdisjoint(found)

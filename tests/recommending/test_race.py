@@ -65,9 +65,8 @@ def clock() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def found(clock: None) -> Race:
-    """A race of all kinds of models; no test changes it."""
+@pytest.mark.slow
+def test_a_race_of_all_kinds_of_models(clock: None) -> None:
     models = {
         "points": points,
         "exact": (exact, {"steps": 3}),
@@ -77,11 +76,7 @@ def found(clock: None) -> Race:
         "diverging": diverging,
         "nothing": lambda _: "a text",
     }
-    return race(models, (X, Y), [4, 9, 16], progress=False)
-
-
-@pytest.mark.slow
-def test_each_kind_of_model_arrives(found: Race) -> None:
+    found = race(models, (X, Y), [4, 9, 16], progress=False)
     held_out = np.random.default_rng(0).permutation(80)[:8]
     for name in ("points", "exact", "waves", "trained"):
         entry = found.entries[name]
@@ -94,18 +89,11 @@ def test_each_kind_of_model_arrives(found: Race) -> None:
         assert density == pytest.approx(float(np.mean(densities)), abs=1e-8), name
         errors = np.asarray(means) - Y[held_out]
         assert rmse == pytest.approx(float(np.sqrt(np.mean(errors**2))), abs=1e-8), name
-
-
-@pytest.mark.slow
-def test_points_are_looked_at_along_the_way(found: Race) -> None:
-    """At the first step after each time; predictions take no time. Others: when all was done."""
+    # Points are evaluated at the first step after each time, the others when all was done.
     for point, seconds in zip(found.entries["points"].trace, found.times, strict=True):
         assert seconds <= point[0] <= seconds + 3
     assert len(found.entries["waves"].trace) == 1 and len(found.entries["exact"].trace) < 3
-
-
-@pytest.mark.slow
-def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
+    # Failures are in the table, with their reason.
     assert found.entries["failing"].error == "RuntimeError: no such model"
     assert found.entries["failing"].model is None and not found.entries["failing"].trace
     assert found.entries["diverging"].error is not None
@@ -120,15 +108,13 @@ def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
 
 def test_the_best_in_time_is_first() -> None:
     """Those that are ready too late come last."""
-    entries = {
-        name: RaceEntry(None, [(s, d, 0.1) for s, d in trace], None)
-        for name, trace in {
-            "late": [(11.0, 9.0)],
-            "second": [(5.0, 3.0), (10.0, 1.0), (12.0, 8.0)],
-            "first": [(10.4, 2.0)],
-            "never": [],
-        }.items()
+    traces = {
+        "late": [(11.0, 9.0, 0.1)],
+        "second": [(5.0, 3.0, 0.1), (10.0, 1.0, 0.1), (12.0, 8.0, 0.1)],
+        "first": [(10.4, 2.0, 0.1)],
+        "never": [],
     }
+    entries = {name: RaceEntry(None, trace, None) for name, trace in traces.items()}
     assert Race(entries, (5.0, 10.0), "wall", 9, 2).ranking == ("first", "second", "late")
 
 
@@ -146,8 +132,8 @@ def test_each_entry_says_its_own_rows() -> None:
 
 def test_rows_that_are_given_and_processor_seconds(clock: None) -> None:
     """A classifier by passes, compared on other rows; the data are all trained with."""
-    build = lambda data: waves(data, gpflow.likelihoods.Bernoulli())  # noqa: E731
-    models = {"waves": (build, {"steps": 2})}
+    bernoulli = gpflow.likelihoods.Bernoulli
+    models = {"waves": (lambda data: waves(data, bernoulli()), {"steps": 2})}
     others = X[:10] + 0.01, LABELS[:10]
     found = race(models, (X, LABELS), 900, validation_data=others, clock="cpu", progress=False)
     entry = found.entries["waves"]
@@ -159,18 +145,20 @@ def test_rows_that_are_given_and_processor_seconds(clock: None) -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"models\['a'\] must be a function, found"):
-        race({"a": exact((X, Y))}, (X, Y), 1, progress=False)
-    with pytest.raises(ValueError, match="data: X must have 20 rows or more, found 5; with so few"):
-        race({"exact": exact}, (X[:5], Y[:5]), 1, progress=False)
-    for models in ({}, [], [exact], exact):
-        with pytest.raises(ValueError, match="models must be a dict of one or more functions"):
-            race(models, (X, Y), 1, progress=False)  # type: ignore[arg-type]
-    for entrant in ((exact,), (exact, 3), (exact, {}, {}), (None, {})):
-        with pytest.raises(ValueError, match=r"models\['a'\] must be a (function|pair)"):
-            race({"a": entrant}, (X, Y), 1, progress=False)  # type: ignore[dict-item]
-    for data in (X, (X, Y, Y)):
-        with pytest.raises(ValueError, match=r"data must be a pair \(X, Y\), found a "):
-            race({"exact": exact}, data, 1, progress=False)
-    with pytest.raises(ValueError, match="seconds must be a number or a list of numbers"):
-        race({"exact": exact}, (X, Y), [], progress=False)
+    data, few = (X, Y), (X[:5], Y[:5])
+    of_models, of_pairs = "models must be a dict of one or more functions", r"\['a'\] must be a "
+    for models, rows, seconds, message in [
+        ({"a": exact(data)}, data, 1, of_pairs + "function, found"),
+        ({"exact": exact}, few, 1, "data: X must have 20 rows or more, found 5; with so few"),
+        *((models, data, 1, of_models) for models in ({}, [], [exact], exact)),
+        *(
+            ({"a": (exact, *more)}, data, 1, of_pairs + "(function|pair)")
+            for more in ((), (3,), ({}, {}))
+        ),
+        ({"a": (None, {})}, data, 1, of_pairs + "function"),
+        ({"exact": exact}, X, 1, r"data must be a pair \(X, Y\), found a "),
+        ({"exact": exact}, (X, Y, Y), 1, r"data must be a pair \(X, Y\), found a "),
+        ({"exact": exact}, data, [], "seconds must be a number or a list of numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            race(models, rows, seconds, progress=False)  # type: ignore[arg-type]

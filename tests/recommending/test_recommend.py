@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import create_autospec
@@ -21,6 +24,7 @@ from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import prepare
 from interdomain.recommending.race import Race, RaceEntry
 from interdomain.training import StopFit
+from tests.recommending.frames import Frame, printed
 
 ROWS = 120
 RNG = np.random.default_rng(0)
@@ -31,12 +35,6 @@ PIXELS = RNG.uniform(size=(ROWS, 36))
 Bernoulli = gpflow.likelihoods.Bernoulli
 
 
-class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
-
-    columns = property(lambda self: list(self))
-
-
 PLACES = Frame(lon=360 * X[:, 0] - 180, Lat=np.degrees(np.arcsin(2 * X[:, 1] - 1)))
 KINDS = np.array(["red", "green", "blue"], dtype=object)[np.arange(ROWS) % 3]
 HOSTILE = '"); import os; os.abort() #'
@@ -44,17 +42,18 @@ MIXED = Frame({HOSTILE: X[:, 0], "kind": KINDS})
 
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "table": (X, Y, {}),
+    "maps": (X[:, :2], Y, {}),
     "globe": (PLACES, 50 + 9 * Y, {}),
     "classes": (X, LABELS, {"likelihood": Bernoulli()}),
     "images": (PIXELS, LABELS, {"image_shape": (6, 6), "likelihood": Bernoulli()}),
 }
 
-POINTS = ("points", "orthogonal points")
 OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
 ENDING = ["exact", "waves", "neighbours", "effects", "harmonics"]
 ENDING += ["effects and harmonics", "harmonics and neighbours"]
 FIT = {
     "table": {*ENDING, *OF_TABLES, "orthogonal points"},
+    "maps": {"exact", "waves", "splines", "neighbours", "effects", "blocks", "orthogonal points"},
     "globe": {"exact", "neighbours", "harmonics", "harmonics and neighbours"},
     "classes": {"waves", "harmonics", "effects", *OF_TABLES, "orthogonal points"},
     "images": {"patches", "orthogonal points"},
@@ -73,38 +72,33 @@ def small(case: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
-    found = small(case)
-    assert set(found) == FIT[case] | {"points"}
+    assert set(small(case)) == FIT[case] | {"points"}
+    assert case != "maps" or "num_splines=[20, 20]" in small(case)["splines"].code
 
 
-def test_maps() -> None:
-    of_maps = candidates_for(prepare(X[:, :2], Y), None, 12, {"steps": 3})
-    assert set(of_maps) == {"exact", "waves", "splines", "neighbours", "effects", "blocks", *POINTS}
-    scope: dict[str, Any] = {"X": X[:, :2], "Y": Y}
-    exec(of_maps["splines"].code, scope)
-    assert scope["model"].inducing_variable.num_inducing == 15**2
+def test_each_recipe_is_in_a_program() -> None:
+    programs = [one.code for found in map(small, CASES) for one in found.values()]
+    for name, recipe in inspect.getmembers(recipes, inspect.isfunction):
+        if recipe.__module__ == recipes.__name__ and "predictor" not in name:
+            assert any(f"\ndef {name}(" in code for code in programs), name
 
 
 def test_wide_tables_and_large_ones() -> None:
     wide = np.random.default_rng(1).normal(size=(2_500, 55))
-    assert {"harmonics", "exact", "waves"}.isdisjoint(
-        candidates_for(prepare(wide, wide[:, :1]), None, 50, {})
-    )
+    found = candidates_for(prepare(wide, wide[:, :1]), None, 50, {})
+    assert {"harmonics", "exact", "waves"}.isdisjoint(found)
 
 
-def rows_of(X: Any, rows: slice) -> Any:
+def rows_of(X: Any, rows: Any) -> Any:
     """Rows of an array or of a frame."""
-    if isinstance(X, Frame):
-        return Frame({name: column[rows] for name, column in X.items()})
-    return X[rows]
+    return Frame({k: v[rows] for k, v in X.items()}) if isinstance(X, Frame) else X[rows]
 
 
 def ran(case: str, name: str) -> None:
     """The script, as it is printed, leaves a model, and a function that predicts in units of Y."""
     X, Y, arguments = CASES[case]
     passed = {key: value for key, value in arguments.items() if key == "likelihood"}
-    scope = {"X": X, "Y": Y, **passed}
-    exec(small(case)[name].code, scope)
+    scope = printed(small(case)[name].code, X=X, Y=Y, **passed)
     assert scope["X"] is X and scope["Y"] is Y, name  # to be predicted at, as they were
     expected, variance = scope["model"].predict_y(prepared(case).X[:5])
     center, unit = (0.0, 1.0) if arguments else (Y.mean(axis=0), Y.std(axis=0))
@@ -149,13 +143,19 @@ def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     ran(case, name)
 
 
+@pytest.mark.slow
+def test_a_program_runs_in_a_fresh_interpreter() -> None:
+    rows = "import numpy\nX = numpy.random.default_rng(0).uniform(size=[120, 3])\nY = X[:, :1]\n"
+    program = rows + small("table")["waves"].code + "assert predict(X)[0].shape == (120, 1)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_predictions_at_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scales and levels are those of the training rows, whatever the new rows are."""
     candidate = candidates_for(prepare(MIXED, Y), None, 20, {"steps": 3})["waves"]
     fit = idm.fit
     monkeypatch.setattr(idm, "fit", lambda model: fit(model, steps=2, progress=False))
-    scope: dict[str, Any] = {"X": MIXED, "Y": Y}
-    exec(candidate.code, scope)
+    scope = printed(candidate.code, X=MIXED, Y=Y)
     predict = scope["predict"]
     # Numbers of the columns by hand: levels in order, without the first one.
     by_hand = np.column_stack([X[:, 0], KINDS == "green", KINDS == "red"]).astype(float)
@@ -165,7 +165,7 @@ def test_predictions_at_new_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(whole, expected, atol=1e-8)
 
     def at(rows: Any, **others: Any) -> Any:
-        return predict(Frame({name: column[rows] for name, column in (MIXED | others).items()}))[0]
+        return predict(rows_of(Frame(MIXED | others), rows))[0]
 
     for rows in (KINDS != "green", KINDS == "blue", slice(7, 8), slice(50, 20, -1)):
         np.testing.assert_allclose(at(rows), whole[rows], atol=1e-8)
@@ -202,8 +202,7 @@ def test_no_name_of_a_column_is_evaluated() -> None:
     ):
         data = prepare(frame, Y)
         np.testing.assert_array_equal(data.X, prepare(X, Y).X)
-        scope: dict[str, Any] = {"X": frame, "Y": Y, "np": np, "idm": idm}
-        exec(data.code, scope)
+        scope = printed(data.code, **vars(recipes), X=frame, Y=Y)
         np.testing.assert_array_equal(scope["X_train"], data.X)
         for candidate in candidates_for(data, None, 20, {"steps": 3}).values():
             assert data.code in candidate.code
@@ -216,15 +215,17 @@ module = importlib.import_module("interdomain.recommending.recommend")  # a func
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of waves, and of an exact GP that breaks; there is no time for others."""
 
-    broken = "# A model that breaks.\nraise RuntimeError('a kernel broke')"
-    monkeypatch.setattr(recipes, "EXACT", broken)
+    def broken(data: Any) -> Any:
+        """A model that breaks."""
+        raise RuntimeError("a kernel broke")
+
+    monkeypatch.setattr(recipes, "exact", broken)
     hour = [0.0]
     monkeypatch.setitem(module.CLOCKS, "wall", lambda: hour[0])
 
     def race(models: Any, *arguments: Any, **options: Any) -> Any:
-        found = idm.race(models, *arguments, **options)
         hour[0] += 99.0 * ("waves" in models)
-        return found
+        return idm.race(models, *arguments, **options)
 
     monkeypatch.setattr(module, "race", race)
     found = recommend(X, Y, seconds=30, clock="wall", progress=False)
@@ -247,12 +248,9 @@ def raced(
 
     def race(models: Any, data: Any, seconds: Any, **options: Any) -> Any:
         ((name, model),) = models.items()
-        asked.append(
-            {"name": name, "model": model, "rows": data[0], "seconds": seconds[0], **options}
-        )
+        asked.append(dict(name=name, model=model, rows=data[0], seconds=seconds[0], **options))
         point = (60.0 if name == slow else 1.0, densities.get(name, -9.0), 0.5)
-        entry = RaceEntry(None, [point], None)
-        return Race({name: entry}, tuple(seconds), "cpu", 100, 20)
+        return Race({name: RaceEntry(None, [point], None)}, tuple(seconds), "cpu", 100, 20)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "race", race)
@@ -300,8 +298,7 @@ def test_the_density_of_a_constant() -> None:
 
 
 def test_twenty_rows_suffice() -> None:
-    _, asked = raced({}, X=X[:20], Y=Y[:20])
-    assert {len(one["rows"]) for one in asked} == {16}
+    assert {len(one["rows"]) for one in raced({}, X=X[:20], Y=Y[:20])[1]} == {16}
     failing = {"failing": lambda data: 1 / 0}  # a race of given held-out rows takes any number
     found = idm.race(failing, (X[:3], Y[:3]), 1, validation_data=(X, Y), progress=False)
     assert found.num_rows == 3 and "ZeroDivisionError" in str(found.entries["failing"].error)
@@ -331,9 +328,9 @@ def test_passes_end_with_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_same_seed_draws_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    (_, first), (_, again), (_, other) = raced({}), raced({}, progress=True), raced({}, seed=1)
+    runs = raced({}), raced({}, progress=True), raced({}, seed=1)
     assert "recommend" in capsys.readouterr().err
-    for one, same, another in zip(first, again, other, strict=True):
+    for one, same, another in zip(*(asked for _, asked in runs), strict=True):
         np.testing.assert_array_equal(one["rows"], same["rows"])
         assert np.any(one["rows"] != another["rows"])
         assert (one["seed"], another["seed"], one["clock"]) == (0, 1, "cpu")
@@ -349,14 +346,11 @@ def test_columns_that_are_constant_in_few_rows_are_left_out_of_small_versions() 
     assert {one["rows"].shape for one in asked if one["name"] not in near} == {(3_000, 2)}
 
 
-def test_no_time_for_any() -> None:
+def test_no_time_for_any_and_wrong_arguments() -> None:
     found = recommend(X, LABELS, seconds=1e-9, progress=False)
     assert not found.race.entries and found.name == "exact"
     assert "No model was ready within 1e-09 s" in str(found)
     assert any("likelihood=gpflow.likelihoods.Bernoulli()" in one for one in found.sentences)
-
-
-def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="seconds must be positive, found 0"):
         recommend(X, Y, seconds=0)
     with pytest.raises(ValueError, match="likelihood must be a GPflow likelihood"):

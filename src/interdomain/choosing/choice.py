@@ -15,23 +15,18 @@ from ..core.family import Block
 from ..core.finite_rank import block_of
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
-_ROWS = 20_000
-"""Rows to choose features by, at most, those held out included."""
-
-_MOST_HELD_OUT = 2_000
+_ROWS, _MOST_HELD_OUT = 20_000, 2_000
+"""The largest numbers of rows to choose features by, and of held-out rows among them."""
 
 _BEGINNING = 50
-"""Features that a pursuit begins with: those of most prior variance; half of all, if these are few,
-so that the data choose the others."""
+"""Features of most prior variance that a pursuit begins with; half of all, if these are few, so
+that the data choose the others."""
 
-_TURN_SIZE = 256
-"""Features that scales are trained with, at most: every step computes them again."""
+_TURN_SIZE, _TURN_CANDIDATES = 256, 2_000
+"""The largest numbers of features that scales are trained with, which every step computes again,
+and of candidates for these features."""
 
-_TURN_STEPS = 25
-
-_ROUND_STEPS = 6
-
-_TURN_CANDIDATES = 2_000
+_TURN_STEPS, _ROUND_STEPS = 25, 6
 
 _CANDIDATES_EACH = 10
 """Candidates for each feature wanted: of more, more fit the noise."""
@@ -51,10 +46,10 @@ choose by."""
 class Choice:
     """How :func:`interdomain.fit` chose features, on some rows drawn at random.
 
-    :ivar turns: the mean log density of held-out rows: that of the given model with its parameters
-        trained; and that after a few features were chosen, and all parameters trained with them.
-        These are gone on from, unless the second number is lower by 0.02 or more.
-    :ivar pursuit: how the final features were chosen, with the input scales that are gone on from.
+    :ivar turns: the mean log density of held-out rows, of the given model with trained parameters,
+        and after a few features were chosen and all parameters trained with them. The choice
+        continues from these, unless the second number is lower by 0.02 or more.
+    :ivar pursuit: how the final features were chosen, with these input scales.
     """
 
     turns: tuple[float, float]
@@ -101,7 +96,7 @@ def choose_features(
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
 
     def density() -> float:
-        return float(np.mean(np.asarray(subset.predict_log_density(held_out))))
+        return float(np.mean(subset.predict_log_density(held_out)))
 
     def after_rounds(of: Any, steps: int) -> Callable[[], None] | None:
         return None if refit is None else functools.partial(refit, of, steps)
@@ -130,8 +125,7 @@ def choose_features(
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
-    for parameter in model.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
+    gpflow.set_trainable(list(model.feature_parameters.values()), False)
     some = make(rows)
     some.replace_features(*block)
     pursuit = pursue(

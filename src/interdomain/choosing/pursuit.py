@@ -116,39 +116,32 @@ def pursue(
     """
     dictionary, X = arranged_dictionary(model)
     pool = dictionary.likeliest(X, max(max_candidates, num_inducing))
-    state, reason = _Rounds(model, dictionary, train), "num_inducing"
-    with progress_bar(
-        "pursuit", "feature", num_inducing, shown=progress, initial=state.size
-    ) as bar:
-        while (before := state.size) < num_inducing:
+    state = _Rounds(model, dictionary, train)
+    start: dict[str, Any] = {"shown": progress, "initial": state.size}
+    with progress_bar("pursuit", "feature", num_inducing, **start) as bar:
+        ended: str | None = None
+        while ended is None and (before := state.size) < num_inducing:
             wanted = min(max(int(round(before * growth)), before + 1), num_inducing) - before
-            candidates = _candidates(model, dictionary, state.atoms, pool, max_candidates)
-            atoms, count, ended = _best_of(
-                model, dictionary, candidates, wanted, num_inducing - before, least_gain
-            )
+            candidates, room = state.candidates(pool, max_candidates), num_inducing - before
+            atoms, count, ended = state.best_of(candidates, wanted, room, least_gain)
             if ended is None and not state.take([*state.atoms, *atoms], count):
                 ended = "elbo"
             elif ended is None and state.size - before < least_share * wanted:
                 ended = "few"
             bar.update(state.size - before)
             bar.set_postfix_str(f"bound {state.rounds[-1].elbo:.1f}")
-            if ended is not None:
-                reason = ended
-                break
-        if fill:  # with those of most prior variance
+        if fill:  # with atoms of most prior variance
             rest = others_than(state.atoms, pool)
             if len(rest):
-                rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
+                rest = rest[np.cumsum(state.sizes(rest)) <= num_inducing - state.size]
             if len(rest):
                 state.take([*state.atoms, *rest], 0, is_better=True)
+    reason = ended or "num_inducing"
     return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)
 
 
 class _Rounds:
-    """The rounds so far, and the best of them, which the model is at.
-
-    :ivar atoms: those of the model's features.
-    """
+    """The rounds so far, the best of them, which the model is at, and the atoms of its features."""
 
     best: int
     atoms: IntArray
@@ -166,11 +159,8 @@ class _Rounds:
         return int(self._model.inducing_variable.num_inducing)
 
     def take(self, atoms: Any, count: int, *, is_better: bool = False) -> bool:
-        """Take atoms, and train: whether the model is the best so far; else it is that again.
-
-        :param count: The number of candidates.
-        :param is_better: Whether it is, whatever its bound.
-        """
+        """Take atoms out of so many candidates, and train: whether the model is the best so far,
+        whatever its bound if ``is_better``; if not, it is the best again."""
         model, atoms = self._model, np.asarray(atoms)
         block = block_of(self._dictionary, atoms)
         model.replace_features(*block)
@@ -187,51 +177,40 @@ class _Rounds:
         model.replace_features(*self._block)
         return False
 
+    def candidates(self, pool: IntArray, limit: int) -> IntArray:
+        """The atoms of a pool, and neighbours of the atoms of largest posterior mean."""
+        energies = np.sum(np.square(self._model.whitened_mean().numpy()), axis=1)
+        owners, size = self._dictionary.owners(self.atoms), len(self.atoms)
+        weights = np.bincount(owners, energies, minlength=size)
+        around = self._dictionary.neighbours(self.atoms[_decreasing(weights)], limit)
+        return others_than(self.atoms, np.concatenate([pool, around]))
 
-def _best_of(
-    model: Any,
-    dictionary: Dictionary,
-    candidates: IntArray,
-    count: int,
-    room: int,
-    least_gain: float,
-) -> tuple[IntArray, int, str | None]:
-    """The best candidates, of about ``count`` features, for which there is room; the number of
-    features there were to choose from; and why there are none."""
-    if not len(candidates):
-        return candidates, 0, "candidates"
-    sizes = _sizes(dictionary, candidates)
-    candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
-    if not len(candidates):
-        return candidates, 0, "num_inducing"
-    count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
-    residuals = model.residuals()
-    price = 0.0 if dictionary.finite_rank else residuals.price
-    owners = dictionary.owners(candidates)
-    sums = residuals.screen(dictionary.features(candidates))
-    means = np.bincount(owners, sums.gains(price)) / sizes
-    order = _decreasing(means)
-    most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
-    shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
-    compared = residuals.compare(dictionary.features(shortlist))
-    of_shortlist = dictionary.owners(shortlist)
-    taken = compared.best(of_shortlist, count, price, least_gain)
-    return shortlist[taken], len(owners), None if taken else "elbo"
+    def best_of(
+        self, candidates: IntArray, count: int, room: int, least_gain: float
+    ) -> tuple[IntArray, int, str | None]:
+        """The best candidates, of about ``count`` features, for which there is room; the number of
+        features there were to choose from; and why there are none."""
+        if not len(candidates):
+            return candidates, 0, "candidates"
+        sizes, dictionary = self.sizes(candidates), self._dictionary
+        candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
+        if not len(candidates):
+            return candidates, 0, "num_inducing"
+        count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+        residuals = self._model.residuals()
+        price = 0.0 if dictionary.finite_rank else residuals.price
+        owners = dictionary.owners(candidates)
+        gains = residuals.screen(dictionary.features(candidates)).gains(price)
+        order = _decreasing(np.bincount(owners, gains) / sizes)
+        most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
+        shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
+        compared = residuals.compare(dictionary.features(shortlist))
+        taken = compared.best(dictionary.owners(shortlist), count, price, least_gain)
+        return shortlist[taken], len(owners), None if taken else "elbo"
 
-
-def _sizes(dictionary: Dictionary, atoms: IntArray) -> IntArray:
-    """How many features each of some atoms has, ``[A]``."""
-    return np.bincount(dictionary.owners(atoms), minlength=len(atoms))
-
-
-def _candidates(
-    model: Any, dictionary: Dictionary, atoms: IntArray, pool: IntArray, limit: int
-) -> IntArray:
-    """The atoms of most prior variance, and neighbours of those of largest posterior mean."""
-    energies = np.sum(np.square(model.whitened_mean().numpy()), axis=1)
-    weights = np.bincount(dictionary.owners(atoms), energies, minlength=len(atoms))
-    around = dictionary.neighbours(atoms[_decreasing(weights)], limit)
-    return others_than(atoms, np.concatenate([pool, around]))
+    def sizes(self, atoms: IntArray) -> IntArray:
+        """How many features each of some atoms has, ``[A]``."""
+        return np.bincount(self._dictionary.owners(atoms), minlength=len(atoms))
 
 
 def _decreasing(values: Any) -> IntArray:

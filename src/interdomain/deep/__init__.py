@@ -10,7 +10,7 @@ It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
     mean, variance = model.predict_y(Xnew, num_samples=64)
 
 The layers can be used in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own can.
-This annex imports the rest of the library by its public names.
+This annex takes kernels, features and models by their public names.
 """
 
 try:

@@ -44,7 +44,8 @@ def build(
     num_inducing: int = 100,
     q_diag: bool = False,
     seed: int = 0,
-    **options: Any,
+    num_samples: int = 1,
+    num_prediction_samples: int = 32,
 ) -> DeepGP:
     """Build a deep GP for standardised data, ready to be trained.
 
@@ -52,9 +53,8 @@ def build(
     first principal components if there are fewer outputs than inputs, or the inputs and columns of
     zeros if there are more (Salimbeni & Deisenroth 2017, section 4). Their q starts with a small
     covariance. The features of each layer are chosen for the rows of X as these mean functions pass
-    them on; harmonics and activation features cover hidden outputs wherever training moves them.
-    The last layer has a zero mean function, and its q starts at the prior. Kernels have one weight
-    or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
+    them on. The last layer has a zero mean function, and its q starts at the prior. Kernels have
+    one weight or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
 
     :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
@@ -69,7 +69,8 @@ def build(
         many features.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
-    :param options: ``num_samples`` and ``num_prediction_samples`` of :class:`DeepGP`.
+    :param num_samples: The number of samples of the hidden layers in the bound, for each row.
+    :param num_prediction_samples: The number of samples that predictions average over.
     :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
         unknown, or X has fewer rows than there are points or units.
     """
@@ -82,15 +83,21 @@ def build(
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
-        last = index == len(sizes) - 1
-        mean = None if last else construct_mean_function(rows, rows.shape[1], width)
+        is_last = index == len(sizes) - 1
+        mean = None if is_last else construct_mean_function(rows, rows.shape[1], width)
         prior, inducing_variable = _chosen(features, rows, num_inducing, seed)
         q = JointQ(prior, inducing_variable, num_latent_gps=width, q_diag=q_diag)
         layers.append(Layer(prior, q, count, mean, name=f"layer_{index}"))
         if mean is not None:
             q.q_sqrt.assign(_INNER_SCALE * q.q_sqrt)
             rows = np.asarray(mean(rows))
-    return DeepGP(layers, likelihood, seed=seed, **options)
+    return DeepGP(
+        layers,
+        likelihood,
+        num_samples=num_samples,
+        num_prediction_samples=num_prediction_samples,
+        seed=seed,
+    )
 
 
 def _chosen(
@@ -110,7 +117,6 @@ def _chosen(
     degree, count = 0, 0
     while degree < _DEGREES or count < _UNITS * num_inducing:
         degree += 1
-        if kernel.has_degree(columns + 1, degree):
-            count += num_harmonics(columns + 1, degree)
+        count += kernel.has_degree(columns + 1, degree) * num_harmonics(columns + 1, degree)
     units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
     return FiniteRank(kernel, units), units

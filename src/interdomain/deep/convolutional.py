@@ -51,7 +51,6 @@ class ConvolutionalLayer(Layer):
         columns).
     :param padding: "VALID" for patches inside the image only; "SAME" for patches around every pixel
         (at a stride of one), with zeros outside the border.
-    :param name: As for :class:`Layer`.
     :raises ValueError: As Layer; and if the shapes, the stride or the padding are wrong, or a patch
         does not have as many columns as the inducing variable takes.
     """
@@ -86,8 +85,7 @@ class ConvolutionalLayer(Layer):
         return self._grid.input_dim
 
     def sample(self) -> Any:
-        """A function drawn from the posterior, from images to images: one function of patches,
-        applied to every patch."""
+        """A function from images to images: one function of patches, drawn from the posterior."""
         of_patches = super().sample()
         return lambda X: self._as_images(of_patches(self._patches(X)), X)
 
@@ -95,10 +93,7 @@ class ConvolutionalLayer(Layer):
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and variance of the output pixels, for images ``[batch..., N, H W C]``.
-
-        :raises NotImplementedError: For covariances.
-        """
+        """Mean and variance, but no covariances, of pixels for images ``[batch..., N, H W C]``."""
         if full_cov or full_output_cov:
             raise NotImplementedError("full_cov and full_output_cov must be False for images.")
         mean, variance = super().predict(self._patches(inputs))

@@ -38,13 +38,12 @@ class Layer(GPLayer):
 
     Of activation features, the posterior mean is what a neural network with one hidden layer
     computes (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): ``r^p W^T sigma(Z x~ / r)``,
-    with x~ the input with its bias, r the radius by which it is divided to lift it to the sphere,
-    directions Z, weights ``W = Kuu^{-1} E[u]``, and sigma the activation, truncated at the
-    features' degree.
+    with x~ the input with its bias, r its radius, directions Z, weights ``W = Kuu^{-1} E[u]``, and
+    sigma the activation, truncated at the features' degree.
 
     A call returns a distribution, which becomes a sample where a tensor is needed (a GPLayer's
-    attributes ``num_samples``, ``full_cov`` and ``full_output_cov`` say which). In training, a call
-    also adds the layer's share of the KL divergence to the losses.
+    attributes ``num_samples``, ``full_cov`` and ``full_output_cov`` say which). In training it also
+    adds the layer's share of the KL divergence to the losses.
 
     >>> import gpflow, gpflux, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -104,7 +103,7 @@ class Layer(GPLayer):
             with named(self.name):
                 self.check_input_dim(self.input_dim)
 
-    inducing_variable = property(attrgetter("q.inducing_variable"), doc="That of q.")
+    inducing_variable = property(attrgetter("q.inducing_variable"), doc="The variables of q.")
     q_mu = property(attrgetter("q.q_mu"), doc="The mean of q; a list of those of several q's.")
     q_sqrt = property(attrgetter("q.q_sqrt"), doc="The root of the covariance of q, likewise.")
     whiten = property(attrgetter("q.whiten"), doc="Whether q is over the whitened variables.")
@@ -121,10 +120,8 @@ class Layer(GPLayer):
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and (co)variance of the outputs, in GPflow's shapes, mean function included.
-
-        :param inputs: ``[batch..., N, D]``.
-        """
+        """Mean and (co)variance of the outputs at inputs ``[batch..., N, D]``, in GPflow's shapes,
+        mean function included."""
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         return posterior.fused_predict_f(inputs, full_cov, full_output_cov)
 
@@ -141,12 +138,8 @@ class Layer(GPLayer):
 
     def sample(self) -> Any:
         """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
-        mean function included.
-
-        It is drawn by :func:`interdomain.sample_functions`, with random numbers that depend on
-        ``tf.random.set_seed``. ``gpflux.models.deep_gp.sample_dgp`` combines such functions into
-        functions of a deep GP.
-        """
+        mean function included, with random numbers that depend on ``tf.random.set_seed``.
+        ``gpflux.models.deep_gp.sample_dgp`` combines them into functions of a deep GP."""
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         functions = sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES)
@@ -170,10 +163,8 @@ class Layer(GPLayer):
             )
 
     def check_hidden_inputs(self, num_columns: int) -> None:
-        """Check that the layer can follow another layer, whose outputs may be anywhere.
-
-        :raises ValueError: If it does not accept all inputs with this number of columns.
-        """
+        """:raises ValueError: Unless the layer takes any inputs with so many columns: a layer's
+        outputs may be anywhere."""
         self.q.check_unbounded_inputs(self.kernel, num_columns)
         self.check_input_dim(num_columns)
 

@@ -39,13 +39,10 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     and depend on the seed and the number of the step. L-BFGS uses the same draws throughout, so
     that it minimises a deterministic function.
 
-    Predictions average over samples of the hidden layers. Means are means of means (of
-    probabilities, for classes), variances those of the mixture, and densities those of the mixture,
-    by log-mean-exp. The draws are spread evenly, and are the same for all rows and every call. As
-    in GPflux, predictions have no covariances, as outputs are no Gaussians:
+    Predictions average over samples of the hidden layers: means, variances and densities are those
+    of the mixture. The draws are spread evenly, and are the same for all rows and every call. As in
+    GPflux, predictions have no covariances, as outputs are no Gaussians:
     ``gpflux.models.deep_gp.sample_dgp(model)`` draws a function, which has rows together.
-
-    :func:`build` makes a deep GP with initial values that it trains well from.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -115,10 +112,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @property
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt) of the last layer, for natural gradients.
-
-        Given the hidden layers, the bound of the last layer is that of a single-layer GP, which
-        natural gradients suit. The q's of hidden layers are left to the other optimizer."""
+        """The pairs (q_mu, q_sqrt) of the last layer, for natural gradients: given hidden layers,
+        its bound is that of a single-layer GP. Other q's are left to the other optimizer."""
         return list(self.f_layers[-1].variational_parameters)
 
     def set_step(self, step: int) -> None:
@@ -152,28 +147,20 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @unconverted
     def predict_f(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples.
-
-        :param num_samples: The number of samples; by default ``num_prediction_samples``.
-        """
+        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples, as many as
+        ``num_prediction_samples`` by default."""
         _, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(mean, variance, samples)
 
     def predict_y(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of observations. For classes the mean is the mean of the probabilities.
-
-        :param num_samples: As for :meth:`predict_f`.
-        """
+        """Mean and variance of observations: for classes, of probabilities."""
         X, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(*self.likelihood.predict_mean_and_var(X, mean, variance), samples)
 
     def predict_log_density(
         self, data: RegressionData, *, num_samples: int | None = None
     ) -> tf.Tensor:
-        """The log density of each row of Y under the mixture, ``[N]``.
-
-        :param num_samples: As for :meth:`predict_f`.
-        """
+        """The log density of each row of Y under the mixture, ``[N]``."""
         X, mean, variance, samples = self._mixture(data[0], num_samples)
         Y = _repeated(tf.convert_to_tensor(data[1]), samples)
         densities = self.likelihood.predict_log_density(X, mean, variance, Y)
@@ -184,8 +171,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     def _mixture(
         self, Xnew: InputData, num_samples: int | None
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, int]:
-        """Rows ``[S N, D]``, those of one sample of the hidden layers after those of the sample
-        before, with the mean and variance of f at each ``[S N, P]``; and S."""
+        """Rows ``[S N, D]``, one sample of the hidden layers after the other, with the mean and
+        variance of f at each ``[S N, P]``; and S."""
         widths = [layer.output_dim for layer in self.f_layers[:-1]]
         samples = self.num_prediction_samples if num_samples is None else num_samples
         samples = integer("num_samples", samples, at_least=1)
@@ -199,9 +186,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     def _last_inputs(
         self, X: tf.Tensor, numbers_of: Callable[[int, int], tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after those of the
-        sample before, and the KL divergences of the layers before it. The first layer, whose inputs
-        are the same for all samples, is computed once.
+        """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after all rows of
+        the other, and the KL divergences of the layers before it. The first layer, whose inputs are
+        the same for all samples, is computed once.
 
         :param numbers_of: A function of a layer's index and its number P of outputs, which returns
             standard normal numbers ``[S, N or 1, P]``.
@@ -219,9 +206,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         return inputs, kls
 
     def _numbers(self, layer: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-        """Standard normal numbers for the bound, which depend on the seed and the step alone. So a
-        fit that is resumed draws what it would have drawn, and all evaluations of the loss in one
-        step draw the same."""
+        """Standard normal numbers for the bound, by the seed and the step alone: a fit that is
+        resumed draws what it would have drawn, and one step draws the same at each evaluation."""
         step = tf.cast(self._step, tf.int32)
         seed = tf.random.experimental.stateless_fold_in(tf.constant([self.seed, layer]), step)
         return tf.random.stateless_normal(shape, seed, dtype=gpflow.default_float())
@@ -230,9 +216,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Array]:
     """Draws for predictions, ``[S, 1, P]`` for each hidden layer of P outputs.
 
-    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that a
-    few samples are enough. They are the same for every row, so that a prediction does not depend on
-    the other rows, and is a smooth function of the inputs.
+    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that few
+    are enough. They are the same for every row: a prediction does not depend on the other rows, and
+    is a smooth function of the inputs.
     """
     total = sum(widths)
     if total <= _MOST_SOBOL:
@@ -246,11 +232,10 @@ def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Arr
 
 
 def _as_inputs(X: InputData) -> tf.Tensor:
-    dtype, is_array = gpflow.default_float(), not tf.is_tensor(X)
-    X = sliceable("X", X, "[N, D]")
-    if is_array:
-        check_squares("X", X, dtype)
-    return tf.cast(tf.convert_to_tensor(X), dtype)
+    rows = sliceable("X", X, "[N, D]")
+    if not tf.is_tensor(X):
+        check_squares("X", rows, gpflow.default_float())
+    return tf.cast(tf.convert_to_tensor(rows), gpflow.default_float())
 
 
 def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:

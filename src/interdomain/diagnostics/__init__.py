@@ -5,9 +5,4 @@ from .harmonics import harmonic_shares
 from .spectrum import spectrum
 from .variance import rank_transforms, variance_terms
 
-__all__ = [
-    "harmonic_shares",
-    "rank_transforms",
-    "spectrum",
-    "variance_terms",
-]
+__all__ = ["harmonic_shares", "rank_transforms", "spectrum", "variance_terms"]

@@ -11,11 +11,11 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
-from numpy.typing import NDArray
 
 from .._arguments import (
     ROWS_OF_A_BATCH,
     Array,
+    BoolArray,
     IntArray,
     filled_matrix,
     finite_array,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 class HarmonicShares:
     """The degrees and columns in which a set of harmonics has variance (:func:`harmonic_shares`).
 
-    When printed, it is a table. All shares are fractions of the prior variance over the rows, or of
-    the squared terms of a posterior mean without the constant. The coordinates are the columns in
-    the order of the harmonics, the last one being the bias; the first two, which only have a degree
-    together, count as one. A harmonic is counted for every coordinate that raises its degree.
+    When printed, it is a table. The coordinates are the columns in the order of the harmonics, the
+    last one being the bias; the first two, which only have a degree together, count as one. A
+    harmonic is counted for every coordinate that raises its degree.
 
     :ivar num_rows: The number of rows.
-    :ivar of: What the shares are fractions of, in words.
+    :ivar of: What the shares are fractions of, in words: the prior variance over the rows, or the
+        squared terms of a posterior mean without the constant.
     :ivar coordinates: The names of the d - 1 coordinates.
     :ivar shares: The share of each harmonic, ``[M]``.
     :ivar degrees: The degree of each harmonic, ``[M]``.
@@ -56,21 +56,23 @@ class HarmonicShares:
     raises: IntArray = field(repr=False)
 
     def __str__(self) -> str:
-        by_degree, by_column = [("degree", "harmonics", "share")], []
+        by_degree = [("degree", "harmonics", "share")]
         for degree in np.unique(self.degrees):
-            alike = self.degrees == degree
-            by_degree.append((str(degree), *_summed(alike, self.shares)))
-        for k in np.flatnonzero(np.any(self.raises, axis=0)):
-            count, share = _summed(self.raises[:, k] > 0, self.shares)
-            highest = str(np.max(self.raises[:, k]))
-            by_column.append((self.coordinates[k], count, highest, share))
+            by_degree.append((str(degree), *self._summed(self.degrees == degree)))
+        by_column, without = [("column", "harmonics", "highest", "share")], []
+        for name, raises in zip(self.coordinates, self.raises.T, strict=True):
+            count, share = self._summed(raises > 0)
+            if np.any(raises):
+                by_column.append((name, count, str(np.max(raises)), share))
+            else:
+                without.append(name)
         head = f"{len(self.shares):,} harmonics explain {np.sum(self.shares):.1%} of {self.of} over"
-        lines = [f"{head} {self.num_rows:,} rows", "", *aligned(by_degree), ""]
-        lines += aligned([("column", "harmonics", "highest", "share"), *by_column])
-        without = np.flatnonzero(~np.any(self.raises, axis=0))
-        if len(without):
-            lines += ["", f"none in: {', '.join(self.coordinates[k] for k in without)}"]
-        return "\n".join(lines)
+        lines = [f"{head} {self.num_rows:,} rows", "", *aligned(by_degree), "", *aligned(by_column)]
+        return "\n".join(lines + ["", f"none in: {', '.join(without)}"] * bool(without))
+
+    def _summed(self, which: BoolArray) -> tuple[str, str]:
+        """How many harmonics these are, and their share."""
+        return f"{np.count_nonzero(which):,}", f"{np.sum(self.shares[which]):.1%}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw a bar for each column: the share of the harmonics with a degree in it, with one
@@ -97,14 +99,7 @@ class HarmonicShares:
         return ax
 
 
-def _summed(which: NDArray[np.bool_], shares: Array) -> tuple[str, str]:
-    """How many harmonics these are, and their share."""
-    return f"{np.count_nonzero(which):,}", f"{np.sum(shares[which]):.1%}"
-
-
-@check_shapes(
-    "X: [N, D]",
-)
+@check_shapes("X: [N, D]")
 def harmonic_shares(
     harmonics: SphericalHarmonics,
     kernel: ZonalKernel,
@@ -185,13 +180,8 @@ def harmonic_shares(
             "pass the names of those that the kernel does not see, too."
         )
     seen, _ = kernel.slice(tf.range(count)[None], None)
-    coordinates = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])
-    ordered = [*(coordinates[place] for place in harmonics.column_order), coordinates[-1]]
-    return HarmonicShares(
-        num_rows=len(rows),
-        of=of,
-        coordinates=(f"{ordered[0]}, {ordered[1]}", *ordered[2:]),  # the first two share one
-        shares=variances,
-        degrees=degrees,
-        raises=np.abs(raises_of(harmonics.chains)),
-    )
+    found = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])
+    first, second, *others = (found[place] for place in (*harmonics.column_order, -1))
+    coordinates = f"{first}, {second}", *others  # the first two share one
+    raises = np.abs(raises_of(harmonics.chains))
+    return HarmonicShares(len(rows), of, coordinates, variances, degrees, raises)

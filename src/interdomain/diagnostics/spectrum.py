@@ -26,8 +26,7 @@ class Spectrum:
     When printed, it is a sentence about the shares: fractions of the prior variance on the sphere,
     which add up to one. The arrays have one entry for each of the degrees 0 to ``max_degree``.
 
-    :ivar kernel: What the kernel is called.
-    :ivar activation: What the activation is called.
+    :ivar kernel: The name of the kernel, like that of the ``activation``.
     :ivar kernel_roots: ``sqrt(lambda_l)`` of the kernel's kappa; zero where it has no such degree.
     :ivar activation_coefficients: ``|a_l|``; zero where the activation has no such degree.
     :ivar variance_shares: ``N(d, l) lambda_l``, as a share of the prior variance.
@@ -35,9 +34,9 @@ class Spectrum:
         others. Divided by the kernel's variance, they add up to the diagonal of Kuu: the squared
         RKHS norm of a unit (Tiao et al. 2023, eq. 7). Infinite where an eigenvalue underflows.
     :ivar missing: The degrees that the kernel has and the activation lacks.
-    :ivar represented_share: What the features can represent at most, if there are enough of them.
-    :ivar missing_share: What is in the degrees ``missing``.
-    :ivar truncated_share: What is in degrees above ``max_degree``.
+    :ivar represented_share: The share that enough features represent.
+    :ivar missing_share: The share of the degrees ``missing``.
+    :ivar truncated_share: The share of degrees above ``max_degree``.
     """
 
     kernel: str
@@ -134,15 +133,8 @@ def spectrum(
     roots, shares, norm_terms = np.sqrt(eigenvalues), counts * eigenvalues, np.zeros(size)
     with np.errstate(divide="ignore"):  # by the root: squares of small numbers would underflow
         norm_terms[common] = counts[common] * (coefficients[common] / roots[common]) ** 2
-    return Spectrum(
-        kernel=type(kernel).__name__,
-        activation=repr(activation),
-        kernel_roots=roots,
-        activation_coefficients=coefficients,
-        variance_shares=shares,
-        norm_terms=norm_terms,
-        missing=tuple(missing),
-        represented_share=float(np.sum(shares[common])),
-        missing_share=float(np.sum(shares[missing])),
-        truncated_share=max(0.0, 1.0 - float(np.sum(shares))),
-    )
+    arrays = roots, coefficients, shares, norm_terms
+    represented, left_out = (float(np.sum(shares[degrees])) for degrees in (common, missing))
+    truncated = max(0.0, 1.0 - float(np.sum(shares)))
+    names = type(kernel).__name__, repr(activation)
+    return Spectrum(*names, *arrays, tuple(missing), represented, left_out, truncated)

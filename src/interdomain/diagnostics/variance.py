@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 Transforms = CyclicTransform | Sequence[CyclicTransform] | None
 
 
-@check_shapes(
-    "X: [N, D]",
-    "return: []",
-)
+@check_shapes("X: [N, D]", "return: []")
 def nystrom_trace_error(
     kernel: Kernel, inducing_variable: InducingVariables, X: TensorType
 ) -> tf.Tensor:
@@ -52,9 +49,7 @@ def nystrom_trace_error(
     bounds how far the posterior of a sparse GP can be from the exact one, before any y is seen.
     Gradients flow to the inducing variable and to the kernel.
 
-    :param kernel: The kernel.
     :param inducing_variable: Any for which GPflow has ``Kuu`` and ``Kuf`` under this kernel.
-    :param X: Inputs.
     """
     X = tf.convert_to_tensor(X)
     error = tf.reduce_sum(kernel(X, full_cov=False))
@@ -92,19 +87,18 @@ def rank_transforms(
     """
     single_output("kernel", kernel)
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
-    ranking = []
+    ranking, summed = [], kernel
     for transforms in candidates:
         inducing_variable: InducingVariables
         if transforms is None:
-            summed = kernel
             points = k_means(where_it_lives(kernel, X, seed), num_inducing, seed=seed)
             of_sum = OrbitInducingPoints if isinstance(kernel, SetKernel) else InducingPoints
-            inducing_variable = of_sum(points)
+            summed, size, inducing_variable = kernel, num_inducing, of_sum(points)
         else:
             summed = HarmonicKernel(kernel, transforms)
             inducing_variable = HarmonicInducingPoints.from_data(summed, X, num_inducing, seed=seed)
+            size = num_inducing * summed.num_components
         error = float(nystrom_trace_error(summed, inducing_variable, X)) / len(X)
-        size = num_inducing * getattr(summed, "num_components", 1)
         ranking.append((transforms, size, error))
     return sorted(ranking, key=lambda entry: entry[-1])
 
@@ -119,7 +113,7 @@ class VarianceTerms(NamedTuple):
     :ivar explained: Qff, what u explains.
     :ivar uncertain: The uncertainty about u.
     :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, what the orthogonal variables explain.
-    :ivar orthogonal_uncertain: The uncertainty about them.
+    :ivar orthogonal_uncertain: The uncertainty about the orthogonal variables.
     """
 
     prior: tf.Tensor
@@ -164,22 +158,17 @@ class VarianceTerms(NamedTuple):
         return ax
 
 
-@check_shapes(
-    "X: [N, D]",
-    "return[all]: [N, P]",
-)
+@check_shapes("X: [N, D]", "return[all]: [N, P]")
 def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     """The terms of the posterior variance of f at X (Tiao et al. 2023, eq. 12 and Figure 5).
 
     ``prior - explained + uncertain - orthogonal_explained + orthogonal_uncertain`` is the variance
     that ``model.predict_f`` returns. A large ``prior - explained`` where there are data means that
     the inducing variables cannot represent the prior there; a large ``uncertain`` means that the
-    data do not determine f. The orthogonal terms are zero for a model that has no orthogonal
-    variables.
+    data do not determine f. Without orthogonal variables their terms are zero.
 
     :param model: A ``gpflow.models.SVGP`` with any inducing variable whose latent GPs share one
         kernel, or an :class:`interdomain.models.OrthogonalSVGP`.
-    :param X: Inputs.
     :raises ValueError: If the model is another one, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):

@@ -19,7 +19,7 @@ Draw: TypeAlias = Callable[..., Any]
 """Draws the cells of some rows of the grid, and the coast."""
 
 LOWEST_LATITUDE = 60.0
-"""Of the discs."""
+"""The latitude of the rim of the discs."""
 
 
 def globe(
@@ -81,8 +81,8 @@ def globe(
     spec = figure.add_gridspec(2, 2, width_ratios=[2.8, 1])
     oval = figure.add_subplot(spec[:, 0], projection="mollweide")
     discs = [figure.add_subplot(spec[row, 1], projection="polar") for row in range(2)]
-    limits = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
-    scale = {"vmin": limits[0], "vmax": limits[1], "rasterized": True, **colours}
+    low, high = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
+    scale = {"vmin": low, "vmax": high, "rasterized": True, **colours}
 
     def draw(ax: Axes, edges: Any, places: Any, rows: Any = slice(None)) -> Any:
         """The cells between some edges, and the coast through some places."""
@@ -102,10 +102,7 @@ def globe(
 
 
 def _column(name: str, values: TensorType) -> Array:
-    """Places on an axis, in order, as a vector.
-
-    :raises ValueError: If they are not ``[N]`` or ``[N, 1]``, two or more, each once and in order.
-    """
+    """Places on an axis as a vector: two or more, each once and in order."""
     array = finite_array(name, values, (1, 2), "[N] or [N, 1]")
     steps = np.diff(array.reshape(-1))
     if array.size != len(array) or not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
@@ -129,8 +126,7 @@ def _field(name: str, values: TensorType, shape: tuple[int, int]) -> Array:
 def _edges(places: Array) -> Array:
     """The ends of the cells around places, ``[n + 1]``."""
     middle = (places[1:] + places[:-1]) / 2
-    first, last = 2 * places[0] - middle[0], 2 * places[-1] - middle[-1]
-    return np.concatenate([[first], middle, [last]])
+    return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
 
 
 def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:

@@ -1,6 +1,6 @@
 """Which model suits some data: races of them on one clock, and the winner.
 
-An annex: imported on demand, it uses the library by its public names alone.
+An annex: imported on demand, it takes kernels, features and models by their public names.
 """
 
 from .race import race

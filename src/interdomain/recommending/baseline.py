@@ -11,20 +11,15 @@ from gpflow.utilities import deepcopy
 
 from .._targets import number_of_latents
 
-_STEPS = 50
-
-_LEAST = 1e-12
-"""The least variance of Y in training rows."""
+_STEPS, _LEAST = 50, 1e-12
+"""The number of training steps, and the least variance of Y in training rows."""
 
 
 def density_of_the_mean(
     likelihood: Likelihood | None, train: RegressionData, held_out: RegressionData
 ) -> float:
     """The mean log density of held-out rows under the best constant f, with the parameters of the
-    likelihood that suit it, both found on training rows.
-
-    :param likelihood: None for Gaussian noise.
-    """
+    likelihood that suit it, both found on training rows; None stands for Gaussian noise."""
     if likelihood is None:
         mean, variance = np.mean(train[1], axis=0), np.maximum(np.var(train[1], axis=0), _LEAST)
         densities = np.square(held_out[1] - mean) / variance + np.log(2 * np.pi * variance)

@@ -12,6 +12,18 @@ from ..tables.places import in_range, named_places
 _WIDE = 20.0
 """Degrees of either column: a plane distorts wider areas."""
 
+_SENTENCES = {
+    "wide": "The columns are latitude and longitude: the models are those of the globe. Pass "
+    "inputs='euclidean' for those of a plane.",
+    "small": "The columns are latitude and longitude of a small area, which is taken for a plane. "
+    "Pass inputs='degrees' for models of the globe.",
+    "among others": "Latitude and longitude are taken for columns of a plane, since there are "
+    "other columns: GlobeMatern52(active_dims=...) is the kernel of the globe for a sum or a "
+    "product.",
+    "perhaps": "If the columns are latitude and longitude in degrees, pass inputs='degrees' (in "
+    "this order) for models of the globe.",
+}
+
 
 def is_on_the_globe(
     names: Sequence[str], rows: Array, inputs: str | None, *, is_table: bool
@@ -27,7 +39,6 @@ def is_on_the_globe(
     if inputs is not None:
         remedy = "pass None to recognise latitude and longitude by the names of the columns"
         choice("inputs", inputs, ("degrees", "euclidean"), remedy)
-    named = named_places(names)
     if inputs == "degrees":
         if rows.shape[1] != 2 or not is_table:
             raise ValueError(
@@ -37,27 +48,11 @@ def is_on_the_globe(
         return True, ()
     if inputs == "euclidean" or not is_table:
         return False, ()
-    if named is not None and rows.shape[1] == 2 and in_range(rows, named):
-        if np.max(np.ptp(rows, axis=0)) > _WIDE:
-            return True, (
-                "The columns are latitude and longitude: the models are those of the globe. Pass "
-                "inputs='euclidean' for those of a plane.",
-            )
-        return False, (
-            "The columns are latitude and longitude of a small area, which is taken for a plane. "
-            "Pass inputs='degrees' for models of the globe.",
-        )
+    named, only, extents = named_places(names), rows.shape[1] == 2, np.ptp(rows, axis=0)
     if named is not None and in_range(rows, named):
-        return False, (
-            "Latitude and longitude are taken for columns of a plane, since there are other "
-            "columns: GlobeMatern52(active_dims=...) is the kernel of the globe for a sum or a "
-            "product.",
-        )
-    if rows.shape[1] == 2 and any(
-        in_range(rows, order) and np.min(np.ptp(rows, axis=0)) > _WIDE for order in ((0, 1), (1, 0))
-    ):
-        return False, (
-            "If the columns are latitude and longitude in degrees, pass inputs='degrees' (in this "
-            "order) for models of the globe.",
-        )
-    return False, ()
+        case = "among others" if not only else "wide" if np.max(extents) > _WIDE else "small"
+    elif only and np.min(extents) > _WIDE and (in_range(rows, (0, 1)) or in_range(rows, (1, 0))):
+        case = "perhaps"
+    else:
+        return False, ()
+    return case == "wide", (_SENTENCES[case],)

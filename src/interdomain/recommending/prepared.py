@@ -15,32 +15,14 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from .._arguments import Array, as_image_shape, finite_array, instance
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..tables import TableScaler
+from . import recipes
 from .places import is_on_the_globe
 from .race import check_enough
-from .recipes import IMPORTS
 
 HELD_OUT = 5
 """One row in this many is held out."""
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
-
-_INPUTS = """\
-scaler = idm.tables.TableScaler(X{scale})  # {what}
-X_train = scaler(X)
-Y_train = np.asarray(Y, X_train.dtype).reshape(len(Y), -1)"""
-
-_SCALED_TARGETS = """
-Y_mean, Y_std = Y_train.mean(axis=0), Y_train.std(axis=0)
-Y_train = (Y_train - Y_mean) / Y_std"""
-
-_PREDICT = '''\
-def predict(X_new):
-    """The mean and the standard deviation of y at new rows, {units}."""
-    mean, variance = idm.predict_in_batches(
-        model, scaler(X_new), method="predict_y", progress=False
-    )
-    return {mean}, {deviation}
-'''
 
 
 class PreparedData(NamedTuple):
@@ -51,7 +33,6 @@ class PreparedData(NamedTuple):
     :ivar code: Lines of code that make X_train and Y_train of the X and Y that were passed.
     :ivar image_shape: The shape of the images that the rows are; None for a table.
     :ivar on_globe: Whether X has two columns alone, latitude and longitude in degrees.
-    :ivar predict: Code of a function that predicts y at new rows, in the units of Y.
     :ivar sentences: What the user should know of the columns.
     """
 
@@ -60,7 +41,6 @@ class PreparedData(NamedTuple):
     code: str
     image_shape: tuple[int, ...] | None
     on_globe: bool = False
-    predict: str = ""
     sentences: tuple[str, ...] = ()
 
 
@@ -71,20 +51,16 @@ def prepare(
     image_shape: Sequence[int] | None = None,
     inputs: str | None = None,
 ) -> PreparedData:
-    """Bring X, and Y under Gaussian noise, to scales that suit the models.
-
-    :raises ValueError: As :func:`recommend`, whose arguments these are.
-    """
+    """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
+    errors are those of :func:`recommend`."""
     finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
-    if not np.size(Y):
-        raise ValueError(f"Y must be [N, P] with the rows of X, found shape {np.shape(Y)}.")
     scaler = TableScaler(X, "none")
     given = scaler(X)
-    targets = np.asarray(Y, float).reshape(len(Y), -1)
-    if len(targets) != len(given):
+    if len(Y) != len(given) or not np.size(Y):
         raise ValueError(
             f"Y must be [N, P] with the {len(given)} rows of X, found shape {np.shape(Y)}."
         )
+    targets = np.asarray(Y, float).reshape(len(Y), -1)
     check_enough("X", len(given), HELD_OUT)
     if likelihood is not None:
         number_of_latents(likelihood, targets.shape[1])
@@ -101,22 +77,21 @@ def prepare(
             )
     names = scaler.names
     on_globe, sentences = is_on_the_globe(names, given, inputs, is_table=shape is None)
-    scale, what = "", "levels, means and deviations of these rows"
+    scale, what = "columns", "levels, means and deviations of these rows"
     if shape is not None:
         scale, what = "pixels", "the range of these pixels"
     elif on_globe:
         scale, what = "degrees", "latitude, then longitude"
-    code = _INPUTS.format(scale=f', "{scale}"' if scale else "", what=what)
+    scaler = TableScaler(X, scale)
+    rows, left_out = scaler(X), scaler.left_out
+    of_targets = "Y_train, Y_mean, Y_std = standardised(Y)"
     if likelihood is None:
-        code += _SCALED_TARGETS
-    scope = {"X": X, "Y": Y}
-    exec(IMPORTS + code, scope)
-    rows, left_out = scope["X_train"], scope["scaler"].left_out
+        targets, _, _ = recipes.standardised(Y)
+    else:
+        targets, of_targets = recipes.matrix(Y), "Y_train = matrix(Y)"
+    of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}")  # {what}\nX_train = scaler(X)'
     if left_out:
-        sentences = (
-            *sentences,
-            f"Columns of X that do not vary are left out: {', '.join(left_out)}.",
-        )
+        sentences += (f"Columns of X that do not vary are left out: {', '.join(left_out)}.",)
     parts = () if likelihood is None else likelihood.submodules
     functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
     if functions and not (rows.shape == np.shape(X) and np.allclose(given, rows)):
@@ -124,10 +99,7 @@ def prepare(
             f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
             f"standardised X; pass a likelihood for {_STANDARDISED}, and this as X."
         )
-    of_mean = ("mean * Y_std + Y_mean", "np.sqrt(variance) * Y_std")
-    mean, deviation = of_mean if likelihood is None else ("mean", "np.sqrt(variance)")
-    predict = _PREDICT.format(units="in the units of Y", mean=mean, deviation=deviation)
-    return PreparedData(rows, scope["Y_train"], code, shape, on_globe, predict, sentences)
+    return PreparedData(rows, targets, f"{of_rows}\n{of_targets}", shape, on_globe, sentences)
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

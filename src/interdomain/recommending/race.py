@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
@@ -19,107 +18,23 @@ from .._arguments import choice, filled_matrix, finite_array, instance, integer,
 from .._progress import progress_bar
 from ..models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from ..training import StopFit
-
-Clock: TypeAlias = Literal["wall", "cpu"]
-
-Point: TypeAlias = tuple[float, float, float]
-"""The seconds since the race of a model started, by its clock and without predictions; the mean log
-density of the held-out rows; and the root mean squared error of the predicted means of Y, which is
-NaN if these are probabilities of several classes, or a column of Y says something about the others.
-"""
+from .results import Clock, Point, Race, RaceEntry
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-"""By what an argument ``clock`` says."""
 
 Entrant: TypeAlias = tuple[Callable[[RegressionData], Any], Mapping[str, Any] | None]
 """What builds a model, and the arguments of ``fit``; None if it is trained already."""
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
-"""Of the seconds: when models are looked at, if nobody says when."""
+"""The shares of the seconds after which models are evaluated, by default."""
 
-_HELD_OUT, _MOST_HELD_OUT = 10, 10_000
-"""One row of so many, and no more, is held out."""
+_HELD_OUT, _MOST_HELD_OUT, _LEAST_ROWS = 10, 10_000, 20
+"""One row of so many is held out; the most held-out rows, and the least rows."""
 
-_LEAST_ROWS = 20
+_BATCH_SIZE, _STEPS = 1_000, 10**9
 
-_BATCH_SIZE = 1_000
-
-_STEPS = 10**9
-
-
-class RaceEntry(NamedTuple):
-    """One model in a :func:`~interdomain.race`.
-
-    :ivar model: The model at the end of the race; None if it could not be built.
-    :ivar trace: How well it predicted, in order of time.
-    :ivar error: Why it failed; None if it did not.
-    :ivar num_rows: The number of training rows of the model; None for those of the race.
-    """
-
-    model: Any
-    trace: Sequence[Point]
-    error: str | None
-    num_rows: int | None = None
-
-
-def _at(trace: Sequence[Point], seconds: float) -> Point | None:
-    """The last point of a trace up to this time (plus 5%); None if there is none."""
-    points = [point for point in trace if point[0] <= 1.05 * seconds]
-    return points[-1] if points else None
-
-
-@dataclass(frozen=True, eq=False)
-class Race:
-    """The result of :func:`~interdomain.race`; ``str`` makes a table of it.
-
-    :ivar entries: The results of all models, by name, in the order of the race.
-    :ivar times: The times at which models are evaluated, in seconds of the clock.
-    :ivar clock: "wall" or "cpu".
-    :ivar num_rows: The number of training rows.
-    :ivar num_held_out: The number of held-out rows, for log densities and errors.
-    """
-
-    entries: Mapping[str, RaceEntry]
-    times: tuple[float, ...]
-    clock: Clock
-    num_rows: int
-    num_held_out: int
-
-    @property
-    def ranking(self) -> tuple[str, ...]:
-        """The names of the models by log density at the last time, best first; then those that
-        were ready too late. Models that were never evaluated are left out."""
-        keys = {}
-        for name, entry in self.entries.items():
-            if entry.trace:
-                point = _at(entry.trace, self.times[-1])
-                keys[name] = point is None, -(point or entry.trace[-1])[1]
-        return tuple(sorted(keys, key=keys.__getitem__))
-
-    def __str__(self) -> str:
-        width = max(len("model"), *map(len, self.entries))
-        clock = "wall time" if self.clock == "wall" else "the processors"
-        times = "".join(f"{f'{seconds:g} s':>11}" for seconds in self.times)
-        numbers = {name: entry.num_rows or self.num_rows for name, entry in self.entries.items()}
-        few, many = (choose(numbers.values(), default=self.num_rows) for choose in (min, max))
-        differ = few < many
-        lines = [
-            f"{few:,} {f'to {many:,} ' * differ}rows, {self.num_held_out:,} held out: their mean "
-            f"log density after seconds of {clock}",
-            f"{'model':<{width}}{'     rows' * differ}{times}{'in the end':>24}{'RMSE':>9}",
-        ]
-        failed = [name for name, entry in self.entries.items() if not entry.trace]
-        for name in (*self.ranking, *failed):
-            entry = self.entries[name]
-            line = f"{name:<{width}}" + f"{numbers[name]:>9,}" * differ
-            if entry.trace:
-                points = [_at(entry.trace, seconds) for seconds in self.times]
-                line += "".join(f"{f'{p[1]:.4f}' if p else '-':>11}" for p in points)
-                passed, density, rmse = entry.trace[-1]
-                end = f"{density:.4f} ({passed:.1f} s)"
-                line += f"{end:>24}{rmse:>9.4f}"
-            lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
-        return "\n".join(lines)
+_ENDING = StructuredSGPR, DualSVGP, VecchiaSGPR
+"""The models whose training ends by itself."""
 
 
 def race(
@@ -154,8 +69,8 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    :func:`interdomain.fit` trains the models. A StructuredSGPR or a DualSVGP ends by itself,
-    whatever the time. A model that holds its data is trained by L-BFGS, and any other by
+    :func:`interdomain.fit` trains the models. A StructuredSGPR, DualSVGP or VecchiaSGPR ends by
+    itself, whatever the time. A model that holds its data is trained by L-BFGS, and any other by
     minibatches of 1,000 rows.
 
     :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
@@ -173,9 +88,8 @@ def race(
     :param seed: The seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
         before each model.
     :param progress: Show a progress bar over the models.
-    :return: A table, when printed. ``entries`` has, by name, the ``model``, its ``trace``, a list
-        of seconds, log density and root mean squared error, and, if it failed, the ``error``;
-        ``ranking`` the names, best first.
+    :return: A table, when printed. ``ranking`` has the names, best first; ``entries``, by name, the
+        ``model``, its ``trace`` of seconds, log densities and errors, and why it failed.
     :raises ValueError: for no models; for rows that are not finite, or fewer than 20 rows of which
         a tenth is held out.
     """
@@ -183,16 +97,16 @@ def race(
     instance("models", models, Mapping, rule, 'pass {"points": build_points}')
     if not models:
         raise ValueError(f"models must be {rule}, found none.")
-    entrants: dict[str, Entrant] = {
-        name: m if isinstance(m, tuple) else (m, {}) for name, m in models.items()
-    }
-    for name, entrant in entrants.items():
+    entrants: dict[str, Entrant] = {}
+    for name, given in models.items():
+        entrant = given if isinstance(given, tuple) else (given, {})
         build, arguments = entrant if len(entrant) == 2 else (None, None)
         remedy = "pass one that takes (X, Y) and returns a new model"
         instance(f"models[{name!r}]", build, Callable, "a function", remedy)
         if arguments is not None:
             what = "a pair of a function and a dict of the arguments of fit, or None"
             instance(f"models[{name!r}]", arguments, Mapping, what)
+        entrants[name] = entrant
     if not isinstance(seconds, (list, tuple)):
         longest = number("seconds", seconds, above=0)
         seconds = [share * longest for share in _SHARES]
@@ -254,9 +168,7 @@ class _Runner:
         options = {"seed": seed, **arguments.get("options", {})}
         how: dict[str, Any] = {"progress": False}
         data: RegressionData | None = None
-        if not isinstance(
-            model, (StructuredSGPR, DualSVGP, VecchiaSGPR)
-        ):  # these end by themselves
+        if not isinstance(model, _ENDING):
             how |= {"steps": _STEPS, "callbacks": [self._step]}
             options = {"every": 1, **options}
             if not isinstance(model, InternalDataTrainingLossMixin):
@@ -289,10 +201,7 @@ class _Runner:
 
 
 def check_enough(name: str, count: int, one_in: int) -> None:
-    """Refuse so few rows that the held-out rows would say nothing.
-
-    :param one_in: One row in this many is held out.
-    """
+    """Refuse so few rows that held-out rows, one in so many, would say nothing."""
     if count < _LEAST_ROWS:
         raise ValueError(
             f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, of which "
@@ -302,7 +211,7 @@ def check_enough(name: str, count: int, one_in: int) -> None:
 
 
 def _checked_rows(name: str, data: Any) -> RegressionData:
-    """NaN in Y may stand for a value that is missing, which is for the models to say."""
+    """Rows in GPflow's type; NaN in Y may stand for a missing value, which models decide."""
     X, Y = pair(name, data)
     X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
     Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)

@@ -1,198 +1,264 @@
-"""The models that :func:`recommend` knows, each as the script that a user would write.
+"""The models that :func:`recommend` knows, each as the function that a user would write.
 
-What is shown is what is run. A script begins with what the model is, when it is worth a
-try, and its cost. It makes ``model`` of X_train and Y_train, which are scaled, ``likelihood``, and
-the names that :func:`.candidates.candidates_for` sets.
+A recipe makes a model of scaled rows. Its docstring says what the model is, when it is worth a try,
+and its cost. What is shown is what is run: :mod:`.programs` prints the source of a recipe, of the
+functions of this file that it calls, and the imports that these need.
 """
 
-IMPORTS = """\
+from __future__ import annotations
+
+from typing import Any
+
 import gpflow
 import numpy as np
+from gpflow.base import AnyNDArray, TensorType
+from gpflow.base import RegressionData as Data
+from gpflow.kernels import Kernel, Matern32, Matern52
+from gpflow.likelihoods import Likelihood
+from gpflow.models import GPModel
 from scipy.cluster.vq import kmeans2
 
 import interdomain as idm
-"""
 
-_MATERN = """
-kernel = gpflow.kernels.Matern52(lengthscales=np.full(X_train.shape[1], X_train.shape[1] ** 0.5))"""
 
-_CENTRES = """
-centres, _ = kmeans2(X_train[:10_000], num_inducing, minit="points", seed=0)"""
+def matrix(Y: TensorType) -> AnyNDArray:
+    """Y as numbers [N, P]."""
+    return np.asarray(Y, gpflow.default_float()).reshape(len(Y), -1)
 
-_ZONAL = """
-zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X_train.shape[1]))
-features = idm.inducing_variables.SphericalHarmonics.for_kernel(
-    zonal, X_train.shape[1], max_degree=2
-)
-kernel = idm.kernels.FiniteRank(zonal, features)"""
 
-IN_ONE_PASS = """
-model = idm.models.StructuredSGPR((X_train, Y_train), kernel, features, noise_variance=0.1)"""
+def standardised(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray, AnyNDArray]:
+    """Y [N, P] in standard deviations from its mean; the mean, and the standard deviation."""
+    rows = matrix(Y)
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    return (rows - mean) / deviation, mean, deviation
 
-IN_A_FEW_PASSES = """
-model = idm.models.DualSVGP(
-    (X_train, Y_train), kernel, likelihood, features, num_latent_gps=num_latent
-)"""
 
-_LOCAL = """
-local = gpflow.kernels.Matern32(lengthscales=np.full(X_train.shape[1], X_train.shape[1] ** 0.5))"""
+def lengthscales(X: TensorType) -> AnyNDArray:
+    """Initial lengthscales of standardised columns, about as long as rows are apart."""
+    return np.full(X.shape[1], X.shape[1] ** 0.5)
 
-NEIGHBOURS = f"""\
-# The nearest m rows: rough functions, or many rows and little noise; O(N m^3).{_LOCAL}
-model = idm.models.VecchiaSGPR((X_train, Y_train), local_kernel=local, noise_variance=0.1)"""
 
-EXACT = f"""\
-# An exact GP: with so few rows nothing has to be approximated; O(N^3) a step.{_MATERN}
-model = gpflow.models.GPR((X_train, Y_train), kernel, noise_variance=0.1)"""
+def sums_over_rows(
+    data: Data, kernel: Kernel, features: Any, likelihood: Likelihood | None
+) -> GPModel:
+    """A model of features alone: one pass over the rows for Gaussian noise, else a few."""
+    prior = idm.kernels.FiniteRank(kernel, features)
+    if likelihood is None:
+        return idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
+    return idm.models.DualSVGP(data, prior, likelihood, features)
 
-POINTS = f"""\
-# GPflow's SVGP with M inducing points, for any table; O(M^3) a step.{_MATERN}{_CENTRES}
-model = gpflow.models.SVGP(
-    kernel, likelihood, centres, num_latent_gps=num_latent, num_data=len(X_train)
-)"""
 
-ORTHOGONAL_POINTS = f"""\
-# Points and points orthogonal to them; a quarter of the O(M^3) of one set.{_MATERN}{_CENTRES}
-model = idm.models.OrthogonalSVGP(
-    kernel,
-    likelihood,
-    gpflow.inducing_variables.InducingPoints(centres[::2]),
-    gpflow.inducing_variables.InducingPoints(centres[1::2]),
-    num_latent_gps=num_latent,
-    num_data=len(X_train),
-)"""
+def zonal_harmonics(X: TensorType, max_degree: int) -> tuple[Kernel, Any]:
+    """A kernel of all columns together, and its spherical harmonics."""
+    zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
+    harmonics = idm.inducing_variables.SphericalHarmonics
+    return zonal, harmonics.for_kernel(zonal, X.shape[1], max_degree)
 
-BLOCKS = """\
-# A sum of smaller models, split by negations of principal components; O(T M^3) a step.
-transforms = idm.transforms.PrincipalNegation.from_data(X_train, min(X_train.shape[1], 2))
-base = gpflow.kernels.Matern52(lengthscales=X_train.shape[1] ** 0.5)
-kernel = idm.kernels.HarmonicKernel(base, transforms)
-each = round(num_inducing / kernel.num_components ** (1 / 3))  # as much work as one model
-centres = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X_train, each)
-model = idm.models.AdditiveSVGP(
-    kernel, likelihood, centres, num_latent_gps=num_latent, num_data=len(X_train)
-)"""
 
-PATCHES = """\
-# Patches of images: what small parts look like; O(B P M + M^3) a step, P patches an image.
-base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
-side = min(5, *image_shape[:2])
-kernel = idm.kernels.Convolutional(base, image_shape=image_shape, patch_shape=(side, side))
-some = idm.inducing_variables.InducingPatches.from_data(kernel, X_train, num_inducing)
-model = gpflow.models.SVGP(
-    kernel, likelihood, some, num_latent_gps=num_latent, num_data=len(X_train)
-)"""
+def exact(data: Data) -> GPModel:
+    """An exact GP: with so few rows nothing has to be approximated; O(N^3) a step."""
+    return gpflow.models.GPR(data, Matern52(lengthscales=lengthscales(data[0])), noise_variance=0.1)
 
-HARMONICS = f"""\
-# Harmonics chosen by the targets: all columns together; O(N M^2), once.{_ZONAL}"""
 
-WAVES = """\
-# Fourier features of a box: one to three columns; O(N M^2), once.
-base = gpflow.kernels.Matern32(lengthscales=np.full(X_train.shape[1], 0.3))
-box = idm.kernels.Periodized.from_data(base, X_train, margin=2)
-features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
-kernel = idm.kernels.FiniteRank(box, features)"""
+def points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
+    """GPflow's SVGP with M inducing points, for any table; O(M^3) a step."""
+    X, _ = data
+    kernel = Matern52(lengthscales=lengthscales(X))
+    Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
+    return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
 
-SPLINES = """\
-# B-splines of a grid, sparse: maps with many details; O(N) once, then O(M^1.5) a step.
-base = [gpflow.kernels.Matern32(lengthscales=0.3, active_dims=[k]) for k in range(X_train.shape[1])]
-for one in base[1:]:
-    gpflow.set_trainable(one.variance, False)  # the product has one
-product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
-features = idm.inducing_variables.SplineFeatures.from_data(
-    X_train, num_splines, degree=2, margin=0.1  # new rows have to be in the box, too
-)
-kernel = idm.kernels.FiniteRank(product, features)"""
 
-_OF_ALL_DEGREES = _ZONAL.replace("max_degree=2", "max_degree=max_degree")
+def orthogonal_points(
+    data: Data, num_inducing: int, likelihood: Likelihood, latents: int
+) -> GPModel:
+    """Points and points orthogonal to them; a quarter of the O(M^3) of one set."""
+    X, _ = data
+    kernel = Matern52(lengthscales=lengthscales(X))
+    Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
+    sets = [gpflow.inducing_variables.InducingPoints(Z[first::2]) for first in range(2)]
+    return idm.models.OrthogonalSVGP(
+        kernel, likelihood, *sets, num_latent_gps=latents, num_data=len(X)
+    )
 
-HARMONICS_AND_NEIGHBOURS = f"""\
-# Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3).{_OF_ALL_DEGREES}{_LOCAL}
-model = idm.models.VecchiaSGPR(
-    (X_train, Y_train), kernel, features, local_kernel=local, noise_variance=0.1
-)"""
 
-EFFECTS = """\
-# A sum of effects of single columns and of pairs; O(N M^2), once.
-model = idm.tables.fit_additive((X_train, Y_train), num_inducing, categorical=categorical).model"""
+def blocks(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
+    """A sum of smaller models, split by negations of principal components; O(T M^3) a step."""
+    X, _ = data
+    transforms = idm.transforms.PrincipalNegation.from_data(X, min(X.shape[1], 2))
+    kernel = idm.kernels.HarmonicKernel(Matern52(lengthscales=X.shape[1] ** 0.5), transforms)
+    each = round(num_inducing / kernel.num_components ** (1 / 3))  # as much work as one model
+    Z = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, each)
+    return idm.models.AdditiveSVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
 
-ALL_PAIRS = """\
-# A sum of effects of single columns and of pairs; O(N M^2), once.
-wanted = ["main", "pairs"] if X_train.shape[1] <= 8 else "main"
-table = idm.tables.Additive.from_data(
-    X_train, wanted, categorical=categorical, separate_lengthscales=True
-)
-features = idm.tables.AdditiveFeatures.for_kernel(table, num_inducing)
-kernel = idm.kernels.FiniteRank(table, features)"""
 
-EFFECTS_AND_HARMONICS = f"""\
-# Effects of columns and pairs, and harmonics of all columns; O(N M^2).{_ZONAL}{IN_ONE_PASS}
-idm.fit(model, num_inducing=num_inducing // 2)
-effects = idm.tables.fit_additive(
-    (X_train, Y_train), num_inducing // 2, categorical=categorical
-).model
-features = [effects.inducing_variable, model.inducing_variable]
-model = idm.models.StructuredSGPR(
-    (X_train, Y_train),
-    effects.kernel + model.kernel,
-    idm.inducing_variables.SumInducingVariables(features),
-    likelihood=model.likelihood,
-)"""
+def patches(
+    data: Data,
+    image_shape: tuple[int, ...],
+    num_inducing: int,
+    likelihood: Likelihood,
+    latents: int,
+) -> GPModel:
+    """Patches of images: what small parts look like; O(B P M + M^3) a step, P patches an image."""
+    X, _ = data
+    base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
+    side = min(5, *image_shape[:2])
+    kernel = idm.kernels.Convolutional(base, image_shape=image_shape, patch_shape=(side, side))
+    Z = idm.inducing_variables.InducingPatches.from_data(kernel, X, num_inducing)
+    return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
 
-BY_MINIBATCHES = f"""\
-# Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step.{_ZONAL}{IN_A_FEW_PASSES}
-idm.fit(model, steps=1)  # input scales, on a subset
-features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X_train, num_inducing)
-model = gpflow.models.SVGP(
-    idm.kernels.FiniteRank(zonal, features),
-    likelihood,
-    features,
-    q_diag=q_diag,
-    num_latent_gps=num_latent,
-    num_data=len(X_train),
-)"""
 
-_GLOBE = """
-kernel = idm.kernels.GlobeMatern52()"""
+def waves(data: Data, num_inducing: int, likelihood: Likelihood | None = None) -> GPModel:
+    """Fourier features of a box: one to three columns; O(N M^2), once."""
+    X, _ = data
+    base = Matern32(lengthscales=np.full(X.shape[1], 0.3))
+    box = idm.kernels.Periodized.from_data(base, X, margin=2)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
+    return sums_over_rows(data, box, features, likelihood)
 
-_GLOBE_HARMONICS = """
-globe = idm.kernels.GlobeMatern52()
-features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree=max_degree)
-kernel = idm.kernels.FiniteRank(globe, features)"""
 
-_GLOBE_LOCAL = """
-local = gpflow.kernels.Matern32(lengthscales=0.1)  # chords, of radius 1"""
+def splines(data: Data, num_splines: list[int]) -> GPModel:
+    """B-splines of a grid, sparse: maps with many details; O(N) once, then O(M^1.5) a step."""
+    X, _ = data
+    base = [Matern32(lengthscales=0.3, active_dims=[k]) for k in range(X.shape[1])]
+    for one in base[1:]:
+        gpflow.set_trainable(one.variance, False)  # the product has one
+    product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
+    # New rows have to be in the box, too: hence the margin.
+    features = idm.inducing_variables.SplineFeatures.from_data(X, num_splines, degree=2, margin=0.1)
+    return sums_over_rows(data, product, features, None)
 
-GLOBE_EXACT = f"""\
-# An exact GP on the globe: with so few rows nothing has to be approximated; O(N^3) a step.{_GLOBE}
-model = gpflow.models.GPR((X_train, Y_train), kernel, noise_variance=0.1)"""
 
-GLOBE_NEIGHBOURS = f"""\
-# The nearest m places by great circles: rough functions, or many rows and little noise; O(N m^3).\
-{_GLOBE_LOCAL}
-model = idm.models.VecchiaSGPR(
-    (X_train, Y_train), local_kernel=local, local_inputs="degrees", noise_variance=0.1
-)"""
+def neighbours(data: Data) -> GPModel:
+    """The nearest m rows: rough functions, or many rows and little noise; O(N m^3)."""
+    local = Matern32(lengthscales=lengthscales(data[0]))
+    return idm.models.VecchiaSGPR(data, local_kernel=local, noise_variance=0.1)
 
-GLOBE_HARMONICS = f"""\
-# Harmonics of the globe, without a seam at the date line or the poles; O(N M^2), once.\
-{_GLOBE_HARMONICS}"""
 
-GLOBE_HARMONICS_AND_NEIGHBOURS = f"""\
-# Harmonics of the globe, and the nearest places for what they leave; O(N M^2 + N m^3).\
-{_GLOBE_HARMONICS}{_GLOBE_LOCAL}
-model = idm.models.VecchiaSGPR(
-    (X_train, Y_train),
-    kernel,
-    features,
-    local_kernel=local,
-    local_inputs="degrees",
-    noise_variance=0.1,
-)"""
+def effects(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
+    """A sum of effects of single columns and of pairs; O(N M^2), once."""
+    return idm.tables.fit_additive(data, num_inducing, categorical=categorical).model
 
-GLOBE_POINTS = f"""\
-# Stock inducing points with a kernel of the globe: the first thing to try; O(M^3) a step.\
-{_GLOBE}{_CENTRES}
-model = gpflow.models.SVGP(
-    kernel, likelihood, centres, num_latent_gps=num_latent, num_data=len(X_train)
-)"""
+
+def effects_of_all_pairs(
+    data: Data, num_inducing: int, categorical: list[int], likelihood: Likelihood
+) -> GPModel:
+    """A sum of effects of single columns and of pairs; O(N M^2), once."""
+    X, _ = data
+    wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"
+    table = idm.tables.Additive.from_data(
+        X, wanted, categorical=categorical, separate_lengthscales=True
+    )
+    features = idm.tables.AdditiveFeatures.for_kernel(table, num_inducing)
+    return sums_over_rows(data, table, features, likelihood)
+
+
+def harmonics(data: Data, likelihood: Likelihood | None = None) -> GPModel:
+    """Harmonics chosen by the targets: all columns together; O(N M^2), once."""
+    return sums_over_rows(data, *zonal_harmonics(data[0], 2), likelihood)
+
+
+def harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
+    """Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3)."""
+    zonal, features = zonal_harmonics(data[0], max_degree)
+    prior = idm.kernels.FiniteRank(zonal, features)
+    local = Matern32(lengthscales=lengthscales(data[0]))
+    return idm.models.VecchiaSGPR(data, prior, features, local_kernel=local, noise_variance=0.1)
+
+
+def effects_and_harmonics(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
+    """Effects of columns and pairs, and harmonics of all columns; O(N M^2)."""
+    together = harmonics(data)
+    idm.fit(together, num_inducing=num_inducing // 2)
+    each = effects(data, num_inducing // 2, categorical)
+    features = [each.inducing_variable, together.inducing_variable]
+    return idm.models.StructuredSGPR(
+        data,
+        each.kernel + together.kernel,
+        idm.inducing_variables.SumInducingVariables(features),
+        likelihood=together.likelihood,
+    )
+
+
+def harmonics_by_minibatches(
+    data: Data, num_inducing: int, q_diag: bool, likelihood: Likelihood, latents: int
+) -> GPModel:
+    """Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step."""
+    X, _ = data
+    zonal, few = zonal_harmonics(X, 2)
+    idm.fit(sums_over_rows(data, zonal, few, likelihood), steps=1)  # scales, on a subset
+    features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
+    return gpflow.models.SVGP(
+        idm.kernels.FiniteRank(zonal, features),
+        likelihood,
+        features,
+        q_diag=q_diag,
+        num_latent_gps=latents,
+        num_data=len(X),
+    )
+
+
+def globe_exact(data: Data) -> GPModel:
+    """An exact GP on the globe: with so few rows nothing has to be approximated; O(N^3) a step."""
+    return gpflow.models.GPR(data, idm.kernels.GlobeMatern52(), noise_variance=0.1)
+
+
+def globe_neighbours(data: Data) -> GPModel:
+    """The nearest m places by great circles: rough functions, or many rows and little noise;
+    O(N m^3)."""
+    local = Matern32(lengthscales=0.1)  # chords, of radius 1
+    return idm.models.VecchiaSGPR(
+        data, local_kernel=local, local_inputs="degrees", noise_variance=0.1
+    )
+
+
+def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None = None) -> GPModel:
+    """Harmonics of the globe, without a seam at the date line or the poles; O(N M^2), once."""
+    globe = idm.kernels.GlobeMatern52()
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
+    return sums_over_rows(data, globe, features, likelihood)
+
+
+def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
+    """Harmonics of the globe, and the nearest places for what they leave; O(N M^2 + N m^3)."""
+    globe = idm.kernels.GlobeMatern52()
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
+    return idm.models.VecchiaSGPR(
+        data,
+        idm.kernels.FiniteRank(globe, features),
+        features,
+        local_kernel=Matern32(lengthscales=0.1),  # chords, of radius 1
+        local_inputs="degrees",
+        noise_variance=0.1,
+    )
+
+
+def globe_points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
+    """Stock inducing points with a kernel of the globe: the first thing to try; O(M^3) a step."""
+    X, _ = data
+    kernel = idm.kernels.GlobeMatern52()
+    Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
+    return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
+
+
+def predictor(model: Any, scaler: Any) -> Any:
+    """The function at the end of a program in which Y stays as it is."""
+
+    def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
+        """The mean and the standard deviation of y at new rows."""
+        rows = scaler(X_new)
+        mean, variance = idm.predict_in_batches(model, rows, method="predict_y", progress=False)
+        return mean, np.sqrt(variance)
+
+    return predict
+
+
+def predictor_in_units(model: Any, scaler: Any, Y_mean: Any, Y_std: Any) -> Any:
+    """The function at the end of a program that standardises Y."""
+
+    def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
+        """The mean and the standard deviation of y at new rows, in the units of Y."""
+        rows = scaler(X_new)
+        mean, variance = idm.predict_in_batches(model, rows, method="predict_y", progress=False)
+        return mean * Y_std + Y_mean, np.sqrt(variance) * Y_std
+
+    return predict

@@ -17,37 +17,31 @@ from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from ..training import StopFit
 from .baseline import density_of_the_mean
-from .candidates import STEPS, Candidate, candidates_for
+from .candidates import BOTH, STEPS, Candidate, candidates_for
 from .prepared import HELD_OUT, checked_likelihood, prepare
-from .race import CLOCKS, Clock, Race, RaceEntry, race
+from .race import CLOCKS, race
+from .results import Clock, Race, RaceEntry
 
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
 _ROWS_NEARBY = 40_000
-"""The same, of versions that look up the nearest rows: among few rows these are far. (Trained on
-some and predicting by more, they are too sure of rows that are repeated: protein.)"""
+"""The same for models of the nearest rows, which among few are far. (Trained on some rows and
+predicting by more, they are too sure of rows that are repeated: protein.)"""
 
-_PARTS = {
-    "effects and harmonics": ("effects", "harmonics"),
-    "harmonics and neighbours": ("harmonics", "neighbours"),
-}
+_PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
 """Candidates that are two others together, and take longer than both."""
 
+_FULL_SIZE, _MOST_HELD_OUT = 500, 2_000
+"""The largest numbers of points or features at full size, and of held-out rows."""
+
 _LEAST_SHARES = {False: 0.4, True: 0.1}
-"""Of the seconds: what has to be left for a further candidate, by whether its training ends at a
-time that it is given, and not by itself."""
+"""The share of the seconds that has to be left for a further candidate, by whether its training
+ends at a time that it is given, and not by itself."""
 
-_LAST_END = 0.95
-"""Of the seconds: when the last training has to end, so that there is time to predict."""
-
-_FULL_SIZE = 500
-
-_MOST_HELD_OUT = 2_000
-"""The largest number of held-out rows."""
-
-_SHARE_OF_EXACT = 0.25
-"""The largest share of the seconds for an exact GP, whose steps take long with many rows."""
+_LAST_END, _SHARE_OF_EXACT = 0.95, 0.25
+"""The shares of the seconds after which the last training has to end, so that there is time to
+predict, and for an exact GP, whose steps take long with many rows."""
 
 _LEARNT = 3.0
 """In nats, over all held-out rows: by how much the best candidate has to exceed the mean of Y. (If
@@ -64,8 +58,8 @@ class Recommendation:
     """The result of :func:`recommend`; ``str`` makes a report of it.
 
     :ivar name: The recommended candidate.
-    :ivar sentences: What is to be said beside the race.
-    :ivar race: How well the small versions predicted, of those that there was time for.
+    :ivar sentences: Remarks on the data and on what was tried.
+    :ivar race: How well small versions predicted, for which there was time.
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
     :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
@@ -80,9 +74,9 @@ class Recommendation:
 
     @property
     def code(self) -> str:
-        """A script that makes and trains it at full size, from X, Y and ``likelihood`` as they were
-        passed. It ends with a function ``predict(X_new)``, which returns the mean and the standard
-        deviation of y in the units of Y."""
+        """The program that makes and trains it at full size, from X, Y and ``likelihood`` as they
+        were passed. It ends with a function ``predict(X_new)``, which returns the mean and the
+        standard deviation of y in the units of Y."""
         return self.candidates[self.name].code
 
     def __str__(self) -> str:
@@ -155,10 +149,9 @@ def recommend(
     :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: Show a progress bar.
-    :return: A report, when printed. ``name`` is the recommended candidate, ``code`` a script that
-        makes and trains it at full size, and ends with a function ``predict(X_new)``; ``race`` says
-        how well the small versions predicted, ``learnt`` whether any exceeds the mean of Y clearly,
-        and ``candidates`` has all candidates at full size.
+    :return: A report, when printed. ``name`` is the recommended candidate, ``code`` the program
+        that makes and trains it at full size; ``race`` says how well small versions predicted,
+        ``learnt`` whether any exceeds the mean of Y clearly, and ``candidates`` has them all.
     :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
         does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
         standardised, or fewer than 20 rows, of which 4 are held out.
@@ -176,16 +169,14 @@ def recommend(
     apart = max(min(len(order) // HELD_OUT, _MOST_HELD_OUT), 1)
     rows = order[apart : apart + _ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
-    whole_rows = data.image_shape is not None or data.on_globe
-    columns = (np.ptp(data.X[rows], axis=0) > 0) | whole_rows
-    nearby = order[apart : apart + _ROWS_NEARBY]
-    train, many, held_out = (
-        (data.X[part][:, columns], data.Y[part]) for part in (rows, nearby, order[:apart])
-    )
+    columns = np.ptp(data.X[rows], axis=0) > 0
+    columns |= data.image_shape is not None or data.on_globe
+    parts = rows, order[apart : apart + _ROWS_NEARBY], order[:apart]
+    train, many, held_out = ((data.X[part][:, columns], data.Y[part]) for part in parts)
     few = data._replace(X=train[0], Y=train[1])
     small = candidates_for(few, likelihood, _SIZE, {})
 
-    # First those that end by themselves, since the others share whatever time is left.
+    # Candidates that end by themselves come first: the others share whatever time is left.
     endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
     in_turn = sorted(full, key=endless.__getitem__)
 
@@ -205,12 +196,12 @@ def recommend(
             left /= len(in_turn) - place + 1  # the last part is for predictions
         elif name == "exact":
             left = min(left, _SHARE_OF_EXACT * seconds)
-        parts = [entries[part].trace for part in _PARTS.get(name, ()) if part in entries]
-        if name in small and left > sum(trace[-1][0] for trace in parts if trace):
+        traces = (entries[part].trace for part in _PARTS.get(name, ()) if part in entries)
+        if name in small and left > sum(trace[-1][0] for trace in traces if trace):
             build, training = small[name].entrant
             if likelihood is not None and training is not None and not endless[name]:
                 training = {**training, "callbacks": [in_time]}
-            # What concerns small versions only is not the user's: their warnings, bars within.
+            # Warnings and bars of small versions are not the user's.
             with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                 warnings.simplefilter("ignore")
                 entries |= race(
@@ -223,29 +214,23 @@ def recommend(
                     progress=False,
                 ).entries
     outcome = Race(entries, (seconds,), clock, len(rows), apart)
-    densities = {
-        name: entry.trace[-1][1]
-        for name, entry in entries.items()
-        if entry.trace and math.isfinite(entry.trace[-1][1])
-    }
+    last = {name: entry.trace[-1][1] for name, entry in entries.items() if entry.trace}
+    densities = {name: density for name, density in last.items() if math.isfinite(density)}
     # The best; of those that tie, the one that is named first. Without a race, the first.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
     sentences = list(data.sentences)
-    learnt = True
-    if densities:
-        of_mean = density_of_the_mean(likelihood, train, held_out)
-        learnt = not apart * (best - of_mean) <= _LEARNT
-        if not learnt:
-            sentences.insert(
-                0,
-                f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows "
-                f"the best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass "
-                "other columns, more rows, or more seconds.",
-            )
-    whole = "harmonics and neighbours"
-    if winner == "neighbours" and whole in full and whole not in densities:
-        winner = whole
+    of_mean = density_of_the_mean(likelihood, train, held_out) if densities else -math.inf
+    learnt = not densities or not apart * (best - of_mean) <= _LEARNT
+    if not learnt:
+        sentences.insert(
+            0,
+            f"No candidate is clearly better than the mean of Y: on {apart:,} held-out rows the "
+            f"best has a mean log density of {best:.4f}, the mean of Y {of_mean:.4f}. Pass other "
+            "columns, more rows, or more seconds.",
+        )
+    if winner == "neighbours" and BOTH in full and BOTH not in densities:
+        winner = BOTH
         sentences.append(
             "The nearest rows are in front. There was no time to try them with harmonics, but "
             "training tries each part alone, and keeps what the evidence prefers."

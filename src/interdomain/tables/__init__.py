@@ -1,6 +1,6 @@
 """Sums of effects of a table's columns: kernel, features, a fit in one call, and its effects.
 
-An annex: imported on demand, it uses the library by its public names alone.
+An annex: imported on demand, it takes other kernels, features and models by their public names.
 """
 
 from .columns import CategoricalColumn, NumericColumn

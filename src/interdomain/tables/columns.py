@@ -1,7 +1,7 @@
-"""Columns of a table: what each function of one column is made of.
+"""Columns of a table: functions of one column, orthonormal over it and orthogonal to the constant.
 
-A column has functions that are orthonormal over it and orthogonal to the constant, numbered from 1
-on; 0 is the constant. Products of them over several columns are the features of an interaction.
+They are numbered from 1 on; 0 is the constant. Products of them over several columns are the
+features of an interaction.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
+from scipy.linalg import block_diag
 
 from .._arguments import Array, finite_array, items, number, short, warn
 from ..linalg.periodic import table, zero_mean_covariances
@@ -20,17 +21,22 @@ from ..linalg.periodic import table, zero_mean_covariances
 _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""
 
+_UNEVEN = 0.1
+"""Rows are spread evenly if the share of them below a value is within so much of its place in the
+range, and what few rows are off by chance. Knots at quantiles would make kinks of smooth functions
+then, and gain nothing."""
+
+_NUM_KNOTS = 33
+
 
 class _Column:
     """What both kinds of columns have.
 
-    :ivar label: What it is called in reports and messages.
-    :ivar num_levels: The number of functions of a column of categories, all of which are always
-        used; None for a numeric column, where the lengthscale says how many of its functions
-        matter.
-    :ivar level_names: What a data frame has in place of the levels of a column of categories, in
-        their order; None if it has these numbers.
-    :ivar period: The length of the box of a column that has a lengthscale, in ranges of the data.
+    :ivar label: What the column is called in reports and messages.
+    :ivar num_levels: The number of functions of a column of categories, all of which are used; None
+        for a numeric column, where the lengthscale says how many functions matter.
+    :ivar level_names: What a data frame has in place of levels, in their order; or None.
+    :ivar period: The length of the box of a numeric column, in ranges of the data.
     :ivar level_variances: The prior variance of the function of each level in a kernel of variance
         one, ``[num_levels]``.
     """
@@ -40,17 +46,14 @@ class _Column:
     period = 1.0
     level_variances: Array = np.zeros(0)
 
-    def __init__(self, label: str | None, *parts: Any) -> None:
-        """
-        :param parts: All that makes it this column, but for the label; arrays are made read-only.
-        """
+    def __init__(self, label: str | None, *parts: Array) -> None:
+        """:param parts: What makes it this column, but for the label; made read-only."""
         if label is not None and not isinstance(label, str):
             raise ValueError(f"label must be text, found {short(label)}; pass str(label).")
         self.label = label
         for part in parts:
-            if isinstance(part, np.ndarray):
-                part.setflags(write=False)
-        self._parts = tuple(tuple(part) if np.ndim(part) else part for part in parts)
+            part.setflags(write=False)
+        self._parts = tuple(tuple(part) for part in parts)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._parts == other._parts
@@ -60,10 +63,7 @@ class _Column:
 
 
 def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
-    """What values are called in messages, and the values, sorted.
-
-    :raises ValueError: If they are not a finite vector, or all the same.
-    """
+    """What values are called in messages, and the values, finite and not all the same, sorted."""
     what = "values" if label is None else f"values of {label!r}"
     ordered = np.sort(finite_array(what, values, (1,), "a vector [N]"))
     if not len(ordered) or ordered[0] == ordered[-1]:
@@ -78,17 +78,16 @@ class NumericColumn(_Column):
     of the column are the waves of a box that is longer than this range by the margin, half of it on
     either side. Lengthscales are therefore measured in ranges of the column. Where a few values are
     far from the others, knots at quantiles spread the others over the box. Beyond the first and the
-    last knot, positions are extrapolated by up to a quarter of the margin; further away, a function
-    keeps its value. Values that are further away than this part of the range come with a warning,
-    unless they are computed in a graph.
+    last knot, positions are extrapolated by up to a quarter of the margin. Further away a function
+    keeps its value, and values come with a warning, but not in a graph.
 
     :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
         the range of the data.
     :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``; those of values
         in between are interpolated. By default they are proportional to the values.
     :param margin: How much longer the box is than the range of the data, as a multiple of it.
-    :param label: What it is called in reports and messages.
-    :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
+    :param label: The name of the column in reports and messages.
+    :raises ValueError: If knots or positions are not increasing or do not fit together, or the
         margin is not positive.
     """
 
@@ -118,30 +117,28 @@ class NumericColumn(_Column):
             )
         self.margin = number("margin", margin, above=0)
         self.period = 1 + self.margin
-        super().__init__(label, self.knots, self.positions, self.margin)
+        super().__init__(label, self.knots, self.positions, np.array([self.margin]))
 
     @classmethod
     def from_data(cls, values: TensorType, *, label: str | None = None) -> NumericColumn:
-        """Make the column from its values in the data.
+        """Make the column from its values in the data, ``[N]``.
 
         If they are not spread evenly over their range (with heavy tails, in clusters, or in the
         shape of a bell), the knots are quantiles: functions can vary most where most rows are.
 
-        :param values: ``[N]``.
-        :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
         """
-        _, sorted_values = _varying(values, label)
-        ends = sorted_values[[0, -1]]
-        places = (sorted_values - ends[0]) / (ends[1] - ends[0])
-        spread = np.max(np.abs(places - np.linspace(0, 1, len(places))))
-        if spread <= _UNEVEN + 1 / np.sqrt(len(places)):
+        _, ordered = _varying(values, label)
+        first, last = ends = ordered[[0, -1]]
+        even = np.linspace(first, last, len(ordered))
+        spread = np.max(np.abs(ordered - even)) / (last - first)
+        if spread <= _UNEVEN + 1 / np.sqrt(len(ordered)):
             return cls(ends, label=label)
         # Quantiles, each value once, and what share of the rows is below.
         shares = np.linspace(0, 1, _NUM_KNOTS)
-        knots, first = np.unique(np.quantile(sorted_values, shares), return_index=True)
-        last = np.append(first[1:] - 1, _NUM_KNOTS - 1)
-        positions = (shares[first] + shares[last]) / 2  # of a value of many rows, the middle
+        knots, begin = np.unique(np.quantile(ordered, shares), return_index=True)
+        end = np.append(begin[1:] - 1, _NUM_KNOTS - 1)
+        positions = (shares[begin] + shares[end]) / 2  # of a value of many rows, the middle
         positions = (positions - positions[0]) / (positions[-1] - positions[0])
         return cls(knots, positions, label=label)
 
@@ -159,75 +156,53 @@ class NumericColumn(_Column):
         else:
             pieces = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
             pieces = tf.reshape(pieces, tf.shape(x))
-            start = tf.gather(positions, pieces)
-            place = start + tf.gather(slopes, pieces) * (x - tf.gather(knots, pieces))
-        reach = self.margin / 4
-        return tf.clip_by_value(place, -reach, 1 + reach)
+            slope, start = tf.gather(slopes, pieces), tf.gather(positions, pieces)
+            place = start + slope * (x - tf.gather(knots, pieces))
+        return tf.clip_by_value(place, -self.margin / 4, 1 + self.margin / 4)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """Places in the box, as fractions of its period: what functions and covariances take.
-
-        Numbers far outside of the range come with a warning, unless they are in a graph.
-        """
+        """Places in the box, as fractions of its period: what functions and covariances take."""
         if tf.executing_eagerly():
             self.warn_of(np.asarray(x))
         return (self.positions_of(x) + self.margin / 2) / self.period
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values that are far outside of the range of the data, and say whether any is."""
+        """Warn of values far outside of the range of the data, and say whether there are any."""
         first, last = self.knots[[0, -1]]
-        reach = self.margin / 4 * (last - first)
-        far = (values < first - reach) | (values > last + reach)
+        beyond = np.maximum(first - values, values - last)
+        far = beyond > self.margin / 4 * (last - first)
         if not np.any(far):
             return False
-        beyond = values[far]
-        worst = beyond[np.argmax(np.maximum(first - beyond, beyond - last))]
         warn(
             f"{self.label or 'a numeric column'}: {np.count_nonzero(far)} of {far.size} values are "
             f"far outside of the range of its data, from {first:.6g} to {last:.6g}, such as "
-            f"{worst:.6g}; its effects are constant there, with bands that are too narrow. Train "
-            "with such rows, or leave them out."
+            f"{values.flat[np.argmax(beyond)]:.6g}; its effects are constant there, with bands "
+            "that are too narrow. Train with such rows, or leave them out."
         )
         return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """Cosine and sine of one period, of two periods, ...: the functions 1, ..., ``highest`` at
-        coordinates ``[N]``, ``[highest, N]``."""
+        """Cosine and sine of one period, of two, ... at coordinates ``[N]``, ``[highest, N]``."""
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
-        """The kernel of variance one at pairs of coordinates of equal shape.
-
-        :param order: The order nu of the Matern kernel.
-        :param ratio: The lengthscale in periods.
-        """
+        """The kernel of variance one at pairs of coordinates of equal shape, of Matern's order nu;
+        ``ratio`` is the lengthscale in periods."""
         assert ratio is not None
         return zero_mean_covariances(order, ratio, first - second)
-
-
-_UNEVEN = 0.1
-"""Rows are spread evenly if the share of them that is below a value is within so much of its place
-in the range, and what few rows are off by chance. Knots at quantiles would make kinks of smooth
-functions then, and gain nothing."""
-
-_NUM_KNOTS = 33
 
 
 class CategoricalColumn(_Column):
     """A column of categories, such as station numbers. All levels are equally far from each other.
 
-    Functions of it sum to zero over the levels. Any other value counts as one more level, which has
-    no data: predictions there are those of the prior, and come with a warning, unless they are
-    computed in a graph.
+    Functions of it sum to zero over the levels. Any other value counts as a level without data,
+    where predictions are those of the prior; it comes with a warning, but not in a graph.
 
-    :param levels: The levels, different numbers ``[L]``, two or more.
-    :param label: What it is called in reports and messages.
-    :param level_names: What a data frame has in place of these levels, such as text, ``[L]``; in
-        reports and messages, too.
-    :ivar levels: The levels, increasing, ``[L]``.
-    :ivar level_names: As given.
+    :param levels: The levels, different numbers ``[L]``, two or more; kept in increasing order.
+    :param label: The name of the column in reports and messages.
+    :param level_names: The names that reports, messages and data frames have for the levels.
     :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
@@ -240,14 +215,14 @@ class CategoricalColumn(_Column):
     ) -> None:
         given = finite_array("levels", levels, (1,), "a vector [L] of two or more")
         self.levels = np.sort(given)
-        size = self.num_levels = len(self.levels)
-        different = len(np.unique(self.levels))
+        size, different = len(self.levels), len(np.unique(self.levels))
         if not 2 <= different == size <= _MAX_LEVELS:
             raise ValueError(
                 f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
                 f"{different} among {size}; pass each level once, as a number."
             )
         super().__init__(label, self.levels)
+        self.num_levels = size
         if level_names is not None:
             named = items("level_names", level_names, "a name for each level")
             if len(named) != size:
@@ -255,9 +230,7 @@ class CategoricalColumn(_Column):
             self.level_names = tuple(named[place] for place in np.argsort(given))
         # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
         basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
-        self._functions = np.zeros([size, size + 1])
-        self._functions[:-1, :-1] = np.sqrt(size) * basis[:, 1:].T
-        self._functions[-1, -1] = 1.0
+        self._functions = block_diag(np.sqrt(size) * basis[:, 1:].T, 1.0)
         self.level_variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
         self._matrix = self._functions.T @ (self.level_variances[:, None] * self._functions)
 
@@ -269,20 +242,18 @@ class CategoricalColumn(_Column):
         label: str | None = None,
         level_names: Sequence[Any] | None = None,
     ) -> CategoricalColumn:
-        """Make the column with the levels that occur in the data.
+        """Make the column with the levels that occur in values ``[N]`` of the data.
 
-        :param values: ``[N]``.
-        :param label: As for the constructor.
         :param level_names: As for the constructor, in increasing order of the levels.
         :raises ValueError: If values are not finite or all the same, or there are more than half as
             many levels as values, or more than 2,000.
         """
-        what, sorted_values = _varying(values, label)
-        levels = np.unique(sorted_values)
-        if 2 * len(levels) > len(sorted_values) > 2:
+        what, ordered = _varying(values, label)
+        levels = np.unique(ordered)
+        if 2 * len(levels) > len(ordered) > 2:
             raise ValueError(
                 f"{what} must be categories of several rows each, found {len(levels)} levels in "
-                f"{len(sorted_values)} rows; pass it as a column of numbers, or merge levels."
+                f"{len(ordered)} rows; pass it as a column of numbers, or merge levels."
             )
         return cls(levels, label=label, level_names=level_names)
 
@@ -292,29 +263,28 @@ class CategoricalColumn(_Column):
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
         """The index of the level; L for any other value."""
-        levels = tf.constant(self.levels, x.dtype)
-        flat = tf.reshape(x, [-1])
-        places = tf.minimum(tf.searchsorted(levels, flat), len(self.levels) - 1)
-        known = tf.gather(levels, places) == flat
         if tf.executing_eagerly():
             self.warn_of(np.asarray(x))
+        levels, flat = tf.constant(self.levels, x.dtype), tf.reshape(x, [-1])
+        places = tf.minimum(tf.searchsorted(levels, flat), len(self.levels) - 1)
+        known = tf.gather(levels, places) == flat
         return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values that are none of the levels, and say whether any is."""
+        """Warn of values that are none of the levels, and say whether there are any."""
         unseen = np.unique(values[~np.isin(values, self.levels.astype(values.dtype))])
         if not len(unseen):
             return False
         found = "other levels than those of the data" if self.level_names else short(unseen)
         warn(
-            f"{self.label or 'a column of categories'}: {found} are none of its "
-            f"{len(self.levels)} levels, and get the prior's mean and variance; pass levels "
-            "that the column was made with, if this is a mistake."
+            f"{self.label or 'a column of categories'}: {found} are none of its {len(self.levels)} "
+            "levels, and get the prior's mean and variance; pass levels that the column was made "
+            "with, if this is a mistake."
         )
         return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """The functions 1, ..., ``highest`` at indices of levels ``[N]``, ``[highest, N]``."""
+        """The first functions at indices of levels ``[N]``, ``[highest, N]``."""
         values = tf.constant(self._functions[:highest], gpflow.default_float())
         return tf.gather(values, coordinates, axis=1)
 

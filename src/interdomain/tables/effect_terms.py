@@ -36,10 +36,8 @@ _ROUNDING = 1e-12
 class Weights(NamedTuple):
     """The weights of the features of a sum of effects, and what is known of them.
 
-    :ivar table: The sum.
-    :ivar features: Its features.
-    :ivar left_over: What they leave of the prior variance of the constant and of each effect.
-    :ivar mean: ``[M]``.
+    :ivar left_over: What the features leave of the prior variance of the constant and each effect.
+    :ivar mean: The mean of the weights, ``[M]``.
     :ivar root: A root of their covariance, ``[M, R]``.
     """
 
@@ -53,9 +51,8 @@ class Weights(NamedTuple):
 class ColumnFunctions(NamedTuple):
     """The functions of one column, and their moments; number 0 is the constant.
 
-    :ivar column: The column.
-    :ivar means: ``[1 + h]``.
-    :ivar covariances: ``[1 + h, 1 + h]``.
+    :ivar means: The means of the functions, ``[1 + h]``.
+    :ivar covariances: Their covariances, ``[1 + h, 1 + h]``.
     """
 
     column: Column
@@ -93,10 +90,7 @@ class EffectTerm(NamedTuple):
     left_over: float
 
     def at(self, centred: Sequence[Array]) -> tuple[Array, Array]:
-        """Mean and variance, each ``[N]``.
-
-        :param centred: Of each of its columns the functions, ``[1 + h, N]``.
-        """
+        """Mean and variance, each ``[N]``, by centred functions ``[1 + h, N]`` of each column."""
         products = np.ones([1, centred[0].shape[1]])
         for functions, of_column in zip(self.functions.T, centred, strict=True):
             products = products * of_column[functions]
@@ -104,7 +98,7 @@ class EffectTerm(NamedTuple):
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
-        """Under the distribution of the columns, of coefficients ``[n, S]``; ``[S]``."""
+        """The variances ``[S]`` of coefficients ``[n, S]`` under the measure of the columns."""
         gram = np.ones([1, 1])
         for functions, of_column in zip(self.functions.T, self.columns, strict=True):
             gram = gram * of_column.covariances[np.ix_(functions, functions)]
@@ -131,12 +125,11 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
     entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
     start = 0
     for effect, functions in weights.features.by_effect():
-        features = np.arange(start, start + len(functions))
+        features, places = start + np.arange(len(functions)), range(len(effect))
         start += len(features)
-        places = range(len(effect))
         subsets = (itertools.combinations(places, size) for size in range(len(places) + 1))
         for kept in itertools.chain.from_iterable(subsets):
-            # What is not centred is a mean: these functions move to the effect of the others.
+            # Functions that are not centred are means: they move to the effect of the others.
             factors = np.ones(len(features))
             for place in set(places) - set(kept):
                 factors = factors * columns[effect[place]].means[functions[:, place]]
@@ -153,14 +146,10 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
         functions, rows = np.unique(functions, axis=0, return_inverse=True)
         shape = len(functions), len(weights.mean)
         collect = coo_matrix((factors, (rows.ravel(), features)), shape=shape).tocsr()
-        terms[effect] = EffectTerm(
-            effect,
-            tuple(columns[column] for column in effect),
-            functions,
-            collect @ weights.mean,
-            collect @ weights.root,
-            left_over.get(effect, 0.0),
-        )
+        mean, root = collect @ weights.mean, collect @ weights.root
+        of_columns = tuple(columns[column] for column in effect)
+        rest = left_over.get(effect, 0.0)
+        terms[effect] = EffectTerm(effect, of_columns, functions, mean, root, rest)
     return terms
 
 

@@ -44,10 +44,9 @@ def effects(
     a posterior. X determines the distribution **of each column alone**; the measure is the product
     of these distributions. Every effect is centred exactly under this measure: what is not centred
     in it is moved into effects of fewer columns. So a main effect, plus the constant, is the mean
-    of f over all other columns, and the effects are orthogonal. Their variances add up to that of
-    f, and their shares of it are Sobol indices (Sobol 2001), in closed form as in Durrande et al.
-    2013 and Lu et al. 2022 (*Additive Gaussian processes revisited*). Draws from the posterior give
-    their error bars.
+    of f over all other columns, and the effects are orthogonal. Their shares of the variance of f
+    are Sobol indices (Sobol 2001), in closed form as in Durrande et al. 2013 and Lu et al. 2022
+    (*Additive Gaussian processes revisited*). Draws from the posterior give their error bars.
 
     Two caveats. Columns may be dependent in the data, but under this measure they are independent:
     shares say what f does where the columns take their values independently. And error bars are
@@ -87,9 +86,8 @@ def effects(
     """
     output, seed = integer("output", output, at_least=0), integer("seed", seed, at_least=0)
     num_draws = integer("num_draws", num_draws, at_least=1)
-    if isinstance(model, AdditiveFit):
-        model = model.model
-    weights = _weights(model, output, number("scale", scale, above=0))
+    fitted = model.model if isinstance(model, AdditiveFit) else model
+    weights = _weights(fitted, output, number("scale", scale, above=0))
     table, rows = weights.table, rows_with_all_columns(weights.table, X)
     measure = f"the values of each column in {len(rows):,} rows"
     if len(rows) > _MOST_ROWS:
@@ -128,8 +126,8 @@ def effects(
 def _weights(model: Any, output: int, scale: float) -> Weights:
     """The weights of f, times ``scale``.
 
-    :raises ValueError: If the model is of another kind, or has not one sum of effects with
-        features, or no such output.
+    :raises ValueError: If the model is of another kind or has not one sum of effects with features,
+        or no such output.
     """
     if isinstance(model, StructuredSGPR):
         model = model.to_svgp()
@@ -167,14 +165,11 @@ def _sums_of_effects(
 ) -> Iterator[tuple[int, AdditiveFeatures, Additive, Array]]:
     """Where features of effects begin among all, the features, their kernel, and the prior variance
     of the constant and each effect, which a kernel of finite rank may have from other features."""
-    finite = None
+    finite = getattr(kernel, "inducing_variable", None)
     while hasattr(kernel, "inducing_variable"):  # a FiniteRank
-        finite = kernel.inducing_variable if finite is None else finite
         kernel = kernel.kernel
     if isinstance(inducing_variable, AdditiveFeatures) and isinstance(kernel, Additive):
-        prior = kernel.effect_variances
-        if finite is not None:
-            prior = finite.explained_variances(kernel)
+        prior = kernel.effect_variances if finite is None else finite.explained_variances(kernel)
         yield first, inducing_variable, kernel, prior.numpy()
     elif isinstance(inducing_variable, SumInducingVariables):
         for block, part in zip(inducing_variable.inducing_variables, kernel.kernels, strict=True):

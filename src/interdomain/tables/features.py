@@ -12,13 +12,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import (
-    IntArray,
-    check_num_inducing,
-    different_rows,
-    instance,
-    integer,
-)
+from .._arguments import IntArray, check_num_inducing, different_rows, instance, integer
 from ..inducing_variables import InterDomainInducingVariables
 from ..linalg import Diagonal, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
@@ -36,9 +30,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
     position in its box as a fraction of the period. The functions of a column of categories tell
     its levels apart. They are orthonormal, and so are their products over the columns of an effect.
     ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **depends on no
-    parameter of the kernel**. Kuu is diagonal: one over the prior variance that a feature carries.
-    In :class:`interdomain.models.StructuredSGPR` one pass over the rows serves all variances,
-    lengthscales and the noise.
+    parameter of the kernel**: in :class:`interdomain.models.StructuredSGPR` one pass over the rows
+    serves all of them. Kuu is diagonal: one over the prior variance that a feature carries.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[100, 3])
@@ -51,8 +44,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'Diagonal'
 
-    :param kernel: The kernel they will be used with, or from which a kernel of finite rank will be
-        made. The features have its columns and effects.
+    :param kernel: The kernel, whose columns and effects the features have.
     :param frequencies: A dict with an entry for each effect: the highest number of periods in every
         numeric column, or integers ``[J, n]``, 1 or more, one for each numeric column of the
         effect. All levels of columns of categories are always taken.
@@ -68,11 +60,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
     clipped_to = "the ranges of the columns of AdditiveFeatures"
 
     def __init__(
-        self,
-        kernel: Additive,
-        frequencies: Mapping[Effect, Any],
-        *,
-        name: str | None = None,
+        self, kernel: Additive, frequencies: Mapping[Effect, Any], *, name: str | None = None
     ) -> None:
         instance("kernel", kernel, Additive, _RULE, _REMEDY)
         wrong = set(frequencies).symmetric_difference(kernel.effects)
@@ -85,36 +73,28 @@ class AdditiveFeatures(InterDomainInducingVariables):
         super().__init__(name=name)
         self.columns, self.effects = kernel.columns, kernel.effects
         checked = {effect: self._checked(effect, frequencies[effect]) for effect in self.effects}
-        count = 1 + sum(
-            len(chosen) * atom_size(kernel, effect) for effect, chosen in checked.items()
-        )
-        check_num_inducing("frequencies", count, "features")
+        counts = (len(chosen) * atom_size(kernel, effect) for effect, chosen in checked.items())
+        check_num_inducing("frequencies", 1 + sum(counts), "features")
         # All products of the sine and the cosine of each frequency, and of levels, ``[m, k]``.
-        products = []
+        products = [np.zeros([1, 0], np.int64)]
         for effect, chosen in checked.items():
             rows: list[tuple[int, ...]] = []
             for frequency in chosen.tolist():
                 periods, choices = iter(frequency), []
-                for column in (self.columns[k] for k in effect):
-                    highest = column.num_levels or 2 * next(periods)
-                    choices.append(range(1 if column.num_levels else highest - 1, highest + 1))
+                for levels in (self.columns[k].num_levels for k in effect):
+                    highest = levels or 2 * next(periods)
+                    choices.append(range(1 if levels else highest - 1, highest + 1))
                 rows += itertools.product(*choices)
             products.append(np.array(rows, np.int64).reshape(len(rows), len(effect)))
-        self.functions = (np.zeros([1, 0], np.int64), *products)
+        self.functions = tuple(products)
 
     @classmethod
     def for_kernel(
-        cls,
-        kernel: Additive,
-        num_inducing: int,
-        *,
-        name: str | None = None,
+        cls, kernel: Additive, num_inducing: int, *, name: str | None = None
     ) -> AdditiveFeatures:
-        """Make the features that carry most of the prior variance under the present kernel.
+        """Make the features that carry most of the prior variance under the present kernel, and at
+        least the first waves of every effect.
 
-        Every effect gets at least its first waves.
-
-        :param kernel: As for the constructor.
         :param num_inducing: The number M of features, at most, the constant included.
         :raises ValueError: If there are too many features, or too few for the effects.
         """
@@ -132,10 +112,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         """Whether they are of the same columns and effects, and some of the products of each."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
-        return all(
-            {*map(tuple, ours.tolist())} <= {*map(tuple, theirs.tolist())}
-            for ours, theirs in zip(self.functions, others.functions, strict=True)
-        )
+        pairs = zip(self.functions, others.functions, strict=True)
+        return all({*map(tuple, a.tolist())} <= {*map(tuple, b.tolist())} for a, b in pairs)
 
     def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
         """The products, each function of a column being computed once."""
@@ -151,9 +129,8 @@ class AdditiveFeatures(InterDomainInducingVariables):
         functions = tf.concat(of_columns, axis=0)
         products = []
         for order, of_order in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
-            places = np.concatenate(
-                [chosen + [first[k] for k in effect] for effect, chosen in of_order]
-            )
+            numbers = [chosen + [first[k] for k in effect] for effect, chosen in of_order]
+            places = np.concatenate(numbers)
             # Of the constant, the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)
             factors = [tf.gather(functions, slot) for slot in slots]
@@ -167,37 +144,31 @@ class AdditiveFeatures(InterDomainInducingVariables):
 
     def prior_variances(self, kernel: Additive) -> tf.Tensor:
         """What each feature carries of the prior variance of f; one over the diagonal of Kuu,
-        ``[M]``.
-
-        One that underflows leaves a feature of no effect, not NaN.
-        """
+        ``[M]``. One that underflows leaves a feature of no effect, not NaN."""
         self.validate_kernel(kernel)
-        factors = kernel.effect_variances
+        factors, numbers = kernel.effect_variances, self.highest_functions()
         # One, the variances of effects, those of waves for each lengthscale, those of levels.
-        values = [tf.ones([1], factors.dtype), factors]
-        start, numbers = 1 + factors.shape[0], self.highest_functions()
-        numeric = [k for k, column in enumerate(kernel.columns) if column.num_levels is None]
-        highest = max(((numbers.get(k, 0) + 1) // 2 for k in numeric), default=0)
+        values, start, starts = [tf.ones([1], factors.dtype), factors], 1 + factors.shape[0], {}
+        numeric = [k for k in numbers if kernel.columns[k].num_levels is None]
+        highest = max(((numbers[k] + 1) // 2 for k in numeric), default=0)
         if highest:
             values.append(tf.reshape(kernel.wave_variances(highest), [-1]))
         levels = start + highest * len(kernel.lengthscale_columns)
-        starts = {}
-        for number, column in enumerate(kernel.columns):
+        for k, column in enumerate(kernel.columns):
             if column.num_levels is not None:
                 values.append(tf.constant(column.level_variances, factors.dtype))
-                starts[number] = levels
+                starts[k] = levels
                 levels += column.num_levels
-        width = 1 + max(map(len, self.effects))
         rows = []
-        for place_of_effect, (effect, functions) in enumerate(self.by_effect(), start=1):
-            places = np.zeros([len(functions), width], np.int64)
-            places[:, 0] = place_of_effect
-            for slot, k in enumerate(effect):
-                numbers_of_column, place = functions[:, slot], kernel.lengthscale_place(effect, k)
+        for effect_number, (effect, functions) in enumerate(self.by_effect(), start=1):
+            places = np.zeros([len(functions), 1 + max(map(len, self.effects))], np.int64)
+            places[:, 0] = effect_number
+            for slot, (k, chosen) in enumerate(zip(effect, functions.T, strict=True), start=1):
+                place = kernel.lengthscale_place(effect, k)
                 if place is None:
-                    places[:, 1 + slot] = starts[k] + numbers_of_column - 1
+                    places[:, slot] = starts[k] + chosen - 1
                 else:
-                    places[:, 1 + slot] = start + place * highest + (numbers_of_column - 1) // 2
+                    places[:, slot] = start + place * highest + (chosen - 1) // 2
             rows.append(places)
         factor_of_each = tf.gather(tf.concat(values, axis=0), np.concatenate(rows))
         product = tf.reduce_prod(factor_of_each, axis=1)
@@ -206,7 +177,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
     def explained_variances(self, kernel: Additive) -> tf.Tensor:
         """What the features explain of the variance of the constant and of each effect, the same
         everywhere, ``[1 + E]``."""
-        # Of a column of categories, that of known levels; it is the same of the one beyond them.
+        # Of a column of categories, the known levels; the level beyond them has as much.
         known = [
             np.all(chosen != [self.columns[k].num_levels or 0 for k in effect], axis=1)
             for effect, chosen in self.by_effect()

@@ -32,11 +32,11 @@ _TURNS, _TURN_STEPS = 3, 50
 """How often pairs are ranked and trained with, at most; and the steps of each training."""
 
 _SETTLED = 0.95
-"""If the chosen pairs have left more than this share of the noise variance, further pairs would
-gain no more than these did: they are not ranked again."""
+"""If the chosen pairs leave more than this share of the noise variance, further pairs would gain
+no more: they are not ranked again."""
 
 _FREQUENCIES = 8
-"""The number of frequencies of each main effect, at least, if half of the features suffice."""
+"""The least number of frequencies of each main effect, if half of the features suffice."""
 
 _NOISE = 0.1
 """The initial noise variance, in variances of Y."""
@@ -51,7 +51,7 @@ class AdditiveFit:
     :ivar pairs: by the name of each interaction that was chosen, such as ``age x cement``, best
         first, how many nats of log marginal likelihood it gained, given those before it.
     :ivar result: the final fit of all parameters, on the statistics of all rows.
-    :ivar subset_seconds: the seconds for everything before the pass over all rows.
+    :ivar subset_seconds: the seconds before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
     :ivar seconds: the seconds for everything.
     """
@@ -117,8 +117,7 @@ def fit_additive(
     >>> mean, variance = fitted.model.predict_f(X[:5])
 
     It keeps no checkpoints: to resume a run, or for rows that are not arrays, call
-    :func:`interdomain.fit` with a :class:`~interdomain.models.StructuredSGPR` of an ``Additive``
-    kernel.
+    :func:`interdomain.fit` with a :class:`~interdomain.models.StructuredSGPR` of this kernel.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. All columns of Y
         share the parameters and the effects. X may be a data frame of numbers and categories: the
@@ -134,9 +133,9 @@ def fit_additive(
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
-    :raises ValueError: for wrong arguments, such as data that are no pair (X, Y); for columns that
-        are constant, have missing values or nearly as many levels as rows (the message names them);
-        if Y does not vary or is not finite; or if the requested effects need more features.
+    :raises ValueError: for data that are no pair; for columns that are constant, have missing
+        values or nearly as many levels as rows (the message names them); if Y does not vary or is
+        not finite; or if the requested effects need more features.
     """
     started = time.perf_counter()
     X, Y = pair("data", data)
@@ -165,8 +164,7 @@ def fit_additive(
         )
     if not np.all(np.isfinite(np.asarray(Y, float))):
         raise ValueError("data: Y must be finite, found rows that are not; remove them.")
-    data = X, Y
-    size = num_inducing
+    data, size = (X, Y), num_inducing
     if choosing:  # pairs are added later
         atoms = sum(atom_size(kernel, effect) for effect in kernel.effects)
         size = max(min(1 + _FREQUENCIES * atoms, size // 2), min(1 + atoms, size))
@@ -181,37 +179,28 @@ def fit_additive(
             break
         chosen += pairs
         kernel = with_pairs(kernel, pairs)
-        features = _features_for(kernel, num_inducing, highest)
         room -= sum(features_of(kernel, pair.effect) for pair in pairs)
-        subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
+        subset.kernel, subset.inducing_variable = _prior(kernel, num_inducing, highest)
         fit(subset, steps=_TURN_STEPS, progress=progress)
         if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
             break
-    features = _features_for(kernel, num_inducing, highest)
-    prior, likelihood = FiniteRank(kernel, features), subset.likelihood
-    model = StructuredSGPR(data, prior, features, likelihood=likelihood, progress=progress)
+    prior, likelihood = _prior(kernel, num_inducing, highest), subset.likelihood
+    model = StructuredSGPR(data, *prior, likelihood=likelihood, progress=progress)
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
     result = fit(model, steps=steps, progress=progress)
-    return AdditiveFit(
-        model=model,
-        kernel=kernel,
-        pairs={effect_name(pair.effect, kernel.names): pair.gain for pair in chosen},
-        result=result,
-        subset_seconds=subset_done - started,
-        pass_seconds=pass_done - subset_done,
-        seconds=time.perf_counter() - started,
-    )
+    gains = {effect_name(pair.effect, kernel.names): pair.gain for pair in chosen}
+    seconds = subset_done - started, pass_done - subset_done, time.perf_counter() - started
+    return AdditiveFit(model, kernel, gains, result, *seconds)
 
 
 def begin(
     data: Any, kernel: Additive, size: int, subset_size: int, seed: int
 ) -> tuple[StructuredSGPR, float, list[int]]:
-    """A model of a subset of the rows, with initial scales from that subset.
+    """A model of a subset of the rows, with initial scales from that subset; the variance of Y; and
+    for each column the largest number of periods that its values can resolve.
 
-    :returns: the model; the variance of Y; and for each column the largest number of periods that
-        its values can resolve.
     :raises ValueError: If Y does not vary.
     """
     X, Y = (np.asarray(array) for array in data)
@@ -227,22 +216,24 @@ def begin(
     kernel.variances = _in_units(np.full(count, unit / count), unit)
     kernel.constant_variance = _in_units(square, square)
     highest = [max(len(np.unique(column)) // 2, 1) for column in X.T]
-    features = _features_for(kernel, size, highest)
-    subset = StructuredSGPR((X, Y), FiniteRank(kernel, features), features, progress=False)
+    subset = StructuredSGPR((X, Y), *_prior(kernel, size, highest), progress=False)
     subset.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
     return subset, unit, highest
 
 
-def _features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -> AdditiveFeatures:
-    """The features of largest prior variance, always including the first waves of main effects: an
-    effect that was trained with few waves may seem weaker than it is.
+def _prior(
+    kernel: Additive, num_inducing: int, highest: Sequence[int]
+) -> tuple[FiniteRank, AdditiveFeatures]:
+    """The prior of the features of largest prior variance, and these features, always with the
+    first waves of main effects: an effect that was trained with few may seem weaker than it is.
 
     :param highest: The largest number of periods of each column.
     """
     main: list[Effect] = [effect for effect in kernel.effects if len(effect) == 1]
     room = num_inducing // (1 if len(main) == len(kernel.effects) else 2)
     at_least = dict.fromkeys(main, min(room // max(2 * len(main), 1), _FREQUENCIES))
-    return AdditiveFeatures(kernel, largest_orders(kernel, num_inducing, at_least, highest))
+    features = AdditiveFeatures(kernel, largest_orders(kernel, num_inducing, at_least, highest))
+    return FiniteRank(kernel, features), features
 
 
 def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:

@@ -21,10 +21,10 @@ def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
 
     :raises ValueError: If two are the same, or one is no text.
     """
-    wrong = [name for name in names if name is not None and not isinstance(name, str)]
-    if wrong:
-        raise ValueError(f"names must be text, found {short(wrong[0])}; pass str() of each name.")
     labels = tuple(f"column {k}" if name is None else name for k, name in enumerate(names))
+    for name in labels:
+        if not isinstance(name, str):
+            raise ValueError(f"names must be text, found {short(name)}; pass str() of each name.")
     twice = [name for name in labels if labels.count(name) > 1]
     if twice:
         raise ValueError(f"names must be different, found {twice[0]!r} twice; rename one column.")
@@ -35,37 +35,34 @@ def columns_of_table(
     X: TensorType, names: Sequence[str] | None, categorical: Sequence[int | str]
 ) -> list[Column]:
     """See :meth:`interdomain.tables.Additive.from_data`."""
-    of_frame, level_names = [], None
+    level_names = None
     if is_frame(X):
         reader = TableReader.from_data(X)
         X, of_frame, level_names = reader(X), list(reader.names or ()), reader.levels
+        if names is None and all(isinstance(name, str) for name in of_frame):
+            names = of_frame
     values = real_array("X", X, "a matrix [N, D]")
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
-    if names is None:  # those of a data frame
-        names = of_frame if of_frame and all(isinstance(name, str) for name in of_frame) else None
     count = values.shape[1]
     labels = [None] * count if names is None else items("names", names, "text for each column")
     if len(labels) != count:
         raise ValueError(f"names must be {count}, one for each column, found {short(labels)}.")
     shown = checked_names(labels)
-    for column, name in enumerate(shown):
-        wrong = np.count_nonzero(~np.isfinite(values[:, column]))
-        if wrong:
+    for column, name in zip(values.T, shown, strict=True):
+        if wrong := np.count_nonzero(~np.isfinite(column)):
             raise ValueError(
                 f"X must be finite, found {wrong} of {len(values)} rows that are not in column "
                 f"{name!r}; remove these rows, or fill in what is missing."
             )
     chosen = [categorical] if isinstance(categorical, (str, int)) else categorical
-    levels = {
-        column_number("categorical", entry, shown)
-        for entry in items("categorical", chosen, "numbers or names of columns")
-    }
+    entries = items("categorical", chosen, "numbers or names of columns")
+    levels = {column_number("categorical", entry, shown) for entry in entries}
     columns: list[Column] = []
+    named = level_names or [None] * count
     for k, (column, name) in enumerate(zip(values.T, shown, strict=True)):
-        named = None if level_names is None else level_names[k]
-        if named is not None or k in levels:
-            columns.append(CategoricalColumn.from_data(column, label=name, level_names=named))
+        if named[k] is not None or k in levels:
+            columns.append(CategoricalColumn.from_data(column, label=name, level_names=named[k]))
         else:
             columns.append(NumericColumn.from_data(column, label=name))
     return columns
@@ -77,22 +74,18 @@ def numbers_of_table(X: TensorType, columns: Sequence[Column], names: Sequence[s
     of_frame = list(getattr(X, "columns", ()))
     reader = TableReader(names if set(of_frame) & set(names) else None, levels)
     numbers = reader(X)
-    for column, values, (name, given) in zip(columns, numbers.T, reader.columns(X), strict=True):
-        unknown = values == column.num_levels
-        if column.level_names is not None and np.any(unknown):
-            found = np.asarray(given, object)[unknown].tolist()
-            warn(
-                f"{column.label or name}: {short(list(dict.fromkeys(found)))} are none of its "
-                f"{column.num_levels} levels, and get the prior's mean and variance."
-            )
+    for place, _, found in reader.unknown_levels(X, numbers):
+        warn(
+            f"{names[place]}: {found} are none of its {columns[place].num_levels} levels, and get "
+            "the prior's mean and variance."
+        )
     return numbers
 
 
 def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The columns of each effect, increasing; effects of few columns first.
+    """The columns of each effect of :class:`Additive`, increasing; effects of few columns first.
 
-    :param effects: As of :class:`interdomain.tables.Additive`.
-    :param names: Of the columns.
+    :param names: The names of the columns.
     :raises ValueError: If there are none, one is given twice, or has no column or one twice.
     """
     effects = "main" if effects is None else effects
@@ -104,9 +97,8 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
         else:
             single = isinstance(effect, str) or as_integer(effect) is not None
             entries = [effect] if single else items("effects", effect, _RULE)
-            checked.append(
-                tuple(sorted(column_number("effects", entry, names) for entry in entries))
-            )
+            numbers = (column_number("effects", entry, names) for entry in entries)
+            checked.append(tuple(sorted(numbers)))
     wrong = [e for e in checked if not 0 < len(e) == len(set(e)) or checked.count(e) > 1]
     if wrong or not checked:
         found = repr(effect_name(wrong[0], names)) if wrong else "none"
@@ -118,10 +110,7 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
 
 
 def column_number(argument: str, column: Any, names: Sequence[str]) -> int:
-    """The number of a column that is given by its number or its name.
-
-    :raises ValueError: If there is no such column.
-    """
+    """The number of a column that is given by its number or its name, and must exist."""
     number = as_integer(column)
     if number is not None and 0 <= number < len(names):
         return number

@@ -20,13 +20,7 @@ from .._tracing import unconverted
 from ..core.columns import WholeRows
 from ..linalg.periodic import wave_variances
 from .columns import Column
-from .frames import (
-    checked_effects,
-    checked_names,
-    columns_of_table,
-    effect_name,
-    numbers_of_table,
-)
+from .frames import checked_effects, checked_names, columns_of_table, effect_name, numbers_of_table
 
 Effect: TypeAlias = tuple[int, ...]
 
@@ -47,10 +41,9 @@ class Additive(WholeRows):
     functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of zero mean
     functions for model-based sensitivity analysis*, with a kernel in closed form.)
 
-    Its features are :class:`interdomain.tables.AdditiveFeatures`;
-    :func:`interdomain.tables.effects` splits a fitted model into its effects, and
-    :func:`interdomain.tables.fit_additive` does all of this in one call, including the choice of
-    interactions.
+    Its features are :class:`interdomain.tables.AdditiveFeatures`.
+    :func:`interdomain.tables.effects` splits a fitted model into its effects;
+    :func:`interdomain.tables.fit_additive` also chooses the interactions.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
@@ -75,24 +68,20 @@ class Additive(WholeRows):
     :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
         :attr:`effects`.
     :param constant_variance: The prior variance of the constant.
-    :param lengthscales: The lengthscales, measured in ranges of the column (see
-        :class:`~interdomain.tables.NumericColumn`): one number, or one for each entry of
-        ``lengthscale_columns``.
-    :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
-        instead of one that all effects share.
+    :param lengthscales: The lengthscales, in ranges of the column (see
+        :class:`~interdomain.tables.NumericColumn`): one number, or ``[P]``.
+    :param separate_lengthscales: Whether a column has its own lengthscale in each effect, instead
+        of one that all effects share.
     :param active_dims: Columns of X to use; all by default.
-    :ivar columns: The column objects, one for each column that the kernel sees.
     :ivar names: The names of the columns; ``column 0``, ... for those without a name.
     :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
     :ivar effect_names: The names of the effects, such as ``age`` and ``age x cement``.
-    :ivar kernel_class: As given.
-    :ivar separate_lengthscales: As given.
     :ivar num_columns: The number D of columns, after ``active_dims``.
     :ivar lengthscale_columns: The effect (None if all effects share it) and the column of each of
-        the ``lengthscales``.
-    :raises ValueError: If two columns have the same name; there is no effect, one is given twice,
-        has a column twice or one that does not exist; ``kernel_class`` is another class; or
-        parameters are not positive or have another shape.
+        the P ``lengthscales``.
+    :raises ValueError: If two columns have one name; there is no effect, one is given twice, has a
+        column twice or one that does not exist; ``kernel_class`` is another class; or parameters
+        are not positive or have another shape.
     """
 
     def __init__(
@@ -132,14 +121,13 @@ class Additive(WholeRows):
         ]
         if not separate_lengthscales:
             numeric = sorted(set(numeric), key=lambda place: place[1])
+        self.lengthscale_columns = tuple(numeric)
         self._lengthscale_places = {place: number for number, place in enumerate(numeric)}
-        self.lengthscale_columns = tuple(self._lengthscale_places)
         self.separate_lengthscales = bool(separate_lengthscales)
-        self._periods = [self.columns[column].period for _, column in self._lengthscale_places]
+        self._periods = [self.columns[column].period for _, column in numeric]
         self.constant_variance = _positive("constant_variance", constant_variance, ())
         self.variances = _positive("variances", variances, (len(self.effects),))
-        count = len(self.lengthscale_columns)
-        self.lengthscales = _positive("lengthscales", lengthscales, (count,))
+        self.lengthscales = _positive("lengthscales", lengthscales, (len(numeric),))
 
     @classmethod
     def from_data(
@@ -149,30 +137,39 @@ class Additive(WholeRows):
         *,
         names: Sequence[str] | None = None,
         categorical: Sequence[int | str] = (),
-        **options: Any,
+        kernel_class: type[Stationary] = Matern52,
+        lengthscales: TensorType = 0.5,
+        separate_lengthscales: bool = False,
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
     ) -> Additive:
         """Make the kernel for a table, with the ``from_data`` of its columns. Its effects together
-        have a prior variance of one.
+        have a prior variance of one. Other arguments are those of the constructor.
 
         :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
             to be standardised. In a data frame, columns of text, or of what pandas calls a
             category, hold categories: :meth:`encode` makes numbers of its rows.
-        :param effects: As for the constructor.
         :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
             function for every level.
-        :param options: ``kernel_class``, ``lengthscales``, ``separate_lengthscales``,
-            ``active_dims`` and ``name``, as for the constructor.
         :raises ValueError: As for the constructor; and, naming the column, if one is not finite,
             does not vary, or has categories and more than half as many levels as rows.
         """
-        kernel = cls(columns_of_table(X, names, categorical), effects, **options)
+        kernel = cls(
+            columns_of_table(X, names, categorical),
+            effects,
+            kernel_class=kernel_class,
+            lengthscales=lengthscales,
+            separate_lengthscales=separate_lengthscales,
+            active_dims=active_dims,
+            name=name,
+        )
         kernel.variances.assign(kernel.variances / len(kernel.effects))
         return kernel
 
     def encode(self, X: Any) -> Array:
-        """The rows of a table as the numbers ``[N, D]`` that models take: in a data frame, a
-        category becomes the number of its level, and the columns may have any order.
+        """The rows of a table as the numbers ``[N, D]`` that models take: a category becomes the
+        number of its level, and the columns of a data frame may have any order.
 
         >>> import numpy as np, interdomain as idm
         >>> site = idm.tables.CategoricalColumn([0, 1], level_names=["north", "south"])
@@ -180,8 +177,7 @@ class Additive(WholeRows):
         >>> kernel.encode(np.array([[3.0, "south"]], dtype=object)).tolist()
         [[3.0, 1.0]]
 
-        :param X: ``[N, D]``, the columns of the table: a frame like the one that the kernel was
-            made for, or an array.
+        :param X: ``[N, D]``: a frame like that of the kernel, or an array.
         :raises ValueError: For other columns; naming the column, for values that are missing,
             infinite or no numbers.
         :warns UserWarning: For levels that the table does not have.
@@ -189,8 +185,8 @@ class Additive(WholeRows):
         return numbers_of_table(X, self.columns, self.names)
 
     def warn_of_rows(self, X: Array) -> bool:
-        """Warn of rows ``[N, D]`` for which the table has no data, and say whether there are any:
-        numbers far outside of the range of a column, and unknown levels."""
+        """Warn of rows ``[N, D]`` for which the table has no data (numbers far outside of the range
+        of a column, unknown levels), and say whether there are any."""
         rows = self.seen(X).numpy()
         warned = [column.warn_of(x) for column, x in zip(self.columns, rows.T, strict=True)]
         return any(warned)
@@ -201,8 +197,7 @@ class Additive(WholeRows):
         return tf.concat([self.constant_variance[None], self.variances], axis=0)
 
     def lengthscale_place(self, effect: Effect, column: int) -> int | None:
-        """The position in :attr:`lengthscales` of a column of an effect; None for a column of
-        categories."""
+        """The position in :attr:`lengthscales` of a column of an effect; None for categories."""
         places = self._lengthscale_places
         return places.get((effect, column), places.get((None, column)))
 
@@ -211,9 +206,7 @@ class Additive(WholeRows):
         """The lengthscales, in periods of their boxes."""
         return self.lengthscales / tf.constant(self._periods, self.lengthscales.dtype)
 
-    @check_shapes(
-        "return: [P, J]",
-    )
+    @check_shapes("return: [P, J]")
     def wave_variances(self, highest: int) -> tf.Tensor:
         """The variance that the cosine, and just as much the sine, of 1, ..., ``highest`` periods
         carries in a kernel of variance one, for each of :attr:`lengthscales`."""
@@ -259,7 +252,7 @@ class Additive(WholeRows):
         return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table.
+        """The columns of the table, which X must have.
 
         :raises ValueError: If there are more or fewer.
         """

@@ -22,7 +22,7 @@ def largest_orders(
 ) -> dict[Effect, IntArray]:
     """For each effect how many periods in each of its numeric columns, ``[J, n]``.
 
-    :param num_features: Of all effects and the constant together, at most.
+    :param num_features: The largest number of features of all effects and the constant together.
     :param at_least: So many waves of an effect are taken before others, if it has as many.
     :param highest: The most periods in each column of the table.
     :raises ValueError: If not every effect can have a wave.
@@ -41,12 +41,9 @@ def largest_orders(
     for effect, variance in zip(kernel.effects, kernel.variances.numpy(), strict=True):
         count, wanted = max(num_features // sizes[effect], 1), (at_least or {}).get(effect, 1)
         candidates[effect], shares = _candidates(kernel, effect, count, highest, of_waves)
-        order += [
-            (number >= wanted, -share * variance, effect)
-            for number, share in enumerate(shares)
-            if number
-        ]
-    # What comes next in each effect: first what it has at least, then by the variance of a feature.
+        further = enumerate(shares[1:], start=1)
+        order += [(number >= wanted, -share * variance, effect) for number, share in further]
+    # First the waves that each effect has at least, then by the variance of a feature.
     taken = dict.fromkeys(kernel.effects, 1)
     for _, _, effect in sorted(order, key=operator.itemgetter(0, 1)):
         if sizes[effect] <= left:
@@ -61,16 +58,11 @@ def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
 
 
 def _candidates(
-    kernel: Additive,
-    effect: Effect,
-    count: int,
-    most: Sequence[int] | None,
-    of_waves: Array,
+    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, of_waves: Array
 ) -> tuple[IntArray, Array]:
-    """Waves in decreasing order of the variance that a feature of them has in an effect of variance
-    one, and that variance.
+    """The best waves, as many as ``count``, in decreasing order of the variance that a feature of
+    them has in an effect of variance one; and that variance.
 
-    :param count: Of waves, at most.
     :param most: The most periods in each column of the table.
     :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
     """

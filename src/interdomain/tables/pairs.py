@@ -10,7 +10,7 @@ variance one. An interaction of prior variance v then raises the log marginal li
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import gpflow
@@ -42,8 +42,8 @@ _VARIANCES = 10 ** np.linspace(-5, 1, 49)
 
 
 class RankedPair(NamedTuple):
-    """The numbers of two columns, by how many nats their interaction raises the log marginal
-    likelihood, and its prior variance at which this gain is largest."""
+    """Two columns, the nats by which their interaction raises the log marginal likelihood, and its
+    prior variance at which this gain is largest."""
 
     effect: Effect
     gain: float
@@ -51,16 +51,18 @@ class RankedPair(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group of pairs; and the numbers of
+    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group of pairs, and the numbers of
     the features of each pair."""
 
     products: Array
     matrix: Array
     places: dict[Effect, IntArray]
 
-    def best(self, pair: Effect, unit: float) -> tuple[float, float]:
-        """The gain of a pair, and its variance; ``unit`` is the unit of variances."""
-        rows = self.places[pair]
+    def ranked(self, pairs: Iterable[Effect], unit: float) -> list[RankedPair]:
+        """The gain of each pair, and its variance; ``unit`` is the unit of variances."""
+        return [RankedPair(pair, *self._best(self.places[pair], unit)) for pair in pairs]
+
+    def _best(self, rows: IntArray, unit: float) -> tuple[float, float]:
         eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(rows, rows)])
         squares = np.sum(np.square(vectors.T @ self.products[rows]), axis=1)
         v = unit * _VARIANCES[:, None]
@@ -72,12 +74,10 @@ class _Sums(NamedTuple):
 
     def with_pair(self, pair: Effect, variance: float) -> _Sums:
         """What is left when a pair has become a part of the model."""
-        rows = self.places[pair]
-        cross = variance * self.matrix[:, rows]
+        rows, count = self.places[pair], self.products.shape[1]
         inner = variance * self.matrix[np.ix_(rows, rows)] + np.eye(len(rows))
         solved = np.linalg.solve(inner, np.hstack([self.products[rows], self.matrix[rows]]))
-        taken = cross @ solved
-        count = self.products.shape[1]
+        taken = variance * self.matrix[:, rows] @ solved
         products, matrix = self.products - taken[:, :count], self.matrix - taken[:, count:]
         return _Sums(products, matrix, self.places)
 
@@ -85,19 +85,16 @@ class _Sums(NamedTuple):
 def choose_pairs(
     model: StructuredSGPR, kernel: Additive, *, room: int, unit: float, progress: bool
 ) -> tuple[list[RankedPair], list[RankedPair]]:
-    """The pairs that raise the log marginal likelihood most, each given those before; and all pairs
-    by themselves, best first.
+    """The pairs that raise the log marginal likelihood most, each given the pairs before; and all
+    pairs by themselves, best first.
 
     :param model: A trained model of main effects and others.
     :param kernel: The kernel of these effects; pairs among them are not chosen again.
     :param room: The number of features for all chosen pairs together.
     :param unit: The unit of variances: the variance of Y.
     """
-    possible = [
-        pair
-        for pair in itertools.combinations(range(kernel.num_columns), 2)
-        if pair not in kernel.effects and features_of(kernel, pair) <= room
-    ]
+    pairs = itertools.combinations(range(kernel.num_columns), 2)
+    possible = [p for p in pairs if p not in kernel.effects and features_of(kernel, p) <= room]
     residuals = model.residuals()
 
     def compared(some: Sequence[Effect]) -> _Sums:
@@ -106,9 +103,8 @@ def choose_pairs(
         features = AdditiveFeatures(unit_kernel, highest)
         sums = residuals.compare((features, unit_kernel))
         ends = np.cumsum([1, *map(len, features.functions[1:])])
-        places = map(np.arange, ends, ends[1:])
+        by_pair = dict(zip(unit_kernel.effects, map(np.arange, ends, ends[1:]), strict=True))
         (precision,) = sums.precisions
-        by_pair = dict(zip(unit_kernel.effects, places, strict=True))
         return _Sums(sums.products, precision - np.eye(len(precision)), by_pair)
 
     ranking: list[RankedPair] = []
@@ -116,7 +112,7 @@ def choose_pairs(
     with progress_bar("pairs", "pair", len(possible), shown=progress) as bar:
         for group in groups:
             sums = compared(group)
-            ranking += [RankedPair(pair, *sums.best(pair, unit)) for pair in sums.places]
+            ranking += sums.ranked(sums.places, unit)
             bar.update(len(group))
     ranking.sort(key=lambda pair: (-pair.gain, pair.effect))
     worthwhile = [pair.effect for pair in ranking if pair.gain > _LEAST_GAIN]
@@ -125,8 +121,7 @@ def choose_pairs(
     waiting = list(sums.places) if worthwhile else []
     chosen: list[RankedPair] = []
     while waiting := [pair for pair in waiting if features_of(kernel, pair) <= room]:
-        ranked = [RankedPair(pair, *sums.best(pair, unit)) for pair in waiting]
-        best = max(ranked, key=lambda pair: pair.gain)
+        best = max(sums.ranked(waiting, unit), key=lambda pair: pair.gain)
         if best.gain <= _LEAST_GAIN:
             break
         chosen.append(best)
@@ -143,10 +138,10 @@ def features_of(kernel: Additive, pair: Effect) -> int:
 
 def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
     """The kernel with more effects; its parameters keep their values."""
-    effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
-    more = Additive(kernel.columns, effects, separate_lengthscales=kernel.separate_lengthscales)
     scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
     scales |= {pair.effect: pair.variance for pair in pairs}
+    separate = kernel.separate_lengthscales
+    more = Additive(kernel.columns, list(scales), separate_lengthscales=separate)
     more.variances = gpflow.Parameter(
         [scales[effect] for effect in more.effects], transform=kernel.variances.transform
     )
@@ -166,13 +161,8 @@ def _highest(kernel: Additive, pair: Effect) -> int:
 
 def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
     """Pairs, in their order, with so many features that they are compared at a time."""
-    groups: list[list[Effect]] = []
-    room = 0
-    for pair in pairs:
-        size = atom_size(kernel, pair, _highest(kernel, pair))
-        if size > room:
-            groups.append([])
-            room = _GROUP
-        groups[-1].append(pair)
-        room -= size
-    return groups
+    groups: dict[int, list[Effect]] = {}
+    ends = np.cumsum([atom_size(kernel, pair, _highest(kernel, pair)) for pair in pairs])
+    for pair, end in zip(pairs, ends, strict=True):
+        groups.setdefault(end // (_GROUP + 1), []).append(pair)
+    return list(groups.values())

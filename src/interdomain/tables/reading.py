@@ -3,19 +3,19 @@ categories. No name of a column is ever evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._arguments import Array, filled_matrix, real_array, short
+from .._arguments import Array, BoolArray, filled_matrix, real_array, short
 
 Level = Any
 """One of the values of a column of categories, such as a text."""
 
 
 class TableReader:
-    """Reads rows as numbers, new rows like the training rows.
+    """Reads new rows as numbers, like the training rows.
 
     A category becomes the place of its level among the levels of the training rows, and a level
     that they do not have becomes the number of levels.
@@ -42,21 +42,20 @@ class TableReader:
         names = list(X.columns)
         if not names or not len(_column(X, 0)):
             raise ValueError(f"X must be {_RULE}, found {len(names)} columns without rows.")
-        levels: list[list[Level] | None] = []
+        levels: list[list[Level] | None] = [None] * len(names)
         for place, name in enumerate(names):
             values = _column(X, place)
             if _is_categorical(values):
-                levels.append(_in_order(_present(values, name)))
+                levels[place] = _in_order(_present(values, name))
             else:
                 _numbers(values, name)
-                levels.append(None)
         return cls(names, levels)
 
     def __call__(self, X: Any) -> Array:
         """The rows as numbers, ``[N, D]``.
 
-        :raises ValueError: For other columns than the training rows have, and for values that are
-            missing, infinite or no numbers.
+        :raises ValueError: For other columns, and for values that are missing, infinite or no
+            numbers.
         """
         if not is_frame(X) and not any(self.levels):
             rows = filled_matrix("X", X, _RULE)
@@ -73,10 +72,7 @@ class TableReader:
         return np.stack(read, axis=1)
 
     def columns(self, X: Any) -> list[tuple[Any, Any]]:
-        """The name and the values of each column, in the order of the training rows.
-
-        :raises ValueError: For other columns than the training rows have.
-        """
+        """The name and the values of each column, in the order of the training rows."""
         if is_frame(X):
             names = list(X.columns)
             return [(names[place], _column(X, place)) for place in self._places(names)]
@@ -88,18 +84,25 @@ class TableReader:
         self._check_number(rows.shape[1])
         return list(enumerate(rows.T))
 
+    def unknown_levels(self, X: Any, numbers: Array) -> Iterator[tuple[int, BoolArray, str]]:
+        """The place of each column with unknown levels, the rows that have them, and the levels.
+
+        :param numbers: The rows X as numbers.
+        """
+        for place, levels in enumerate(self.levels):
+            unknown = numbers[:, place] == len(levels or ())
+            if levels is not None and np.any(unknown):
+                values = np.asarray(self.columns(X)[place][1], object)[unknown]
+                yield place, unknown, short(list(dict.fromkeys(values.tolist())))
+
     def _check_number(self, found: int) -> None:
-        count = len(self.levels)
-        if found != count:
+        if found != (count := len(self.levels)):
             raise ValueError(
                 f"X must have {count} columns, those of the training rows, found {found}."
             )
 
     def _places(self, found: list[Any]) -> list[int]:
-        """The place of each column of the training rows among these columns.
-
-        :raises ValueError: If there are other columns.
-        """
+        """The place of each column of the training rows among these columns."""
         count = len(self.levels)
         if self.names is None:
             self._check_number(len(found))
@@ -159,29 +162,22 @@ def _is_categorical(column: Any) -> bool:
 
 
 def _present(column: Any, name: Any) -> list[Level]:
-    """The values of a column of categories.
-
-    :raises ValueError: If a value is missing.
-    """
+    """The values of a column of categories, none of which may be missing."""
     values = list(column.tolist() if hasattr(column, "tolist") else column)
-    if any(_is_missing(value) for value in values):
+    if any(map(_is_missing, values)):
         raise _has_gaps(name)
     return values
 
 
 def _numbers(column: Any, name: Any) -> Array:
-    """The values of a column of numbers.
-
-    :raises ValueError: If they are no numbers, or a value is missing or infinite.
-    """
+    """The values of a column of numbers, none of which may be missing or infinite."""
     values = np.asarray(column)
     remedy = "pass numbers, or text for categories"
     if values.dtype.kind in "mM":
         remedy = "pass numbers, such as the days since the first of them"
     if values.dtype == object:
-        gaps = [_is_missing(value) for value in values]
-        if not all(gaps):
-            values = np.where(gaps, np.nan, values)
+        gaps = list(map(_is_missing, values))
+        values = values if all(gaps) else np.where(gaps, np.nan, values)
     numbers = real_array(f"X: column {_shown(name)}", values, "a column", remedy)
     if not np.all(np.isfinite(numbers)):
         raise _has_gaps(name)

@@ -43,18 +43,16 @@ class Effects:
     :ivar column_names: The names of the D columns.
     :ivar columns: A description of each column.
     :ivar measure: The distribution of the columns that variances refer to, in words.
-    :ivar constant: The constant effect, which is the mean of f under the measure: its posterior
-        mean and standard deviation.
+    :ivar constant: The posterior mean and standard deviation of the mean of f under the measure.
     :ivar shares: The Sobol index of each effect, ``[E]``: its share of the variance of f under the
         measure, averaged over the posterior.
     :ivar share_deviations: Their standard deviations under the posterior, ``[E]``.
     :ivar total_shares: The total Sobol index of each column, ``[D]``: the sum of the shares of all
         effects that involve it.
     :ivar total_share_deviations: Their standard deviations, ``[D]``.
-    :ivar variance_draws: The variance of each effect under the measure, for draws of f from the
+    :ivar variance_draws: The variances of effects under the measure, for draws of f from the
         posterior, ``[num_draws, E]``.
-    :ivar variances_of_mean: The variance of each effect under the measure, for the posterior mean
-        of f, ``[E]``.
+    :ivar variances_of_mean: The same for the posterior mean of f, ``[E]``.
     """
 
     effects: tuple[Effect, ...]
@@ -96,22 +94,18 @@ class Effects:
         return numbers
 
     def at(self, X: TensorType) -> tuple[Array, Array]:
-        """Posterior mean and variance of each effect at the rows of X, ``[N, E]`` both.
+        """Posterior mean and variance of each effect at rows X ``[N, D]`` of the model, ``[N, E]``
+        both. The means and the mean of :attr:`constant` add up to the posterior mean of f.
 
-        The means and the mean of :attr:`constant` add up to the posterior mean of f.
-
-        :param X: ``[N, D]``, as for the model.
         :raises ValueError: If X is not finite, or has other columns.
         """
-        X = rows_with_all_columns(self._table, X)
-        means, variances = [], []
+        X, batches = rows_with_all_columns(self._table, X), []
         for start in range(0, len(X), ROWS_OF_A_BATCH):
             batch = rows_of_table(self._table, X[start : start + ROWS_OF_A_BATCH])
             centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
-            of_terms = [term.at([centred[k] for k in term.effect]) for term in self._terms]
-            means.append(np.stack([mean for mean, _ in of_terms], axis=1))
-            variances.append(np.stack([variance for _, variance in of_terms], axis=1))
-        return np.concatenate(means), np.concatenate(variances)
+            batches.append([term.at([centred[k] for k in term.effect]) for term in self._terms])
+        means, variances = np.moveaxis(np.concatenate(batches, axis=-1), 1, 0)
+        return means.T, variances.T
 
     def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
         """Posterior mean and variance of one effect at values of its columns, ``[N]`` both.
@@ -119,8 +113,7 @@ class Effects:
         :param effect: The name of the effect, the number or name of its only column, or a list of
             the numbers or names of its columns.
         :param values: Numbers, or names of levels, ``[N, k]`` for an effect of k columns, in the
-            order in which ``effect`` lists them (in increasing order, if it is a name); also
-            ``[N]`` for one column.
+            order of ``effect`` (increasing, if it is a name); also ``[N]`` for one column.
         :raises ValueError: If there is no such effect, or values do not fit it.
         """
         columns = self._columns_of(effect)
@@ -142,13 +135,14 @@ class Effects:
             return values
         rows = given.astype(object).reshape(len(given), -1)
         for k, column in zip(columns, rows.T, strict=False):
-            names = self.columns[k].level_names or ()
-            numbers = dict(zip(names, range(len(names)), strict=True))
+            numbers = {
+                name: number for number, name in enumerate(self.columns[k].level_names or ())
+            }
             for place, value in enumerate(column.tolist()):
                 if isinstance(value, str) and value not in numbers:
                     raise ValueError(
                         f"values must be numbers or levels of {self.column_names[k]!r}, found "
-                        f"{value!r}; its levels are {short(list(names))}."
+                        f"{value!r}; its levels are {short(list(numbers))}."
                     )
                 column[place] = numbers.get(value, value)
         return rows
@@ -169,21 +163,20 @@ class Effects:
         return "\n".join(lines)
 
     def plot(self, num: int = 6, *, label: str = "effect") -> Figure:
-        """Draw the largest effects, each in a panel with its name and its share of the variance.
-
-        See :meth:`plot_effect` for what a panel shows. All panels of single columns have one scale.
+        """Draw the largest effects, each in a panel (see :meth:`plot_effect`) with its name and its
+        share of the variance. All panels of single columns have one scale.
 
         :param num: The largest number of effects of one or two columns to draw.
         :param label: A label for f with its units.
         """
-        chosen = [k for k in self.order if len(self.effects[k]) <= 2][:num]
+        chosen = [effect for k in self.order if len(effect := self.effects[k]) <= 2][:num]
         columns = min(3, len(chosen))
         rows = -(-len(chosen) // columns)
         figure = new_figure((4.2 * columns, 3.2 * rows))
-        panels = [figure.add_subplot(rows, columns, 1 + place) for place in range(len(chosen))]
-        for k, ax in zip(chosen, panels, strict=True):
-            self.plot_effect(self.effects[k], ax, label=label)
-        of_one = [ax for k, ax in zip(chosen, panels, strict=True) if len(self.effects[k]) == 1]
+        of_one = []
+        for place, effect in enumerate(chosen, start=1):
+            ax = self.plot_effect(effect, figure.add_subplot(rows, columns, place), label=label)
+            of_one += [ax] * (len(effect) == 1)
         limits = [ax.get_ylim() for ax in of_one]
         for ax in of_one:
             ax.set_ylim(np.min(limits), np.max(limits))
@@ -210,12 +203,11 @@ class Effects:
             )
         ax = new_axes() if ax is None else ax
         columns = [self.columns[k] for k in places]
-        names = [self.column_names[k] for k in places]
         values = [column.grid(_POINTS[len(places) - 1]) for column in columns]
         grid = np.stack(np.meshgrid(*values), axis=-1)
         mean, variance = self.of(places, grid.reshape([-1, len(places)]))
         if len(places) == 2:
-            _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label, names)
+            _draw_map(ax, columns, values, mean.reshape(grid.shape[:2]), label)
         else:
             ax.axhline(0, color="0.6", lw=0.8, zorder=0)
             spread = _BAND * np.sqrt(variance)
@@ -227,7 +219,8 @@ class Effects:
                 style = {"capsize": 3, "ecolor": "0.2"}
                 ax.bar(np.arange(len(mean)), mean, yerr=spread, alpha=0.7, error_kw=style)
                 _level_ticks(ax.xaxis, columns[0])
-            ax.set(xlabel=names[0], ylabel=label)
+        labels = [self.column_names[k] for k in places] + [label]
+        ax.set(xlabel=labels[0], ylabel=labels[1])
         share, deviation = self.shares[number], self.share_deviations[number]
         title = f"{self.names[number]}: {share:.1%} ± {deviation:.1%}"
         ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
@@ -235,26 +228,19 @@ class Effects:
 
 
 def _draw_map(
-    ax: Axes,
-    columns: Sequence[Column],
-    values: Sequence[Array],
-    mean: Array,
-    label: str,
-    names: Sequence[str],
+    ax: Axes, columns: Sequence[Column], values: Sequence[Array], mean: Array, label: str
 ) -> None:
     """The mean ``[up, across]``, zero in white."""
-    is_numeric = [column.num_levels is None for column in columns]
     across, up = (
-        v if numeric else np.arange(float(len(v)))
-        for numeric, v in zip(is_numeric, values, strict=True)
+        v if column.num_levels is None else np.arange(float(len(v)))
+        for column, v in zip(columns, values, strict=True)
     )
     limit = np.max(np.abs(mean)) or 1.0
     colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
     mesh = ax.pcolormesh(across, up, mean, shading="nearest", rasterized=True, **colours)
     ax.figure.colorbar(mesh, ax=ax, label=label)
-    ax.set(xlabel=names[0], ylabel=names[1])
-    for axis, numeric, column in zip((ax.xaxis, ax.yaxis), is_numeric, columns, strict=True):
-        if not numeric:
+    for axis, column in zip((ax.xaxis, ax.yaxis), columns, strict=True):
+        if column.num_levels is not None:
             _level_ticks(axis, column)
 
 

@@ -27,9 +27,8 @@ class TableScaler:
     ([[0.0, 1.0]], ('column 1',))
 
     Called with rows, it returns the rows on these scales, ``[N, K]`` in ``gpflow.default_float()``.
-    A frame may have the columns in any order, if their names are different. A level that the
-    training rows do not have comes with a warning, and has the mean of each column of zeros and
-    ones.
+    A frame may have the columns in any order, if their names are different. An unknown level comes
+    with a warning, and has the mean of each column of zeros and ones.
 
     :param X: The training rows: a matrix ``[N, D]``, or a data frame of columns of numbers and of
         categories (text, or what pandas calls a category).
@@ -51,59 +50,44 @@ class TableScaler:
         self._reader = TableReader.from_data(X)
         numbers = self._reader(X)
         self._order = _latitude_first(self._reader, numbers) if scale == "degrees" else None
-        names = self._reader.names
-        if names is None:
-            names = tuple(f"column {place}" for place in range(numbers.shape[1]))
-        self._names = [name if isinstance(name, str) else str(name) for name in names]
+        names = self._reader.names or [f"column {place}" for place in range(numbers.shape[1])]
+        self._names = [str(name) for name in names]
         self._shares = [
             None if levels is None else np.mean(_indicators(column, len(levels)), axis=0)
             for column, levels in zip(numbers.T, self._reader.levels, strict=True)
         ]
-        rows, labels = self._columns(numbers), self._labels()
-        if not len(labels):
-            raise ValueError("X: no column varies; pass columns that tell rows apart.")
+        rows, labels = self._columns(numbers), np.array(self._labels(), dtype=object)
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-        if self._order:
-            labels = [labels[place] for place in self._order]
-        self._varying = np.ones(len(labels), np.bool_)
+        varying = deviation > _ROUNDING * np.abs(mean) if scale == "columns" else mean == mean
+        if not np.any(varying):
+            raise ValueError("X: no column varies; pass columns that tell rows apart.")
+        self._varying = varying
+        self.shift, self.scale = np.zeros(len(labels)), np.ones(len(labels))
         if scale == "columns":
-            self._varying = deviation > _ROUNDING * np.abs(mean)
-            if not np.any(self._varying):
-                raise ValueError("X: no column varies; pass columns that tell rows apart.")
-            self.shift, self.scale = mean[self._varying], deviation[self._varying]
+            self.shift, self.scale = mean[varying], deviation[varying]
         elif scale == "pixels":
             low, high = rows.min(), rows.max()
             if not low < high:
                 raise ValueError("X: no pixel varies; pass pixels that tell images apart.")
             self.shift, self.scale = (np.full(len(labels), v) for v in (low, high - low))
-        else:
-            self.shift, self.scale = np.zeros(len(labels)), np.ones(len(labels))
-        self.names = tuple(label for label, kept in zip(labels, self._varying, strict=True) if kept)
         of_one_level = [
             name
             for name, shares in zip(self._names, self._shares, strict=True)
             if shares is not None and not len(shares)
         ]
-        constant = [label for label, kept in zip(labels, self._varying, strict=True) if not kept]
-        self.left_out = tuple(of_one_level + constant)
+        self.names = tuple(labels[varying])
+        self.left_out = (*of_one_level, *labels[~varying])
 
     def __call__(self, X: Any) -> Array:
         """The rows on the scales of the training rows, ``[N, K]``."""
         numbers = self._reader(X)
-        for place, levels in enumerate(self._reader.levels):
-            if levels is None:
-                continue
-            unknown = numbers[:, place] == len(levels)
-            if np.any(unknown):
-                name = self._names[place]
-                values = np.asarray(self._reader.columns(X)[place][1], object)[unknown]
-                found = short(list(dict.fromkeys(values.tolist())))
-                warn(
-                    f"X: {np.count_nonzero(unknown)} of {len(numbers)} rows have levels of column "
-                    f"{name!r} that the training rows do not have, {found}; they are taken for the "
-                    f"mean of its {len(levels)} levels. Train with rows of all levels, if these "
-                    "matter."
-                )
+        for place, unknown, found in self._reader.unknown_levels(X, numbers):
+            warn(
+                f"X: {np.count_nonzero(unknown)} of {len(numbers)} rows have levels of column "
+                f"{self._names[place]!r} that the training rows do not have, {found}; they are "
+                f"taken for the mean of its {len(self._reader.levels[place] or ())} levels. Train "
+                "with rows of all levels, if these matter."
+            )
         scaled: Array = (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
         return scaled.astype(gpflow.default_float())
 
@@ -121,14 +105,12 @@ class TableScaler:
         labels = []
         for name, levels in zip(self._names, self._reader.levels, strict=True):
             labels += [name] if levels is None else [f"{name}: {level}" for level in levels[1:]]
-        return labels
+        return labels if self._order is None else [labels[place] for place in self._order]
 
 
 def _indicators(places: Array, count: int, unknown: Array | None = None) -> Array:
-    """Zeros and ones for each of so many levels but the first, ``[N, count - 1]``.
-
-    :param unknown: What rows of no level have, ``[count - 1]``.
-    """
+    """Zeros and ones for each of so many levels but the first; the row ``unknown`` for no level:
+    ``[N, count - 1]``."""
     columns = np.asarray(places[:, None] == np.arange(1, count), float)
     if unknown is not None:
         columns[places == count] = unknown
@@ -136,10 +118,7 @@ def _indicators(places: Array, count: int, unknown: Array | None = None) -> Arra
 
 
 def _latitude_first(reader: TableReader, numbers: Array) -> list[int]:
-    """The places of latitude and longitude in two columns.
-
-    :raises ValueError: If the columns are other than these.
-    """
+    """The places of latitude and longitude in two columns, which must be these."""
     places = named_places([str(name) for name in reader.names or ()]) or (0, 1)
     if numbers.shape[1] != 2 or any(reader.levels) or not in_range(numbers, places):
         ends = [

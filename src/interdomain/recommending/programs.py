@@ -1,0 +1,80 @@
+"""Prints programs that make a model of X and Y, train it, and predict at new rows."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gpflow.likelihoods import Likelihood
+
+from . import recipes
+
+_ROWS = "(X_train, Y_train)"
+
+
+def program(
+    scaling: str,
+    recipe: Callable[..., Any],
+    settings: Mapping[str, Any],
+    training: Mapping[str, Any] | None,
+    *,
+    standardised: bool,
+) -> str:
+    """A program of X and Y as they were passed, and of ``likelihood``, if one was passed.
+
+    :param scaling: The lines that make X_train and Y_train.
+    :param recipe: The function of :mod:`.recipes` that makes the model.
+    :param settings: The arguments of the recipe beside the rows.
+    :param training: The arguments of ``fit``; None if the recipe trains the model.
+    :param standardised: Whether Y is standardised, and noise Gaussian.
+    """
+    lines = [scaling]
+    if standardised and "likelihood" in settings:
+        lines.append("likelihood = gpflow.likelihoods.Gaussian(0.1)")
+    lines.append(f"model = {recipe.__name__}({_arguments([_ROWS], settings)})")
+    if training is not None:
+        rows = [_ROWS] if "batch_size" in training else []
+        lines.append(f"idm.fit({_arguments(['model', *rows], training)})")
+    of_targets = recipes.standardised if standardised else recipes.matrix
+    functions = dict.fromkeys([*_with_called(of_targets), *_with_called(recipe)])
+    make = recipes.predictor_in_units if standardised else recipes.predictor
+    predict = make(*[None] * len(inspect.signature(make).parameters))
+    text = "\n\n\n".join([*map(_source, functions), "\n".join(lines), _source(predict)])
+    imports = []
+    for node in ast.parse(inspect.getsource(recipes)).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            used = [n for n in node.names if re.search(rf"\b{n.asname or n.name}\b", text)]
+            node.names = used
+            imports += [ast.unparse(node)] * bool(used)
+    return "\n".join([*imports, "", "", text, ""])
+
+
+def _with_called(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """The functions of :mod:`.recipes` that a function calls, at any depth, and the function."""
+    for used in inspect.getclosurevars(function).globals.values():
+        if inspect.isfunction(used) and used.__module__ == recipes.__name__:
+            yield from _with_called(used)
+    yield function
+
+
+def _source(function: Callable[..., Any]) -> str:
+    """The source of a function, without types."""
+    body = textwrap.dedent(inspect.getsource(function)).partition('    """')[1:]
+    arguments = [
+        argument.replace(annotation=argument.empty)
+        for argument in inspect.signature(function).parameters.values()
+    ]
+    return f"def {function.__name__}{inspect.Signature(arguments)}:\n{''.join(body).rstrip()}"
+
+
+def _arguments(first: list[str], others: Mapping[str, Any]) -> str:
+    """The arguments of a call; a likelihood is called by its name."""
+    texts = [
+        f"{name}={name if isinstance(value, Likelihood) else repr(value)}"
+        for name, value in others.items()
+    ]
+    return ", ".join([*first, *texts])
