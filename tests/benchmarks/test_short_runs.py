@@ -25,7 +25,7 @@ def test_a_model_in_a_process_of_its_own(
 ) -> None:
     options = ["--short", "--results", str(tmp_path), "--models", "box_60"]
     assert terrain.Terrain().main(options) == 0
-    record = json.loads((tmp_path / "terrain.jsonl").read_text())
+    (record,) = ResultFile(tmp_path / "terrain.jsonl").records()
     assert record["configuration"]["model"] == "box_60"
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
@@ -59,10 +59,15 @@ def test_every_benchmark_is_a_command() -> None:
 # The schema of the stored results: what tables, pages and pictures need of them.
 
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
-ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
+ENVIRONMENT = {"environment", "python", "system", "processor", "cores", "packages", "commit"}
 
 
 def check(record: Any, name: str, line: str) -> None:
+    assert not re.search(r'"[/~]|NaN|Infinity', line)  # no path of a machine, and JSON
+    if "configuration" not in record:
+        assert set(record) == ENVIRONMENT and record["cores"] >= 1
+        assert {"gpflow", "tensorflow", "numpy"} <= set(record["packages"])
+        return
     assert record["benchmark"] == name
     assert record["configuration"] and record["result"] and record["seconds"] >= 0
     for value in record["configuration"].values():  # flat: the key of finished work
@@ -70,10 +75,6 @@ def check(record: Any, name: str, line: str) -> None:
         assert all(part is None or isinstance(part, str | int | float) for part in parts), value
     assert record["load_before"] is None or record["load_before"] >= 0
     assert datetime.fromisoformat(record["finished_at"]).utcoffset() == timedelta(0)
-    environment = record["environment"]
-    assert set(environment) == ENVIRONMENT and environment["cores"] >= 1
-    assert {"gpflow", "tensorflow", "numpy"} <= set(environment["packages"])
-    assert not re.search(r'"[/~]|NaN|Infinity', line)  # no path of a machine, and JSON
 
 
 def test_every_file_is_complete_and_makes_a_table() -> None:
@@ -84,7 +85,9 @@ def test_every_file_is_complete_and_makes_a_table() -> None:
                 check(json.loads(line), path.stem, line)
             except (AssertionError, KeyError, ValueError) as error:
                 raise AssertionError(f"{path.name}, line {number}: {error!r}") from error
-        text = BENCHMARKS[path.stem]().table(ResultFile(path).records())
+        records = ResultFile(path).records()
+        assert all(record["environment"]["packages"] for record in records)
+        text = BENCHMARKS[path.stem]().table(records)
         assert text.count("\n|") >= 2, f"{path.name} makes no table"
 
 
