@@ -83,10 +83,15 @@ def function_named(target: str) -> Callable[..., Any]:
 
 def target_of(function: Callable[..., Any]) -> str:
     """The text that `function_named` understands."""
-    module = function.__module__
-    if module == "__main__":  # python -m benchmarks.<name>: the child must import it by its name
-        module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
-    return f"{module}:{function.__name__}"
+    return f"{module_of(function)}:{function.__name__}"
+
+
+def module_of(defined: Callable[..., Any]) -> str:
+    """The name by which the module of a function or a class is imported, also where
+    ``python -m benchmarks.<name>`` runs it as ``__main__``."""
+    if defined.__module__ == "__main__":
+        return str(sys.modules["__main__"].__spec__.name)  # type: ignore[union-attr]
+    return defined.__module__
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The base class and the command line of every benchmark: run its configurations, print its table.
 
-A benchmark is a class with four methods; `main` is its command line:
+A benchmark is a class with four methods; `main` is its command line. Benchmarks of a paper have
+`benchmarks.papers.<paper>.<name>` in place of `benchmarks.<name>`:
 
     python -m benchmarks.<name>              run what is not yet in results/<name>.jsonl, print the
                                              table
@@ -26,6 +27,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from benchmarks._lib.child import module_of
 from benchmarks._lib.data import DataError
 from benchmarks._lib.environment import describe_environment, load_average
 from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configuration_key
@@ -86,7 +88,7 @@ class Benchmark(abc.ABC):
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
-            prog=f"python -m benchmarks.{self.name}",
+            prog=f"python -m {command_of(type(self))}",
             description=inspect.getdoc(type(self)),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -102,6 +104,11 @@ class Benchmark(abc.ABC):
         )
         self.add_arguments(parser)
         return parser
+
+
+def command_of(kind: type[Benchmark]) -> str:
+    """The module that is the command of a benchmark."""
+    return module_of(kind).removesuffix(".benchmark")
 
 
 def result_folder(arguments: argparse.Namespace) -> Path:

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import terrain, vff_additive
+from benchmarks import terrain
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
+from benchmarks._lib.runner import command_of
+from benchmarks.papers.vish import vff_additive
 
 
 @pytest.mark.slow
@@ -40,20 +42,24 @@ FOLDER = Path(benchmarks.__file__).parent
 def test_a_question_imports_helpers_and_its_own_files_only() -> None:
     """Imports inside of functions included."""
     for path in FOLDER.rglob("*.py"):
-        part = path.relative_to(FOLDER).parts[0]
-        pattern = r"^ *from benchmarks(?:\.| import )(\w+(?:, \w+)*)"
-        lines = re.findall(pattern, path.read_text(), re.M)
-        names = {name for line in lines for name in line.split(", ")}
-        if part != "__main__.py":
-            foreign = names - {"_lib", part.removesuffix(".py")}
+        parts = path.relative_to(FOLDER).with_suffix("").parts
+        own = "benchmarks." + ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
+        lines = re.findall(r"^ *(?:from|import) (benchmarks[\w.]*)", path.read_text(), re.M)
+        if parts != ("__main__",):
+            allowed = (own, "benchmarks._lib")
+            foreign = [name for name in lines if not f"{name}.".startswith(allowed)]
             assert not foreign, f"{path.relative_to(FOLDER)} imports {sorted(foreign)}"
 
 
 def test_every_benchmark_is_a_command() -> None:
-    for name in BENCHMARKS:
-        folder = (FOLDER / name).is_dir()
-        command = f"benchmarks.{name}.__main__" if folder else f"benchmarks.{name}"
-        assert importlib.util.find_spec(command) is not None, f"python -m benchmarks.{name}"
+    readme = (FOLDER / "README.md").read_text()
+    for kind in BENCHMARKS.values():
+        command = command_of(kind)
+        spec = importlib.util.find_spec(command)
+        assert spec is not None, command
+        if spec.submodule_search_locations:
+            assert importlib.util.find_spec(f"{command}.__main__") is not None, command
+        assert f"| `python -m {command}` |" in readme, command
 
 
 # The schema of the stored results: what tables, pages and pictures need of them.

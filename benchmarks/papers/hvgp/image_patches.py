@@ -33,11 +33,11 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
 from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
-from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
+from benchmarks.papers.hvgp.negations import axis_negations
 
 MODELS = ("m", "2m", "m_plus_m", "2xm", "4xm")
 TITLES = {"m": "M", "2m": "2M", "m_plus_m": "M + M", "2xm": "2 x M", "4xm": "4 x M"}

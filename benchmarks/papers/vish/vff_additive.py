@@ -31,7 +31,7 @@ from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.vish_table import SIZES, accuracy_table
+from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
 
 METHODS = ("vish", "vish_truncated", "a_vff", "a_vff_polynomials", "a_vff_mean_field", "a_gpr")
 FREQUENCIES = 30  # per column, as in the paper

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
-from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
+from benchmarks.papers.hvgp.negations import axis_negations
 
 DATASETS = ("kin8nm", "power", "protein", "keggdirected")
 MODELS = ("svgp_m", "svgp_2m", "axes_8xm", "pca_8xm")

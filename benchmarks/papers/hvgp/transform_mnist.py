@@ -40,12 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._lib.data import Array, add_data_argument, load_images, source_of
-from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record, runs
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
+from benchmarks.papers.hvgp.negations import axis_negations
 
 NUM_CLASSES = 10
 SHIFT_ORDER = 7  # a shift by 4 of 28 pixels

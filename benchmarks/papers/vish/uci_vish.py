@@ -30,7 +30,7 @@ from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.vish_table import SIZES, accuracy_table
+from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
 
 MINIBATCH = ("minibatch", "minibatch_log")
 METHODS = ("vish", "vish_log", "vish_truncated", "svgp", *MINIBATCH, "gpr")
