@@ -18,20 +18,26 @@ those of normalised targets.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+from benchmarks._lib.data import for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import (
+    Arguments,
+    Benchmark,
+    Configurations,
+    Entries,
+    Record,
+    Records,
+    indices,
+)
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
 
@@ -52,17 +58,10 @@ KINDS = ("additive", "svgp", "gpr", "boosting")
 TIMES = (1.0, 2.0, 4.0)
 
 
-class AdditiveTables(Benchmark):
-    __doc__ = __doc__
-    name = "additive"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(tuple(SPLITS), "data sets"), default=None)
-        parser.add_argument("--methods", type=names((*KINDS, *METHODS), "methods"), default=None)
-        parser.add_argument("--splits", type=indices, default=None, help="default: five or one")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AdditiveTables(
+    Benchmark, data_dir=str, datasets=SPLITS, methods=(*KINDS, *METHODS), splits=indices
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         wanted = set(arguments.methods or KINDS)
         for data in arguments.datasets or ((FRIEDMAN,) if short else SPLITS):
@@ -81,8 +80,8 @@ class AdditiveTables(Benchmark):
                             "seed": 0,
                         }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         all_times = given.pop("times")
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
@@ -94,7 +93,7 @@ class AdditiveTables(Benchmark):
             seconds = [times * passed for times in all_times]
         return dict(from_child(measured, seconds=seconds, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A row for each model, of all its splits."""
         found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
         sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
@@ -140,8 +139,6 @@ def measured(
         train = found.split.X_train, own.Y_train
         held_out = found.split.X_test, own.Y_test
         return table_models.boosting(train, held_out, seed, categorical=own_columns)
-    import interdomain  # noqa: F401 - imports are not counted
-
     if kind == "additive":
         return additive(found, int(size), float(own.Y_scale[0]), seed)
     X_train, X_test = indicators(found)
@@ -155,8 +152,6 @@ def measured(
 
 
 def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:
-    import interdomain as idm
-
     split = data.split
     started = time.perf_counter()
     fit = idm.tables.fit_additive(
@@ -188,4 +183,4 @@ def _place(record: Record) -> tuple[int, int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(AdditiveTables().main())
+    AdditiveTables.command()

@@ -11,29 +11,32 @@ svgp    gpflow's SVGP with 500 points on minibatches: how long until its log den
         10,000 test rows reaches that of the stored result of vish with degree 3? It stops after ten
         times the seconds of that fit.
 
-Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`.
+Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`, by
+default in the system's temporary folder.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.flight_table import COLUMNS, TRAIN_ROWS, flights
 from benchmarks._lib.memory import peak_of_process
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.tables import markdown, megabytes
+from interdomain.core.pairs import Kuf_in_domain
 
 KINDS = ("vish", "additive", "svgp")
 TABLES = ("synthetic", "beijing")
@@ -44,24 +47,10 @@ MOMENT_ROWS = 100_000  # of the flights, whose moments normalise all of them
 ARRAYS = ("X_train", "Y_train", "X_test", "Y_test")
 
 
-class AirlineScale(Benchmark):
-    __doc__ = __doc__
-    name = "airline_scale"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--kinds", type=names(KINDS, "kinds"), default=KINDS)
-        parser.add_argument("--datasets", type=names(TABLES, "data sets"), default=TABLES)
-        parser.add_argument(
-            "--work-dir",
-            type=Path,
-            default=Path(tempfile.gettempdir()) / "interdomain_airline",
-            help="where the tables are written (default: in the system's temporary folder)",
-        )
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_dir=Path):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        of_kind: dict[str, list[Configuration]] = {
+        of_kind: dict[str, list[Entries]] = {
             "vish": [
                 {
                     **{"max_degree": degree, "truncated": True, "floor_rounds": FLOOR_ROUNDS},
@@ -88,16 +77,16 @@ class AirlineScale(Benchmark):
                 for size in ((0.1,) if short else (0.1, None))
             ],
         }
-        for kind in arguments.kinds:
+        for kind in arguments.kinds or KINDS:
             for settings in of_kind[kind]:
-                for data in arguments.datasets:
+                for data in arguments.datasets or TABLES:
                     flying = data == "synthetic"
                     rows = 20_000 if short else TRAIN_ROWS if flying else None
                     source = "generated" if flying else source_of(arguments.data_dir)
                     table = {"data": data, "train_rows": rows, "source": source, "seed": 0}
                     yield {"kind": kind, **table, **settings}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         run = dict(configuration)
         if run["kind"] == "svgp":  # before the rows are written: what it is compared with
             wanted = {"kind": "vish", "max_degree": run["target_degree"]}
@@ -106,10 +95,11 @@ class AirlineScale(Benchmark):
             rival = self.stored(arguments, remedy, **wanted)
             run |= {"vish_seconds": rival["fit_seconds"], "target_nlpd": rival["sample_nlpd"]}
         data, rows = run["data"], run["train_rows"]
-        run["folder"] = str(prepared(data, rows, arguments.work_dir, arguments.data_dir))
+        work_dir = arguments.work_dir or Path(tempfile.gettempdir()) / "interdomain_airline"
+        run["folder"] = str(prepared(data, rows, work_dir, arguments.data_dir))
         return dict(from_child(svgp if run["kind"] == "svgp" else fitted, run=run))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return table_of(records)
 
 
@@ -152,8 +142,6 @@ def mapped(folder: str) -> list[Array]:
 
 def fitted(run: dict[str, Any]) -> dict[str, Any]:
     """One fit of harmonics, or of effects: the cost of its parts, and its test errors."""
-    import interdomain as idm
-
     before = peak_of_process()
     X, Y, X_test, Y_test = mapped(run["folder"])
     start = time.perf_counter()
@@ -219,10 +207,6 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
 
 def features_seconds(model: Any, X: Array) -> float:
     """Seconds of the features of a batch, without their products: the median of five."""
-    import tensorflow as tf
-
-    from interdomain.core.pairs import Kuf_in_domain
-
     parts, X = (model.inducing_variable, model.kernel), tf.constant(X)
     features = tf.function(lambda X: Kuf_in_domain(*parts, X), autograph=False)
     features(X)
@@ -247,8 +231,6 @@ def median_seconds(call: Any, rounds: int) -> float:
 
 def errors_of(model: Any, X: Array, Y: Array, *, cached: bool = True) -> dict[str, float]:
     """Test errors of all rows, and the negative log density of the first `SAMPLE_ROWS`."""
-    from benchmarks._lib.prediction import Predictor, gaussian_errors
-
     mean, variance = Predictor(model, X.shape[1], cached=cached)(X, batch_size=4_000)
     variance += float(model.likelihood.variance.numpy())
     every = gaussian_errors(Y, mean, variance)
@@ -259,11 +241,6 @@ def errors_of(model: Any, X: Array, Y: Array, *, cached: bool = True) -> dict[st
 def svgp(run: dict[str, Any]) -> dict[str, Any]:
     """SVGP from the choice of its points on, until its log density on a sample of the test rows is
     that of the rival, or its time, without evaluations, is over."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points, median_distance
-
     before = peak_of_process()
     X, Y, X_test, Y_test = mapped(run["folder"])
     curve: list[dict[str, float]] = []
@@ -315,7 +292,7 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def table_of(records: Sequence[Record]) -> str:
+def table_of(records: Records) -> str:
     """Fits and their parts, their errors, and the race with svgp."""
     fits, errors, races = [], [], []
     for record in sorted(records, key=lambda record: str(record["configuration"]["data"])):
@@ -372,4 +349,4 @@ def _memory(result: dict[str, Any], name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(AirlineScale().main())
+    AirlineScale.command()

@@ -23,19 +23,18 @@ in its seconds; in those of the others, too. Harmonics of the earth need no subs
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import (
-    add_data_argument,
     for_a_process,
     load_table,
     source_of,
@@ -44,8 +43,7 @@ from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.mixed_tables import of_fold
 from benchmarks._lib.race import Rows, density_trace, log_density, stock
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.table_models import chosen_harmonics, low_degrees
 from benchmarks._lib.tables import markdown
@@ -63,18 +61,10 @@ LATE = 15.0
 RATE = 0.03
 
 
-class AnyLikelihood(Benchmark):
-    __doc__ = __doc__
-    name = "any_likelihood"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--methods", type=names(METHODS, "methods"), default=METHODS)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        for method in arguments.methods:
+        for method in arguments.methods or METHODS:
             for data in arguments.datasets or (("counts",) if short else DATA):
                 if method == "collapsed_by_data" and data not in OF_LABELS:
                     continue
@@ -89,11 +79,11 @@ class AnyLikelihood(Benchmark):
                     "source": "made up" if data == "flights" else source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         return dict(from_child(measured, most_seconds=MOST_SECONDS, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A row for each model: log densities at the times; and when collapsed has its optimum."""
         lines, notes = [], []
         for record in records:
@@ -180,8 +170,6 @@ READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]
 
 
 def likelihood_of(data: str) -> Any:
-    import gpflow
-
     return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
 
 
@@ -194,10 +182,6 @@ def features(
     data: str,
 ) -> dict[str, Any]:
     """Harmonics: collapsed, or in stock SVGP."""
-    import gpflow
-
-    import interdomain as idm
-
     started = time.perf_counter()
     by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
     if by_data:  # to begin with
@@ -237,10 +221,6 @@ def points(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
     """Stock SVGP at centres of k-means."""
-    import gpflow
-
-    import interdomain  # noqa: F401 - imports are not counted
-
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
     kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
@@ -272,4 +252,4 @@ def passes_to_optimum(elbos: Sequence[float], within: float = 0.1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(AnyLikelihood().main())
+    AnyLikelihood.command()

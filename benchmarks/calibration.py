@@ -19,18 +19,18 @@ truth's normal score, which is 1 if standard deviations are right.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import gpflow
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 
+import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
@@ -38,32 +38,6 @@ FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shar
 """Of models that take a fit of passes, or a report for each function."""
 REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
 ROWS, PLACES, NOISE = 40, 8, 0.05
-
-
-class Calibration(Benchmark):
-    __doc__ = __doc__
-    name = "calibration"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--models", type=names(tuple(MODELS), "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
-            number = 100 if arguments.short else FEWER.get(model, FUNCTIONS)
-            yield {"model": model, "functions": number, "seed": 0}
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return verdict(ranks(**configuration))
-
-    def table(self, records: Sequence[Record]) -> str:
-        rows = [
-            (
-                *(run["model"], f"{run['functions']:,}", f"{result['distance']:.4f}"),
-                *(f"{result['p']:.2g}", f"{result['spread']:.3f}"),
-            )
-            for run, result in runs(records)
-        ]
-        return markdown(("model", "functions", "distance", "p", "spread"), rows)
 
 
 def ranks(model: str, functions: int, seed: int) -> Array:
@@ -122,46 +96,32 @@ def square(rng: np.random.Generator, number: int) -> Array:
 
 
 def matern(scale: float = 0.7) -> Any:
-    import gpflow
-
     return gpflow.kernels.Matern32(lengthscales=scale)
 
 
 def of_waves(_: Any = None) -> Any:
-    import interdomain as idm
-
     box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
     return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)
 
 
 def of_globe(_: Any = None) -> Any:
-    import interdomain as idm
-
     kernel = idm.kernels.GlobeMatern32(lengthscale=0.5)
     return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 6)
 
 
 def of_splines(_: Any = None) -> Any:
-    import gpflow
-
-    import interdomain as idm
-
     parts = [gpflow.kernels.Matern32(lengthscales=0.7, active_dims=[k]) for k in (0, 1)]
     features = idm.inducing_variables.SplineFeatures([-1, -1], [1, 1], 6, degree=2)
     return parts[0] * parts[1], features
 
 
 def of_units(_: Any = None) -> Any:
-    import interdomain as idm
-
     kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
     directions = np.random.default_rng(1).normal(size=(20, 3))
     return kernel, idm.inducing_variables.ActivationFeatures(directions, "softplus", 6)
 
 
 def of_table(X: Array) -> Any:
-    import interdomain as idm
-
     kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
     return kernel, idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
 
@@ -170,8 +130,6 @@ def structured(parts: Callable[..., Any], where: str = "square") -> Callable[...
     """StructuredSGPR under the kernel that its features explain."""
 
     def found(rng: np.random.Generator, functions: int) -> Array:
-        import interdomain as idm
-
         X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
         kernel, features = parts(X)
         prior = idm.kernels.FiniteRank(kernel, features)
@@ -193,8 +151,6 @@ PLACES_OF: Mapping[str, Callable[..., Array]] = {
 
 
 def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
-    import interdomain as idm
-
     X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
     kernel = local
     if both:
@@ -212,10 +168,6 @@ def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) 
 
 def optimal(model: Any, data: Any) -> Any:
     """One natural gradient step of size one: the optimum, for Gaussian noise."""
-    import gpflow
-
-    import interdomain as idm
-
     for part in (model.kernel, model.likelihood, model.inducing_variable):
         gpflow.set_trainable(part, False)
     step = (gpflow.optimizers.NaturalGradient(1.0), None)
@@ -225,10 +177,6 @@ def optimal(model: Any, data: Any) -> Any:
 
 def svgp(rng: np.random.Generator, functions: int) -> Array:
     """A q of the features of a sum, with one covariance for all functions."""
-    import gpflow
-
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     table, effects = of_table(X)
@@ -245,10 +193,6 @@ def svgp(rng: np.random.Generator, functions: int) -> Array:
 
 def hvgp(rng: np.random.Generator, functions: int) -> Array:
     """At rows and their negatives the even and the odd part are independent a posteriori."""
-    import gpflow
-
-    import interdomain as idm
-
     half, new, base = square(rng, ROWS // 2), square(rng, PLACES), matern()
 
     def condition(data: Any) -> Any:
@@ -261,10 +205,6 @@ def hvgp(rng: np.random.Generator, functions: int) -> Array:
 
 def orthogonal(rng: np.random.Generator, functions: int) -> Array:
     """Two groups of rows that know nothing of each other: base points, and orthogonal ones."""
-    import gpflow
-
-    import interdomain as idm
-
     far, kernel = np.array([1e3, 0.0]), matern()
     base, other = square(rng, ROWS // 2), square(rng, ROWS // 2) + far
     new = square(rng, PLACES) + np.arange(PLACES)[:, None] % 2 * far
@@ -279,10 +219,6 @@ def orthogonal(rng: np.random.Generator, functions: int) -> Array:
 
 
 def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Array:
-    import gpflow
-
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     prior = idm.kernels.FiniteRank(box, waves)
@@ -309,8 +245,6 @@ def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Arr
 
 def samples(rng: np.random.Generator, functions: int) -> Array:
     """The truth's rank among functions of the posterior, between two of which it is uniform."""
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     prior = idm.kernels.FiniteRank(box, waves)
@@ -324,10 +258,6 @@ def samples(rng: np.random.Generator, functions: int) -> Array:
 
 def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -> Array:
     """The truth has the same report, of a q that is one function."""
-    import gpflow
-
-    import interdomain as idm
-
     X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
     kernel, features = of_table(X)
     prior = idm.kernels.FiniteRank(kernel, features)
@@ -386,5 +316,25 @@ MODELS: Mapping[str, Callable[..., Array]] = {
 }
 
 
+class Calibration(Benchmark, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
+        for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
+            number = 100 if arguments.short else FEWER.get(model, FUNCTIONS)
+            yield {"model": model, "functions": number, "seed": 0}
+
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        return verdict(ranks(**configuration))
+
+    def table(self, records: Records) -> str:
+        rows = [
+            (
+                *(run["model"], f"{run['functions']:,}", f"{result['distance']:.4f}"),
+                *(f"{result['p']:.2g}", f"{result['spread']:.3f}"),
+            )
+            for run, result in runs(records)
+        ]
+        return markdown(("model", "functions", "distance", "p", "spread"), rows)
+
+
 if __name__ == "__main__":
-    sys.exit(Calibration().main())
+    Calibration.command()

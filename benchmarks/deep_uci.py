@@ -17,19 +17,18 @@ models; their splits are others.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_table, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.data import for_a_process, load_table, source_of
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.tables import markdown, mean_and_deviation
 
@@ -43,22 +42,14 @@ SAMPLES = 100
 THREADS = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
-class DeepUci(Benchmark):
-    __doc__ = __doc__
-    name = "deep_uci"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(TABLES, "data sets"), default=list(TABLES))
-        parser.add_argument("--features", type=names(FEATURES, "features"), default=list(FEATURES))
-        parser.add_argument("--splits", type=indices, default=[0])
-        parser.add_argument("--seconds", type=float, default=30.0, help="of CPU, for each model")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class DeepUci(
+    Benchmark, data_dir=str, datasets=TABLES, features=FEATURES, splits=indices, seconds=float
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        for split in arguments.splits[:1] if short else arguments.splits:
-            for data in arguments.datasets[: 1 if short else None]:
-                for features in arguments.features:
+        for split in (arguments.splits or [0])[: 1 if short else None]:
+            for data in (arguments.datasets or TABLES)[: 1 if short else None]:
+                for features in arguments.features or FEATURES:
                     for layers in (1, 2) if short else LAYERS:
                         yield {
                             "data": data,
@@ -66,15 +57,15 @@ class DeepUci(Benchmark):
                             "layers": layers,
                             "split": split,
                             "num_inducing": 10 if short else 100,
-                            "seconds": 2.0 if short else arguments.seconds,
+                            "seconds": 2.0 if short else arguments.seconds or 30.0,
                             "source": source_of(arguments.data_dir),
                         }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         return dict(from_child(measured, environment=THREADS, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """Mean and standard deviation over the splits."""
         found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
@@ -100,10 +91,7 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    import tensorflow as tf
-
-    import interdomain as idm
-    from interdomain import deep
+    from interdomain import deep  # needs the extra of this name
 
     own = normalise(take_split(load_table(data, data_dir), split))
     X, Y, X_test, Y_test = own.X_train, own.Y_train, own.X_test, own.Y_test
@@ -174,4 +162,4 @@ def _cell(results: Sequence[Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(DeepUci().main())
+    DeepUci.command()

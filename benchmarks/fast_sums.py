@@ -19,23 +19,26 @@ rows.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.memory import CLEAR, peak_of_process
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown, megabytes
+from interdomain.linalg.wave_tables import BoxWaves, WaveTables
+from interdomain.regression import features
 
 SIZES = (1_000, 3_000)
 ROWS = (100_000, 1_000_000, 10_000_000)
@@ -45,10 +48,7 @@ FEWEST = (16, 64, 128)
 
 
 class FastSums(Benchmark):
-    __doc__ = __doc__
-    name = "fast_sums"
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+    def configurations(self, arguments: Arguments) -> Configurations:
         numbers = (2_000,) if arguments.short else ROWS
         for side in SIDES:
             some = {"dense": numbers[:1], "tables": numbers, "file": numbers[-1:]}[side]
@@ -65,13 +65,13 @@ class FastSums(Benchmark):
             run |= {"rows": 2_000, "num_inducing": min(size, 200)} if arguments.short else {}
             yield run | {"columns": columns}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         others = {"rule": both_ways, "sites": both_ways, "step": step, "effects": effects}
         function = others.get(configuration["side"], measured)
         found: dict[str, Any] = from_child(function, **configuration)
         return found
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         dense = {
             run["num_inducing"]: result["seconds"] / run["rows"]
             for run, result in runs(records)
@@ -107,9 +107,6 @@ def drawn(rows: int, columns: int) -> tuple[Any, Any]:
 
 def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     """One side; in a process of its own."""
-    import interdomain as idm
-    from interdomain.regression import features
-
     X, Y = drawn(rows, 2)
     fewest = features.FEWEST_IN_TABLES
 
@@ -143,8 +140,6 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
 def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """One pass by tables and one of dense sums, of features that are known; in a process of its
     own."""
-    from interdomain.regression import features
-
     X, Y = drawn(rows, columns)
     seconds, size = [], 0
     for fewest in (rows**2, 1):
@@ -166,8 +161,6 @@ def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[
 
 def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """One pass, and one evaluation with gradients; in a process of its own."""
-    import tensorflow as tf
-
     X, Y = drawn(rows, columns)
     model = model_of(X, Y, num_inducing)
     wall, cpu = _timed(lambda: model.statistics)
@@ -184,8 +177,6 @@ def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, 
 
 def effects(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """Products of waves of columns with those of others; in a process of its own."""
-    from interdomain.linalg.wave_tables import BoxWaves, WaveTables
-
     X, _ = drawn(rows, columns)
     numbers, none = np.arange(1, num_inducing + 1), np.zeros(num_inducing, int)
     functions = np.stack([np.r_[numbers, none], np.r_[none, numbers]], axis=1)
@@ -215,10 +206,6 @@ def _timed(function: Callable[[], Any]) -> tuple[float, float]:
 
 
 def model_of(X: Any, Y: Any, num_inducing: int, *, counts: bool = False) -> Any:
-    import gpflow
-
-    import interdomain as idm
-
     ends = np.full(X.shape[1], 1.5)
     base = gpflow.kernels.Matern32(lengthscales=ends / 7.5)
     kernel = idm.kernels.Periodized(base, lower=-ends, upper=ends)
@@ -231,4 +218,4 @@ def model_of(X: Any, Y: Any, num_inducing: int, *, counts: bool = False) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(FastSums().main())
+    FastSums.command()

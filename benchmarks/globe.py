@@ -19,22 +19,20 @@ poles. Maps of a small model are drawn beside the results.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument
+from benchmarks._lib.data import Array
 from benchmarks._lib.elevations import globe, grid, land_and_sea, rows_of, split, unit_rows
 from benchmarks._lib.prediction import gaussian_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 
 MODELS = (
@@ -48,17 +46,8 @@ NEAR = 10.0  # degrees
 REGIONS = ("all", "date line", "poles")
 
 
-class Globe(Benchmark):
-    __doc__ = __doc__
-    name = "globe"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
-        parser.add_argument("--seconds", type=float, default=None, help="of svgp, 300")
-        parser.add_argument("--gap", type=float, default=0.0, help="degrees without rows")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, gap=float):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (SHORT if short else MODELS):
             yield {
@@ -70,10 +59,10 @@ class Globe(Benchmark):
                 **({"gap": arguments.gap} if arguments.gap else {}),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         return dict(from_child(measured, data_dir=arguments.data_dir, **configuration))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each model, with its gap if there is one."""
         headers = [
             *("model", "features", "seconds"),
@@ -95,7 +84,7 @@ class Globe(Benchmark):
             )
         return markdown(headers, rows)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
 
 
@@ -110,8 +99,6 @@ def measured(
     gap: float = 0.0,
 ) -> dict[str, Any]:
     """Train one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
     latitude, longitude, heights = grid(data, data_dir, every)
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
     train, test = split(len(X), seed)
@@ -138,8 +125,6 @@ def measured(
 
 def predicted(model: Any, X: Array) -> Any:
     """Means and variances of f."""
-    import interdomain as idm
-
     return idm.predict_in_batches(model, X, method="predict_f", progress=False)
 
 
@@ -186,10 +171,6 @@ def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
 
     :param ends: Longitudes of -180 and 180 degrees, standardised.
     """
-    import gpflow
-
-    import interdomain as idm
-
     reach = MARGIN * LENGTHSCALE / 2
     lower, upper = [latitudes.min() - reach, ends[0]], [latitudes.max() + reach, ends[1]]
     base = gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE] * 2)
@@ -199,10 +180,6 @@ def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
 
 def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, Any, Any]:
     """Inducing points among unit vectors, trained for some seconds."""
-    import gpflow
-
-    import interdomain as idm
-
     started = time.perf_counter()
     model = race.stock(data, size, gpflow.kernels.Matern32(lengthscales=LENGTHSCALE), seed)
     fit = idm.fit(
@@ -216,11 +193,9 @@ def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, 
     return model, unit_rows, {"num_inducing": size, "steps": fit.steps}
 
 
-def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) -> None:
+def draw_maps(path: Path, configuration: Entries, data_dir: str | None) -> None:
     """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
     from matplotlib.figure import Figure
-
-    import interdomain as idm
 
     latitude, longitude, heights = grid(configuration["data"], data_dir, configuration["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
@@ -254,4 +229,4 @@ def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) ->
 
 
 if __name__ == "__main__":
-    sys.exit(Globe().main())
+    Globe.command()

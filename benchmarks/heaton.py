@@ -21,12 +21,10 @@ GPs 1.11.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,12 +33,11 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.race import Rows, fitted, waves
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
 from benchmarks._lib.tables import markdown
 
 MODELS = (
@@ -50,15 +47,8 @@ MODELS = (
 VARIANCE, RANGE, NOISE = 16.40771, 4 / 3, 0.05
 
 
-class Heaton(Benchmark):
-    __doc__ = __doc__
-    name = "heaton"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Heaton(Benchmark, data_dir=str, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for model in arguments.models or (("nearest", "both") if arguments.short else MODELS):
             if model.startswith("gpboost") and importlib.util.find_spec("gpboost") is None:
                 continue
@@ -68,10 +58,7 @@ class Heaton(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         names = ("rmse", "mae", "crps", "interval_score")
         rows = [
             (
@@ -235,4 +222,4 @@ METHODS = {
 
 
 if __name__ == "__main__":
-    sys.exit(Heaton().main())
+    Heaton.command()

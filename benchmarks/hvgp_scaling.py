@@ -17,19 +17,20 @@ Times are seconds, median [quartiles] over rounds in which the sides take turns.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
+from benchmarks._lib.graphs import elbo_and_gradient, step_function, tracing
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks._lib.timing import alternate, ratio, summarise
 
@@ -44,23 +45,15 @@ LENGTHSCALE = 2.0
 NOISE_VARIANCE = 0.1
 
 
-class HvgpScaling(Benchmark):
-    __doc__ = __doc__
-    name = "hvgp_scaling"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--rounds", type=int, default=None, help="default 11; 5 for T = 16")
-        parser.add_argument("--components", type=indices, default=None, help="T, default 4,8,16")
-        parser.add_argument("--measures", type=names(MEASURES, "measures"), default=MEASURES)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class HvgpScaling(Benchmark, measures=MEASURES, components=indices, rounds=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for components in arguments.components or ([2] if short else [4, 8, 16]):
             sides = [SVGP, SVGP_LARGE, SHARED, DISTINCT]
             if components <= 8 and not short:
                 sides.append(COREGIONALIZATION)
             rivals = [GPYTORCH] if importlib.util.find_spec("gpytorch") else []
-            for measure in arguments.measures:
+            for measure in arguments.measures or MEASURES:
                 measured = sides + (rivals if measure != "tracing" else [])
                 run = {
                     "measure": measure,
@@ -76,7 +69,7 @@ class HvgpScaling(Benchmark):
                     )
                 yield run
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         size = {key: configuration[key] for key in ("components", "num_inducing", "rows", "seed")}
         sides, measure = configuration["sides"].split(","), configuration["measure"]
         if measure == "tracing":
@@ -94,7 +87,7 @@ class HvgpScaling(Benchmark):
             "ratios": {side: ratio(samples, SVGP_LARGE, side) for side in sides},
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per size and side."""
         sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
         for record in sorted(records, key=lambda record: str(record["finished_at"])):
@@ -142,10 +135,6 @@ def training_step(
     data = random_rows(rows, seed)
     if side == GPYTORCH:
         return gpytorch_step(*data, random_rows(components * num_inducing, seed + 1)[0])
-    import tensorflow as tf
-
-    from benchmarks._lib.graphs import elbo_and_gradient
-
     X, Y = map(tf.constant, data)
     return elbo_and_gradient(build_model(side, components, num_inducing, seed), (X, Y))
 
@@ -154,20 +143,12 @@ def traced(
     *, side: str, components: int, num_inducing: int, rows: int, seed: int
 ) -> dict[str, float]:
     """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
-    import tensorflow as tf
-
-    from benchmarks._lib.graphs import step_function, tracing
-
     data = map(tf.constant, random_rows(rows, seed))
     return tracing(step_function(build_model(side, components, num_inducing, seed)), *data)
 
 
 def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any:
     """The GPflow model of one side at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=NOISE_VARIANCE)
     points, _ = random_rows(components * num_inducing, seed + 1)
@@ -237,4 +218,4 @@ def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(HvgpScaling().main())
+    HvgpScaling.command()

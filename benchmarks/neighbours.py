@@ -31,11 +31,9 @@ runs that are stored had OMP_NUM_THREADS=1, but for gpboost_20 of kin8nm, beside
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +41,14 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
+from benchmarks._lib.data import Array, for_a_process, source_of
 from benchmarks._lib.elevations import globe, mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import of_fold, standardised
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, linear, nearest_four, waves
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
 from benchmarks._lib.table_models import boosted
 from benchmarks._lib.tables import markdown, mean_and_deviation
 
@@ -63,6 +61,7 @@ TWO_COLUMNS = ("terrain", *MADE)
 OF_FOLDS = ("features", "neighbours", "both", "gpboost_20", "trees")
 FEATURES, WAVES = 500, 1_080
 MOST_ROWS = 100_000  # of a table
+MOST_SECONDS = 900.0  # of a model
 GPYTORCH_SECONDS = 200.0
 LIBRARIES = {
     "gpboost": "gpboost",
@@ -81,77 +80,6 @@ def library_of(method: str) -> str:
 
 def first_lengthscale(num_columns: int) -> float:
     return 0.1 if num_columns == 2 else num_columns**0.5
-
-
-class NeighboursBenchmark(Benchmark):
-    __doc__ = __doc__
-    name = "neighbours"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--methods", type=names(tuple(METHODS), "methods"), default=None)
-        parser.add_argument("--folds", type=indices, default=[0], help="of folds_*, as 0-4")
-        parser.add_argument("--most-seconds", type=float, default=900.0, help="of a model")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        short = arguments.short
-        for data in arguments.datasets or (("terrain",) if short else DATA):
-            for method in arguments.methods or (("features", "both") if short else METHODS):
-                if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
-                    continue
-                if method in ("linear", "nearest_four") and data not in TWO_COLUMNS:
-                    continue
-                if data in FOLDS and method not in OF_FOLDS:
-                    continue
-                given = data in TABLES or data in FOLDS
-                configuration = {
-                    "data": data,
-                    "method": method,
-                    "rows": 600 if short else None,
-                    "source": source_of(arguments.data_dir) if given else "libraries",
-                }
-                for fold in arguments.folds if data in FOLDS else [None]:
-                    yield configuration if fold is None else {**configuration, "fold": fold}
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
-        return dict(from_child(measured, most_seconds=arguments.most_seconds, **given))
-
-    def table(self, records: Sequence[Record]) -> str:
-        """A row for each run; of folds that were done the means and deviations."""
-        headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
-        rows: list[tuple[str, ...]] = []
-        folds: dict[tuple[str, str], list[Any]] = {}
-        for run, result in runs(records):
-            if "fold" in run and "rmse" in result:
-                folds.setdefault((run["data"], run["method"]), []).append(result)
-            else:
-                data = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
-                rows.append((data, run["method"], *figures(result)))
-        of_folds = [(*key, *means(results)) for key, results in sorted(folds.items())]
-        of_means = ("data", "model", "folds", "CPU s", "RMSE", "NLPD", "in 90%", "kept")
-        return f"{markdown(headers, rows)}\n\n{markdown(of_means, of_folds)}"
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        """Seconds by the number of made-up rows."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        for method in METHODS:
-            points = sorted(
-                (result["rows"], result["cpu_seconds"])
-                for run, result in runs(records)
-                if run["data"] in MADE and run["method"] == method and "rows" in result
-            )
-            if len(points) > 1:
-                axes.loglog(*zip(*points, strict=True), marker="o", label=method)
-        if not axes.lines:
-            return
-        axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
-        axes.legend()
-        figure.savefig(folder / "neighbours.png", dpi=150)
 
 
 def means(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -365,5 +293,69 @@ METHODS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+class NeighboursBenchmark(
+    Benchmark, data_dir=str, datasets=DATA, methods=METHODS, folds=indices, most_seconds=float
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
+        short = arguments.short
+        for data in arguments.datasets or (("terrain",) if short else DATA):
+            for method in arguments.methods or (("features", "both") if short else METHODS):
+                if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
+                    continue
+                if method in ("linear", "nearest_four") and data not in TWO_COLUMNS:
+                    continue
+                if data in FOLDS and method not in OF_FOLDS:
+                    continue
+                given = data in TABLES or data in FOLDS
+                configuration = {
+                    "data": data,
+                    "method": method,
+                    "rows": 600 if short else None,
+                    "source": source_of(arguments.data_dir) if given else "libraries",
+                }
+                for fold in (arguments.folds or [0]) if data in FOLDS else [None]:
+                    yield configuration if fold is None else {**configuration, "fold": fold}
+
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
+        most_seconds = arguments.most_seconds or MOST_SECONDS
+        return dict(from_child(measured, most_seconds=most_seconds, **given))
+
+    def table(self, records: Records) -> str:
+        """A row for each run; of folds that were done the means and deviations."""
+        headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
+        rows: list[tuple[str, ...]] = []
+        folds: dict[tuple[str, str], list[Any]] = {}
+        for run, result in runs(records):
+            if "fold" in run and "rmse" in result:
+                folds.setdefault((run["data"], run["method"]), []).append(result)
+            else:
+                data = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
+                rows.append((data, run["method"], *figures(result)))
+        of_folds = [(*key, *means(results)) for key, results in sorted(folds.items())]
+        of_means = ("data", "model", "folds", "CPU s", "RMSE", "NLPD", "in 90%", "kept")
+        return f"{markdown(headers, rows)}\n\n{markdown(of_means, of_folds)}"
+
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
+        """Seconds by the number of made-up rows."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for method in METHODS:
+            points = sorted(
+                (result["rows"], result["cpu_seconds"])
+                for run, result in runs(records)
+                if run["data"] in MADE and run["method"] == method and "rows" in result
+            )
+            if len(points) > 1:
+                axes.loglog(*zip(*points, strict=True), marker="o", label=method)
+        if not axes.lines:
+            return
+        axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
+        axes.legend()
+        figure.savefig(folder / "neighbours.png", dpi=150)
+
+
 if __name__ == "__main__":
-    sys.exit(NeighboursBenchmark().main())
+    NeighboursBenchmark.command()

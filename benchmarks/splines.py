@@ -14,24 +14,23 @@ trees        3,604 trees on 1,000 by 500 metres (`bei_trees` with --data-dir, ot
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.elevations import mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
 from benchmarks._lib.tables import markdown
 
 MODELS = {
@@ -49,15 +48,8 @@ SECONDS = [35.0, 120.0]  # of stock SVGP
 SIDES, CELL = (1_000.0, 500.0), 5.0
 
 
-class Splines(Benchmark):
-    __doc__ = __doc__
-    name = "splines"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(tuple(MODELS), "data sets"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Splines(Benchmark, data_dir=str, datasets=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or MODELS:
             for model in (SHORT if short else MODELS)[data].split():
@@ -69,10 +61,7 @@ class Splines(Benchmark):
                     "source": source_of(arguments.data_dir) if data == "trees" else "libraries",
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         headers = ("data", "model", "M", "fit", "all", "RMSE", "NLPD", "log density", "GiB")
         rows = [
             (
@@ -89,7 +78,7 @@ class Splines(Benchmark):
         ]
         return markdown(headers, rows)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Error on the mountains by seconds."""
         from matplotlib.figure import Figure
 
@@ -111,8 +100,6 @@ def measured(
     *, data: str, model: str, seconds: list[float], every: int, data_dir: str | None
 ) -> dict[str, Any]:
     """Train and evaluate one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
     train, held_out = {"mountains": _mountains, "line": _line, "trees": _trees}[data](
         every, data_dir
     )
@@ -165,10 +152,6 @@ def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
 
 def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, Any]:
     """A product of Matern kernels that ends with its splines, and these."""
-    import gpflow
-
-    import interdomain as idm
-
     numbers = [int(number) for number in size.split("x")]
     matern = gpflow.kernels.Matern12 if kind == "rough" else gpflow.kernels.Matern32
     factors = [
@@ -184,8 +167,6 @@ def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, A
 
 
 def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, Any]:
-    import interdomain as idm
-
     X, Y = train
     found, started = dict[str, Any](), time.perf_counter()
     if kind in ("splines", "rough"):
@@ -198,8 +179,6 @@ def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, A
         model, fit = race.fitted(train, *race.waves(X, int(size), 0.2, 2.0))
         found, errors = race.of_fit(model, fit), race.evaluated(model, held_out)
     elif kind == "neighbours":
-        import gpflow
-
         local = gpflow.kernels.Matern32(lengthscales=[0.1, 0.1])
         near = idm.models.VecchiaSGPR(
             train, local_kernel=local, num_neighbours=20, noise_variance=0.1
@@ -217,10 +196,6 @@ def counted(
     train: Rows, held_out: Rows, kind: str, size: str, seconds: Sequence[float]
 ) -> dict[str, Any]:
     """A log-Gaussian Cox process on the map."""
-    import gpflow
-
-    import interdomain as idm
-
     mean = gpflow.functions.Constant(np.log(np.mean(train[1])))
     likelihood, started = gpflow.likelihoods.Poisson(), time.perf_counter()
     if kind == "splines":
@@ -239,4 +214,4 @@ def counted(
 
 
 if __name__ == "__main__":
-    sys.exit(Splines().main())
+    Splines.command()

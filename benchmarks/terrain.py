@@ -12,17 +12,15 @@ svgp_M       gpflow's SVGP with M inducing points (k-means of 20,000 rows), Mate
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.elevations import mountains
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 
 MODELS = ("box_480", "box_1080", "box_3000", "svgp_500")
@@ -32,14 +30,8 @@ LENGTHSCALE = 0.2  # of all models at the start, in standard deviations of the c
 MARGIN = 2.0  # of the box, in such lengthscales
 
 
-class Terrain(Benchmark):
-    __doc__ = __doc__
-    name = "terrain"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Terrain(Benchmark, models=(*MODELS, *SHORT)):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for model in arguments.models or (SHORT if arguments.short else MODELS):
             yield {
                 "model": model,
@@ -48,11 +40,11 @@ class Terrain(Benchmark):
                 "seed": 0,
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         result: dict[str, Any] = from_child(measured, **configuration)
         return result
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
         rows = [
             (
@@ -70,8 +62,6 @@ class Terrain(Benchmark):
 
 def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> dict[str, Any]:
     """Train one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
     kind, _, size = model.partition("_")
     train, held_out = mountains(every, seed)
     if kind == "svgp":
@@ -85,4 +75,4 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(Terrain().main())
+    Terrain.command()

@@ -103,11 +103,14 @@ def source_of(data_dir: str | None) -> str:
     return "loaders" if data_dir is None else "files"
 
 
-def for_a_process(configuration: Mapping[str, Any], data_dir: str | None) -> dict[str, Any]:
-    """A configuration and the folder of the data as JSON values; without `source`, which only
-    records where the data came from."""
+def for_a_process(
+    configuration: Mapping[str, Any], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """A configuration as JSON values, without `source`, which only records where the data came
+    from; with the folder of the data, `data_dir`, if there is such an option."""
     given = {name: value for name, value in configuration.items() if name != "source"}
-    return {**given, "data_dir": data_dir}
+    folder = {"data_dir": arguments.data_dir} if "data_dir" in arguments else {}
+    return {**given, **folder}
 
 
 def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.generic]]:

@@ -54,6 +54,16 @@ def runs(records: Iterable[Record]) -> Iterator[tuple[Any, Any]]:
     return ((record["configuration"], record["result"]) for record in records)
 
 
+def figures(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The entries of the configuration and the result of each record, by name."""
+    return ({**run, **result} for run, result in runs(records))
+
+
+def points(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """`figures`, with those of each point of the result's trace."""
+    return ({**figure, **point} for figure in figures(records) for point in figure["trace"])
+
+
 @dataclass(frozen=True)
 class ResultFile:
     """The records of one benchmark, in `path`.

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import interdomain as idm
+
 
 def train(
     model: Any,
@@ -26,8 +28,6 @@ def train(
     :returns: "curve", "train_seconds" and "seconds_per_step": the median over the segments of the
         curve but the first, which holds the tracing.
     """
-    import interdomain as idm
-
     curve: list[dict[str, float]] = []
     seconds, since = 0.0, time.perf_counter()
 

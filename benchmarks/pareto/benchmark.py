@@ -26,18 +26,15 @@ recommend     which of these `recommend` names after 60 seconds
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.data import source_of
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
 from benchmarks.pareto.data_sets import DATA, MADE, rows_of
 from benchmarks.pareto.methods import GPBOOST, GPYTORCH, METHODS, Task
 from benchmarks.pareto.pictures import draw_curves
@@ -47,18 +44,8 @@ BUDGETS = (10.0, 20.0, 40.0, 80.0, 120.0)
 MOST_TESTED = 10_000
 
 
-class Pareto(Benchmark):
-    __doc__ = __doc__
-    name = "pareto"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument(
-            "--methods", type=names(tuple(METHODS), "methods"), default=None, help="those that fit"
-        )
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Pareto(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for method in arguments.methods or (("svgp_200", "waves") if short else METHODS):
             library = {GPYTORCH: "gpytorch", GPBOOST: "gpboost"}.get(method, "interdomain")
@@ -75,13 +62,10 @@ class Pareto(Benchmark):
                         "source": "libraries" if data in MADE else source_of(arguments.data_dir),
                     }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return table_of(records)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         draw_curves(folder, records)
 
 

@@ -10,11 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import gpflow
+
+import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.table_models import boosting
 from benchmarks.pareto.data_sets import CLASSES, IMAGES, TWO_COLUMNS
+from benchmarks.pareto.gpytorch_side import trained
+from interdomain.recommending.candidates import STEPS, candidates_for
+from interdomain.recommending.prepared import checked_likelihood, prepare
 
 ROWS_EXACT = 2_000
 FEATURES_OF_COLUMNS = 100
@@ -39,8 +45,6 @@ class Task:
 
     def described(self) -> dict[str, Any]:
         """What `recommend` is told beside the rows."""
-        import gpflow
-
         return {
             "likelihood": gpflow.likelihoods.Bernoulli() if self.classes else None,
             "image_shape": (28, 28) if self.data in IMAGES else None,
@@ -101,9 +105,6 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
     """
 
     def train(task: Task) -> Result:
-        from interdomain.recommending.candidates import STEPS, candidates_for
-        from interdomain.recommending.prepared import checked_likelihood, prepare
-
         started = time.process_time()
         size = task.num_inducing or num_inducing
         described = task.described()
@@ -130,7 +131,6 @@ def exact(task: Task) -> Result:
 
 def effects_of_columns(task: Task) -> Result:
     """Of few features, without pairs."""
-    import interdomain as idm
 
     def build(rows: Rows) -> Any:
         return idm.tables.fit_additive(
@@ -163,16 +163,12 @@ def by_gpboost(task: Task) -> Result:
 
 
 def by_gpytorch(task: Task) -> Result:
-    from benchmarks.pareto.gpytorch_side import trained
-
     size = task.num_inducing or 500
     return trained(task.train, task.held_out, size, task.seconds, classes=task.classes)
 
 
 def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     """What `recommend` names, and what the small versions predicted."""
-    import interdomain as idm
-
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
     entries = found.race.entries
     return {
@@ -189,8 +185,6 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
 
 def raced(task: Task, entrant: Any) -> Result:
     """What the test rows say of a model at the budgets."""
-    import interdomain as idm
-
     found = idm.race(
         {task.method: entrant},
         task.train,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Records
 from benchmarks.pareto.data_sets import DATA
 from benchmarks.pareto.methods import OURS
 from benchmarks.pareto.verdicts import density_of
@@ -21,7 +20,7 @@ MARKERS = "sv^<>DpX"
 """Of others."""
 
 
-def draw_curves(folder: Path, records: Sequence[Record]) -> None:
+def draw_curves(folder: Path, records: Records) -> None:
     """`pareto_<data>.png`: lines of what was looked at along the way, points of what is ready at
     once; ours are coloured, others grey and dashed."""
     import matplotlib

@@ -17,14 +17,12 @@ refer to, and every other label is compared with it.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks.startup import cases
 from benchmarks.startup.cases import CASES
@@ -62,27 +60,19 @@ SECOND_TARGET = 0.5
 IMPORT_TARGET = 0.4  # of `import interdomain`
 
 
-class Startup(Benchmark):
-    __doc__ = __doc__
-    name = "startup"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--cases", type=names(tuple(CASES), "cases"), default=None)
-        parser.add_argument("--rounds", type=int, default=None, help="default 3")
-        parser.add_argument("--label", default=NOW, help=f"of the code; default {NOW!r}")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Startup(Benchmark, cases=CASES, rounds=int, label=str):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for k in range(arguments.rounds or (1 if short else 3)):
             for case in arguments.cases or (SHORT_CASES if short else CASES):
                 sizes = SHORT_SIZES if short else SIZES
-                yield {"case": case, "code": arguments.label, "round": k, **sizes, "seed": 0}
+                yield {"case": case, "code": arguments.label or NOW, "round": k, **sizes, "seed": 0}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         given = {key: value for key, value in configuration.items() if key not in ("code", "round")}
         return dict(from_child(cases.measure, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each case and label, "before" first; what the imports take."""
         groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
         for record in records:

@@ -17,20 +17,31 @@ Unlike the paper's, the sum of Kuf ends at the same degree as that of Kuu: a val
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
-from benchmarks._lib.results import Record, significant
-from benchmarks._lib.runner import Benchmark, Configuration, indices
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import significant
+from benchmarks._lib.runner import (
+    Arguments,
+    Benchmark,
+    Configurations,
+    Entries,
+    Record,
+    Records,
+    indices,
+)
 from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
+from interdomain.diagnostics.variance import VarianceTerms
 
 KERNELS = ("matern52", "arc_cosine")
 ACTIVATIONS = ("relu", "softplus")
@@ -40,15 +51,8 @@ COLOURS = {"L8": "C0", "L16": "C1", "L8_K8": "C2"}
 KERNEL_NAMES = {"matern52": "Matern-5/2", "arc_cosine": "arc-cosine"}
 
 
-class Snelson(Benchmark):
-    __doc__ = __doc__
-    name = "snelson"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--seeds", type=indices, default=None, help="default 0-4")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Snelson(Benchmark, data_dir=str, seeds=indices):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         combinations = itertools.product(
             arguments.seeds or ([0] if short else range(5)),
@@ -67,7 +71,7 @@ class Snelson(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         X, Y, X_test = standardised(arguments.data_dir)
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
@@ -75,7 +79,7 @@ class Snelson(Benchmark):
             result["curves"] = curves_of(model, X_test)
         return result
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per combination and variant: means over the seeds."""
         rows = []
         for key, found in _grouped(records).items():
@@ -104,7 +108,7 @@ class Snelson(Benchmark):
             + markdown(headers, rows)
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
         X, Y, X_test = standardised(arguments.data_dir)
         from matplotlib.figure import Figure
@@ -149,11 +153,6 @@ def standardised(data_dir: str | None) -> tuple[Array, Array, Array]:
 
 def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
     """One model at its initial parameters; directions of units are random, points by k-means."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     kernel = {
         "matern52": lambda: idm.kernels.SphericalMatern52(lengthscale=0.5),
         "arc_cosine": lambda: idm.kernels.ArcCosine(order=1),
@@ -172,10 +171,6 @@ def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
 
 def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[str, Any]:
     """Train by L-BFGS; the throughput is that of the median iteration, without compilation."""
-    import gpflow
-
-    import interdomain as idm
-
     times: list[float] = []
     outcome = idm.fit(
         model,
@@ -204,8 +199,6 @@ def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
 
     They are stored with nine digits, because the terms are far larger than their sum.
     """
-    import interdomain as idm
-
     terms = idm.diagnostics.variance_terms(model, X_test)
     mean = model.predict_f(X_test)[0]
     curves = {"mean": mean, **terms._asdict()}
@@ -213,8 +206,6 @@ def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
 
 
 def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) -> None:
-    from interdomain.diagnostics.variance import VarianceTerms
-
     curves = {name: np.array(values) for name, values in result["curves"].items()}
     mean = curves.pop("mean")
     deviation = np.sqrt(VarianceTerms(**curves).variance + result["noise_variance"])
@@ -228,10 +219,6 @@ def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) 
 
 
 def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
-    import tensorflow as tf
-
-    from interdomain.diagnostics.variance import VarianceTerms
-
     columns = {
         name: tf.constant(values, tf.float64)[:, None]
         for name, values in result["curves"].items()
@@ -251,7 +238,7 @@ def _draw_throughput(axis: Any, variant: str, results: Sequence[Any]) -> None:
     axis.set_xlabel("iterations per second", fontsize=7)
 
 
-def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], list[Record]]:
+def _grouped(records: Records) -> dict[tuple[str, str, str, int, str], list[Record]]:
     """The trainings by kernel, activation, variant, iterations and source, in a fixed order."""
     groups: dict[tuple[str, str, str, int, str], list[Record]] = {}
     for record in records:
@@ -269,4 +256,4 @@ def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], 
 
 
 if __name__ == "__main__":
-    sys.exit(Snelson().main())
+    Snelson.command()

@@ -31,18 +31,17 @@ multi_channel  a function for each channel; shared inducing patches, independent
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
+from gpflow.keras import tf_keras
 
-from benchmarks._lib.data import add_data_argument, load_images, only_classes, source_of
+import interdomain as idm
+from benchmarks._lib.data import load_images, only_classes, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 from benchmarks._lib.training import train
 
@@ -71,6 +70,7 @@ PAPER: dict[str, dict[str, tuple[str, str]]] = {
 }
 SOFTMAX = {"cifar10_softmax": 0.02, "cifar10_softmax_small_steps": 0.005}
 TASKS = (*PAPER, *SOFTMAX)
+MODELS = tuple(dict.fromkeys(model for models in PAPER.values() for model in models))
 TITLES = {
     "rectangles": "Rectangles, 50,000 test images",
     "zero_one": "MNIST, zeros against ones",
@@ -83,17 +83,8 @@ STEPS = {"invariant": 2_000, "weighted": 3_000, "rbf_full": 500}
 CURVE_ROWS = 1_000  # test images on which the curves are evaluated
 
 
-class ConvolutionalGps(Benchmark):
-    __doc__ = __doc__
-    name = "convolutional"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--tasks", type=names(TASKS, "tasks"), default=None)
-        parser.add_argument("--models", nargs="*", default=(), help="default: those of the task")
-        parser.add_argument("--steps", type=int, default=None, help="of Adam: 2000 to 3000")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, steps=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for task in arguments.tasks or (("zero_one",) if arguments.short else TASKS):
             for model in PAPER["cifar10" if task in SOFTMAX else task]:
                 if not arguments.models or model in arguments.models:
@@ -102,7 +93,7 @@ class ConvolutionalGps(Benchmark):
                         run |= {"num_inducing": 10, "images": 200, "test_images": 100, "steps": 5}
                     yield {**run, "seed": 0, "source": source_of(arguments.data_dir)}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         task = task_of(configuration)
         file = task if task in ("rectangles", "cifar10") else "mnist"
         images = load_images(file, arguments.data_dir)
@@ -117,7 +108,7 @@ class ConvolutionalGps(Benchmark):
         )
         return train_and_judge(configuration, rows)
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         parts = []
         for task, title in TITLES.items():
             of_task = [one for one in records if task_of(one["configuration"]) == task]
@@ -125,7 +116,7 @@ class ConvolutionalGps(Benchmark):
         return "\n\n".join(parts)
 
 
-def configuration_of(task: str, model: str, steps: int | None) -> Configuration:
+def configuration_of(task: str, model: str, steps: int | None) -> Entries:
     """The sizes and the training of a task."""
     if task == "rectangles":
         full = model == "rbf_full"
@@ -159,17 +150,13 @@ def configuration_of(task: str, model: str, steps: int | None) -> Configuration:
     }
 
 
-def task_of(run: Configuration) -> str:
+def task_of(run: Entries) -> str:
     """The task of a configuration, whose likelihood is another matter."""
     return str(run.get("task", "rectangles" if run["patch"] == 3 else "cifar10"))
 
 
-def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
+def build_model(configuration: Entries, rows: LabelledRows) -> Any:
     """A model at its initial parameters; all latent GPs have the same kernel."""
-    import gpflow
-
-    import interdomain as idm
-
     name, M = configuration["model"], configuration["num_inducing"]
     likelihood: Any = gpflow.likelihoods.Bernoulli()
     if rows.num_classes > 2:
@@ -206,20 +193,14 @@ def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
     return gpflow.models.SVGP(kernel, likelihood, patches, **settings)
 
 
-def _rbf(configuration: Configuration) -> Any:
-    import gpflow
-
+def _rbf(configuration: Entries) -> Any:
     return gpflow.kernels.SquaredExponential(
         variance=configuration["rbf_variance"], lengthscales=configuration["rbf_lengthscale"]
     )
 
 
-def _convolutional(configuration: Configuration, rows: LabelledRows) -> Any:
+def _convolutional(configuration: Entries, rows: LabelledRows) -> Any:
     """The convolutional kernel, or the convolutional summand."""
-    import gpflow
-
-    import interdomain as idm
-
     name, patch = configuration["model"], (configuration["patch"],) * 2
 
     def base() -> Any:
@@ -242,15 +223,12 @@ def _convolutional(configuration: Configuration, rows: LabelledRows) -> Any:
     )
 
 
-def train_and_judge(configuration: Configuration, rows: LabelledRows) -> dict[str, Any]:
+def train_and_judge(configuration: Entries, rows: LabelledRows) -> dict[str, Any]:
     """Train one configuration.
 
     :returns: accuracy and nll of the test images, what `training.train` returns, and the kernel's
         variances and lengthscales, by path, and the spread of the weights.
     """
-    import gpflow
-    from gpflow.keras import tf_keras
-
     model = build_model(configuration, rows)
     X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
     predict = Predictor(model, X.shape[1], cached=False)
@@ -284,7 +262,7 @@ def train_and_judge(configuration: Configuration, rows: LabelledRows) -> dict[st
     return {**class_errors(model, rows.X_test, rows.Y_test), **trained, "kernel": kernel}
 
 
-def table_of(records: Sequence[Record], paper: dict[str, tuple[str, str]]) -> str:
+def table_of(records: Records, paper: dict[str, tuple[str, str]]) -> str:
     """The models in the paper's order: what was run, the paper's figures, ours."""
     models, rows = list(paper), []
     for record in sorted(records, key=lambda one: models.index(one["configuration"]["model"])):
@@ -307,7 +285,7 @@ def table_of(records: Sequence[Record], paper: dict[str, tuple[str, str]]) -> st
     return markdown(headers, rows)
 
 
-def method_of(run: Configuration) -> str:
+def method_of(run: Entries) -> str:
     """How a configuration is trained, in a few words."""
     if run["batch_size"] is None:
         return "L-BFGS"
@@ -320,4 +298,4 @@ def method_of(run: Configuration) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(ConvolutionalGps().main())
+    ConvolutionalGps.command()

@@ -20,20 +20,22 @@ The picture, banana_hmk.png, is drawn from the records.
 
 from __future__ import annotations
 
-import argparse
 import base64
-import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+from gpflow.keras import tf_keras
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, runs, significant
-from benchmarks._lib.runner import Benchmark, Configuration
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import runs, significant
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 
 SIZES = {
@@ -47,14 +49,8 @@ GRID = 60  # predictions are stored on a grid of GRID x GRID inputs
 MARGIN = 0.5  # around the training inputs
 
 
-class BananaHmk(Benchmark):
-    __doc__ = __doc__
-    name = "banana_hmk"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class BananaHmk(Benchmark, data_dir=str):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         full = {
             "model": "full",
@@ -72,7 +68,7 @@ class BananaHmk(Benchmark):
                 more = {"model": model, "size": size, "kernel": "fixed", "seed": 0}
                 yield {**full, **sparse, **more}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         data = banana(arguments.data_dir)
         if configuration["model"] == "full":
             return train_full(configuration, data)
@@ -82,7 +78,7 @@ class BananaHmk(Benchmark):
         full = self.stored(arguments, remedy, model="full", **wanted)
         return train_sparse(configuration, data, full["kernel_parameters"])
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each size of each model, by the number of variational parameters."""
         rows = [
             (
@@ -104,7 +100,7 @@ class BananaHmk(Benchmark):
             headers, rows
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
         data = banana(arguments.data_dir)
         from matplotlib.figure import Figure
@@ -146,10 +142,8 @@ def banana(data_dir: str | None) -> dict[str, Array]:
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in names}
 
 
-def initial_kernel(configuration: Configuration, data: Mapping[str, Array]) -> Any:
+def initial_kernel(configuration: Entries, data: Mapping[str, Array]) -> Any:
     """The mixture that `from_data` finds in the training rows."""
-    import interdomain as idm
-
     return idm.kernels.HarmonizableMixture.from_data(
         data["X"],
         2.0 * data["Y"] - 1.0,
@@ -158,12 +152,8 @@ def initial_kernel(configuration: Configuration, data: Mapping[str, Array]) -> A
     )
 
 
-def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[str, Any]:
+def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, Any]:
     """The VGP, and the parameters of its kernel."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = initial_kernel(configuration, data)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
@@ -187,15 +177,9 @@ def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[
 
 
 def train_sparse(
-    configuration: Configuration, data: Mapping[str, Array], parameters: Mapping[str, Any]
+    configuration: Entries, data: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A sparse model with the kernel of the full one."""
-    import gpflow
-    from gpflow.keras import tf_keras
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     kernel = initial_kernel(configuration, data)
     values = {name: np.array(value) for name, value in parameters.items()}
     gpflow.utilities.multiple_assign(kernel, values)
@@ -269,4 +253,4 @@ def probabilities_of(result: Mapping[str, Any]) -> Array:
 
 
 if __name__ == "__main__":
-    sys.exit(BananaHmk().main())
+    BananaHmk.command()

@@ -20,18 +20,25 @@ Wigner distribution of the harmonizable mixture with the frequencies of its feat
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import (
+    Arguments,
+    Benchmark,
+    Configurations,
+    Entries,
+    Record,
+    Records,
+    indices,
+)
 from benchmarks._lib.tables import markdown
 
 MODELS = ("se", "sm", "hmk", "hmk_whole", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
@@ -44,16 +51,8 @@ LENGTHSCALES = (0.02, 0.05, 0.1, 0.3, 1.0)
 PLACES, FREQUENCIES = 60, 48
 
 
-class Solar(Benchmark):
-    __doc__ = __doc__
-    name = "solar"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--starts", type=indices, default=None, help="default 0-4")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Solar(Benchmark, data_dir=str, models=MODELS, starts=indices):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (MODELS[:3] if short else MODELS):
             for start in arguments.starts or ([0] if short else range(5)):
@@ -69,9 +68,7 @@ class Solar(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import interdomain as idm
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         years = load_years(arguments.data_dir)
         model = build_model(configuration, years.train)
         outcome = idm.fit(
@@ -86,7 +83,7 @@ class Solar(Benchmark):
             **results_of(model, years),
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each model: the start with the best bound, and the range over all."""
         rows = []
         for model, found in by_model(records).items():
@@ -117,7 +114,7 @@ class Solar(Benchmark):
             "with the best bound on the training years.\n\n" + markdown(headers, rows)
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Figure 4: a prediction for each kernel, and the Wigner distribution."""
         years = load_years(arguments.data_dir)
         from matplotlib.figure import Figure
@@ -173,10 +170,6 @@ def load_years(data_dir: str | None) -> Years:
 
 def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> Any:
     """A model at its start."""
-    import gpflow
-
-    import interdomain as idm
-
     X, Y = data
     start, name = configuration["start"], configuration["model"]
     kind, _, inference = name.partition("_")
@@ -209,8 +202,6 @@ def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> 
 def results_of(model: Any, years: Years) -> dict[str, Any]:
     """Errors of the test years and the prediction of all; for the features, the Wigner
     distribution and where their frequencies are."""
-    import interdomain as idm
-
     mean, variance = Predictor(model, 1)(years.X)
     noise = float(model.likelihood.variance.numpy())
     variance = variance + noise
@@ -253,7 +244,7 @@ def wigner_grid(years: Years) -> tuple[Array, Array]:
     return places, frequencies
 
 
-def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
+def by_model(records: Records) -> dict[str, list[Record]]:
     """The records of each model, in the order of MODELS."""
     found = {
         model: [r for r in records if r["configuration"]["model"] == model] for model in MODELS
@@ -295,4 +286,4 @@ def _draw_wigner(axis: Any, result: Any, years: Years) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(Solar().main())
+    Solar.command()

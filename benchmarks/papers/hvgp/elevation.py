@@ -12,19 +12,18 @@ hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 1
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import load_arrays, source_of
 from benchmarks._lib.elevations import split
 from benchmarks._lib.race import evaluated
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import markdown
 from benchmarks._lib.training import train
@@ -47,15 +46,8 @@ PAPER = {
 }
 
 
-class Elevation(Benchmark):
-    __doc__ = __doc__
-    name = "elevation"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Elevation(Benchmark, data_dir=str, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (("svgp_m", "hvgp_7xm") if short else MODELS):
             yield {
@@ -70,9 +62,7 @@ class Elevation(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import gpflow
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         rows = load_elevations(arguments.data_dir, configuration["seed"])
         model = build_model(configuration, rows)
         natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
@@ -91,7 +81,7 @@ class Elevation(Benchmark):
         seconds = time.perf_counter() - start
         return {**errors, **trained, "num_train": len(rows.X_train), "test_seconds": seconds}
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per model and size, the paper's figures beside ours."""
         rows = []
         for record in sorted(records, key=_position):
@@ -126,8 +116,6 @@ class Elevation(Benchmark):
 
 def load_elevations(data_dir: str | None, seed: int) -> Split:
     """Unit vectors and elevations of `etopo20`, these standardised by the training rows."""
-    import interdomain as idm
-
     arrays = load_arrays("etopo20", data_dir)
     heights = np.asarray(arrays["elevation"], dtype=np.float64)
     longitudes, latitudes = np.meshgrid(arrays["lon"], arrays["lat"])
@@ -139,13 +127,8 @@ def load_elevations(data_dir: str | None, seed: int) -> Split:
     return Split(X[train], Y[train], X[test], Y[test])
 
 
-def build_model(configuration: Configuration, data: Split) -> Any:
+def build_model(configuration: Entries, data: Split) -> Any:
     """One model at its initial parameters; inducing points are centres of k-means."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     name, num_inducing = configuration["model"], configuration["num_inducing"]
     kernel = gpflow.kernels.SquaredExponential(lengthscales=INITIAL_LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=0.1)
@@ -179,4 +162,4 @@ def _position(record: Record) -> tuple[int, float, int, int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(Elevation().main())
+    Elevation.command()

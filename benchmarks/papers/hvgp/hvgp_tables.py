@@ -15,20 +15,19 @@ same training.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
+import interdomain as idm
+from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.race import evaluated
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks._lib.tables import markdown
 
@@ -41,16 +40,8 @@ ROWS_FOR_BOUND = 5_000
 ROWS_FOR_CENTRES = 10_000
 
 
-class HvgpTables(Benchmark):
-    __doc__ = __doc__
-    name = "hvgp_tables"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class HvgpTables(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or (DATA[:1] if short else DATA):
             for model in arguments.models or (("svgp_m", "hvgp_4xm") if short else MODELS):
@@ -63,10 +54,7 @@ class HvgpTables(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A table for each data set, and who is best when."""
         parts = []
         for data in DATA:
@@ -89,8 +77,6 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
     rows = normalise(take_split(load_table(data, data_dir), split))
     started = time.process_time()
     built = build_model(model, rows, num_inducing, seed=split)
@@ -123,11 +109,6 @@ def parts_of(name: str) -> tuple[int, int]:
 
 def build_model(name: str, rows: NormalisedSplit, num_inducing: int, seed: int) -> Any:
     """A model at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import median_distance
-
     components, times = parts_of(name)
     kernel = gpflow.kernels.Matern32(lengthscales=median_distance(rows.X_train, seed, 1_000))
     likelihood = gpflow.likelihoods.Gaussian(0.1)
@@ -143,8 +124,6 @@ def build_model(name: str, rows: NormalisedSplit, num_inducing: int, seed: int) 
 
 def _centres(X: Array, count: int, components: int, seed: int) -> Array:
     """[components, count, D]: k-means of different rows for each component."""
-    from benchmarks._lib.regression import inducing_points
-
     order = np.random.default_rng(seed).permutation(len(X))
     share = min(ROWS_FOR_CENTRES, len(X)) // components
     parts = [order[i * share : (i + 1) * share] for i in range(components)]
@@ -179,4 +158,4 @@ def _figures(look: Mapping[str, float]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(HvgpTables().main())
+    HvgpTables.command()

@@ -21,21 +21,21 @@ equal seconds comes from the same training.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
+import gpflow
+import tensorflow as tf
+
+import interdomain as idm
+from benchmarks._lib.data import load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
 from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
 from benchmarks._lib.tables import markdown
 from benchmarks.papers.hvgp.negations import axis_negations
 
@@ -65,16 +65,8 @@ ROWS_FOR_BOUND = 1_000
 PATCH = (5, 5)
 
 
-class ImagePatches(Benchmark):
-    __doc__ = __doc__
-    name = "image_patches"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or (DATA[:1] if short else DATA):
             models = arguments.models or (("m", "4xm") if short else MODELS)
@@ -95,20 +87,12 @@ class ImagePatches(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return table_of(records)
 
 
-def measured(run: dict[str, Any]) -> dict[str, Any]:
+def measured(**run: Any) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    import gpflow
-    import tensorflow as tf
-
-    import interdomain  # noqa: F401 - imports are not counted
-
     tf.random.set_seed(run["seed"])
     images = load_images(run["data"], run["data_dir"])
     rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
@@ -136,10 +120,6 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
 
 def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
     """A model at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-
     name, M, data = run["model"], run["num_inducing"], run["data"]
     pixels, places = math.prod((*PATCH, *rows.shape[2:])), "places" in run
     base = gpflow.kernels.SquaredExponential(
@@ -169,7 +149,7 @@ def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
     return gpflow.models.SVGP(kernel, likelihood, patches(Z), **settings)
 
 
-def table_of(records: Sequence[Record]) -> str:
+def table_of(records: Records) -> str:
     """A table for each data set and size, and who is best when."""
     groups: dict[tuple[Any, ...], dict[str, Record]] = {}
     for record in records:
@@ -213,4 +193,4 @@ def _figures(look: Mapping[str, float]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(ImagePatches().main())
+    ImagePatches.command()

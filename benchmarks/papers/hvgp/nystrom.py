@@ -11,36 +11,29 @@ The components have M inducing points each, and the errors are summed over compo
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+import interdomain as idm
+from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.tables import markdown
 from benchmarks.papers.hvgp.negations import axis_negations
+from interdomain.diagnostics.variance import nystrom_trace_error
 
 DATASETS = ("kin8nm", "power", "protein", "keggdirected")
 MODELS = ("svgp_m", "svgp_2m", "axes_8xm", "pca_8xm")
 NUM_GROUPS = 3
 
 
-class Nystrom(Benchmark):
-    __doc__ = __doc__
-    name = "nystrom"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATASETS, "data sets"), default=None)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--max-iterations", type=int, default=None, help="of L-BFGS")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_iterations=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for dataset in arguments.datasets or (["kin8nm"] if short else DATASETS):
             for model in arguments.models or MODELS:
@@ -54,11 +47,7 @@ class Nystrom(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import gpflow
-
-        from benchmarks._lib.regression import median_distance
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         seed = configuration["seed"]
         table = load_table(configuration["dataset"], arguments.data_dir)
         X = standardised_rows(table.X, configuration["rows"], seed)
@@ -75,7 +64,7 @@ class Nystrom(Benchmark):
             **minimise_error(kernel, points, X, configuration["max_iterations"]),
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per data set and model."""
         rows = [
             (
@@ -109,11 +98,6 @@ def kernel_and_points(
     model: str, kernel: Any, X: Array, num_inducing: int, seed: int
 ) -> tuple[Any, Any]:
     """The kernel of one model, and its inducing variable at the centres of k-means."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     if model in ("svgp_m", "svgp_2m"):
         count = num_inducing if model == "svgp_m" else 2 * num_inducing
         return kernel, gpflow.inducing_variables.InducingPoints(inducing_points(X, count, seed))
@@ -129,10 +113,6 @@ def kernel_and_points(
 
 def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> dict[str, Any]:
     """The error per row before and after L-BFGS over the inducing points."""
-    import gpflow
-    import tensorflow as tf
-
-    from interdomain.diagnostics.variance import nystrom_trace_error
 
     def error() -> tf.Tensor:  # not yet per row: L-BFGS stops where gradients are below 1e-5
         return nystrom_trace_error(kernel, points, X)
@@ -158,4 +138,4 @@ def _position(record: Record) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(Nystrom().main())
+    Nystrom.command()

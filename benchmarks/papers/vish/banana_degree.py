@@ -14,23 +14,21 @@ product of two columns' waves (VFF) has, and each harmonic; a line is drawn arou
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+import interdomain as idm
+from benchmarks._lib.data import source_of
 from benchmarks._lib.mixed_tables import banana
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records, indices
 from benchmarks._lib.tables import markdown
 
 PRIORS = ("full", "fixed")
@@ -39,18 +37,10 @@ DEGREES = (2, 4, 6, 10, 14, 20, 27)
 PAPER = (2, 14, 27)
 
 
-class BananaDegree(Benchmark):
-    __doc__ = __doc__
-    name = "banana_degree"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--priors", type=names(PRIORS, "priors"), default=PRIORS)
-        parser.add_argument("--degrees", type=indices, default=None, help="such as 2,14,27")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=indices):
+    def configurations(self, arguments: Arguments) -> Configurations:
         degrees = arguments.degrees or ((2, 4) if arguments.short else DEGREES)
-        for prior in arguments.priors:
+        for prior in arguments.priors or PRIORS:
             for some in [degrees] if prior == "fixed" else [[degree] for degree in degrees]:
                 yield {
                     "prior": prior,
@@ -58,13 +48,10 @@ class BananaDegree(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return table_of(records)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figures 3 and 4."""
         from matplotlib.figure import Figure
 
@@ -86,10 +73,6 @@ def shares_of_variables() -> tuple[Any, Any]:
     """The shares of the prior variance of products of two columns' waves ``[13, 13]``, and of
     harmonics by degree and order ``[10, 19]``, where NaN stands for none. Initial Matern-3/2
     kernels; waves of the interval [-1, 1]."""
-    import gpflow
-
-    import interdomain as idm
-
     waves = idm.inducing_variables.VariationalFourierFeatures(-1, 1, 6, polynomial_degree=0)
     kernel = gpflow.kernels.Matern32()
     of_column = 1 / np.diagonal(gpflow.covariances.Kuu(waves, kernel))
@@ -129,17 +112,11 @@ def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[st
 
 def harmonics_up_to(kernel: Any, degree: int) -> Any:
     """All of two inputs."""
-    import interdomain as idm
-
     return idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=degree)
 
 
 def fitted(train: Rows, degree: int) -> tuple[Any, float]:
     """A model whose kernel is trained, and its bound."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = harmonics_up_to(kernel, degree)
     model = idm.models.DualSVGP(train, kernel, gpflow.likelihoods.Bernoulli(), harmonics)
@@ -150,10 +127,6 @@ def fitted(train: Rows, degree: int) -> tuple[Any, float]:
 def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple[Any, float]:
     """The optimal q of harmonics up to a degree, or of the values at all rows (None), under a
     kernel that stays as it is; and the bound."""
-    import gpflow
-
-    import interdomain as idm
-
     gpflow.set_trainable(kernel, False)
     likelihood = gpflow.likelihoods.Bernoulli()
     if degree is None:
@@ -165,14 +138,14 @@ def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple
     return model, max(fit.elbos)
 
 
-def fits_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+def fits_of(records: Records) -> list[dict[str, Any]]:
     """All fits, by prior and degree."""
     order = (*PRIORS, LIMIT)
     fits = [fit for record in records for fit in record["result"]["fits"]]
     return sorted(fits, key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
 
 
-def table_of(records: Sequence[Record]) -> str:
+def table_of(records: Records) -> str:
     """A row for each prior and degree, and whether bounds rise with the degree."""
     fits = fits_of(records)
     rows = [
@@ -204,4 +177,4 @@ def _size(degree: int) -> tuple[int, int, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(BananaDegree().main())
+    BananaDegree.command()

@@ -20,18 +20,20 @@ either side.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+import gpflow
+
+import interdomain as idm
+from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.regression import fit_by_lbfgs, test_errors, vish_model
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
+from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
 
 METHODS = ("vish", "vish_truncated", "a_vff", "a_vff_polynomials", "a_vff_mean_field", "a_gpr")
 FREQUENCIES = 30  # per column, as in the paper
@@ -46,20 +48,17 @@ DEFAULTS = {  # data set: (methods, splits)
 }
 
 
-class VffAdditive(Benchmark):
-    __doc__ = __doc__
-    name = "vff_additive"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(list(SIZES), "data sets"), default=None)
-        parser.add_argument("--methods", type=names(METHODS, "methods"))
-        parser.add_argument("--splits", type=indices, default=None, help="such as 0-4")
-        parser.add_argument("--frequencies", type=int, default=FREQUENCIES, help="per column")
-        parser.add_argument("--margin", type=float, default=MARGIN, help="beyond the data")
-        parser.add_argument("--max-iterations", type=int, default=None, help="of L-BFGS")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class VffAdditive(
+    Benchmark,
+    data_dir=str,
+    datasets=SIZES,
+    methods=METHODS,
+    splits=indices,
+    frequencies=int,
+    margin=float,
+    max_iterations=int,
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for dataset in arguments.datasets or (["yacht"] if short else list(SIZES)):
             methods, num_splits = DEFAULTS[dataset]
@@ -69,40 +68,32 @@ class VffAdditive(Benchmark):
         if not arguments.methods and not arguments.datasets and not short:
             yield self._training("concrete", "a_vff_mean_field", 0, arguments)
 
-    def _training(
-        self, dataset: str, method: str, split: int, arguments: argparse.Namespace
-    ) -> Configuration:
+    def _training(self, dataset: str, method: str, split: int, arguments: Arguments) -> Entries:
         has_features, polynomials = method.startswith("a_vff"), method.endswith("polynomials")
         return {
             "dataset": dataset,
             "method": method,
-            "frequencies": arguments.frequencies if has_features else None,
-            "margin": arguments.margin if has_features and not polynomials else None,
+            "frequencies": (arguments.frequencies or FREQUENCIES) if has_features else None,
+            "margin": (arguments.margin or MARGIN) if has_features and not polynomials else None,
             "split": split,
             "seed": split,
             "max_iterations": arguments.max_iterations or (30 if arguments.short else 2_000),
             "source": source_of(arguments.data_dir),
         }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         table = load_table(configuration["dataset"], arguments.data_dir)
         return train(configuration, normalise(take_split(table, configuration["split"])))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return (
             "Bound: the objective at the end; bounds of the additive models are comparable, "
             "a_gpr's is the evidence itself.\n\n" + accuracy_table(records, METHODS)
         )
 
 
-def train(configuration: Configuration, split: NormalisedSplit) -> dict[str, Any]:
+def train(configuration: Entries, split: NormalisedSplit) -> dict[str, Any]:
     """Build, train and judge one model."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.optimal_q import OptimalQ
-    from benchmarks._lib.regression import fit_by_lbfgs, test_errors, vish_model
-
     method, dataset = configuration["method"], configuration["dataset"]
     vish = method.startswith("vish")
     split = split if vish else unit_inputs(split)
@@ -164,12 +155,10 @@ def unit_inputs(split: NormalisedSplit) -> NormalisedSplit:
 
 def fourier_features(X: Array, frequencies: int, margin: float | None) -> Any:
     """Features for each column of X: waves, or waves and polynomials if there is no margin."""
-    from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
-
     how = {} if margin is None else {"margin": margin, "polynomial_degree": 0}
     make = VariationalFourierFeatures.from_data
     return SumInducingVariables([make(column, frequencies, **how) for column in X.T])
 
 
 if __name__ == "__main__":
-    sys.exit(VffAdditive().main())
+    VffAdditive.command()

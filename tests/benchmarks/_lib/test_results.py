@@ -20,11 +20,11 @@ from benchmarks._lib.data import DataError
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import test_errors as errors_on_test_rows
 from benchmarks._lib.results import Record, ResultFile, configuration_key, environment_key
-from benchmarks._lib.runner import Benchmark, Configuration, indices
+from benchmarks._lib.runner import Benchmark, Entries, indices
 from benchmarks._lib.splits import Split, normalise, take_split
 
 
-class Squares(Benchmark):
+class Squares(Benchmark, numbers=indices, failing=int):
     """Squares of a few numbers."""
 
     name = "squares"
@@ -32,14 +32,10 @@ class Squares(Benchmark):
     def __init__(self) -> None:
         self.ran: list[int] = []
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--numbers", type=indices, default=[1, 2, 3])
-        parser.add_argument("--failing", type=int)
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Entries]:
+        return [{"number": number} for number in arguments.numbers or [1, 2, 3]]
 
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        return [{"number": number} for number in arguments.numbers]
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: argparse.Namespace) -> dict[str, Any]:
         number = configuration["number"]
         if number == arguments.failing:
             raise DataError(f"no data for {number}")
