@@ -29,9 +29,9 @@ from scipy.stats import kstest
 
 import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks._lib.results import runs
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
 FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
@@ -326,14 +326,11 @@ class Calibration(Benchmark, models=MODELS):
         return verdict(ranks(**configuration))
 
     def table(self, records: Records) -> str:
-        rows = [
-            (
-                *(run["model"], f"{run['functions']:,}", f"{result['distance']:.4f}"),
-                *(f"{result['p']:.2g}", f"{result['spread']:.3f}"),
-            )
-            for run, result in runs(records)
-        ]
-        return markdown(("model", "functions", "distance", "p", "spread"), rows)
+        return tabulated(
+            figures(records),
+            "model; functions = functions ,; distance = distance .4f; p = p .2g; "
+            "spread = spread .3f",
+        )
 
 
 if __name__ == "__main__":

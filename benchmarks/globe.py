@@ -28,12 +28,12 @@ import numpy as np
 
 import interdomain as idm
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.elevations import globe, grid, land_and_sea, rows_of, split, unit_rows
 from benchmarks._lib.prediction import gaussian_errors
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 MODELS = (
     *("harmonics_30", "harmonics_50", "harmonics_70", "box_961", "box_2601", "ring_961"),
@@ -44,6 +44,7 @@ LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
 MARGIN = 2.0  # of the box, in such lengthscales
 NEAR = 10.0  # degrees
 REGIONS = ("all", "date line", "poles")
+ERRORS = {"rmse": "RMSE", "nll": "NLPD"}
 
 
 class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, gap=float):
@@ -59,30 +60,20 @@ class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, ga
                 **({"gap": arguments.gap} if arguments.gap else {}),
             }
 
-    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
-        return dict(from_child(measured, data_dir=arguments.data_dir, **configuration))
-
     def table(self, records: Records) -> str:
         """One row for each model, with its gap if there is one."""
-        headers = [
-            *("model", "features", "seconds"),
-            *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
-            *("jump, date line", "jump, poles"),
-        ]
+        places = [(region, key) for region in REGIONS for key in ERRORS]
         rows = []
-        for record in records:
-            result, gap = record["result"], record["configuration"].get("gap")
-            errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
-            rows.append(
-                (
-                    record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
-                    f"{result['num_inducing']:,}",
-                    f"{result['seconds']:.0f}",
-                    *(f"{error:.3f}" for error in errors),
-                    *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
-                )
-            )
-        return markdown(headers, rows)
+        for one in figures(records):
+            errors = {f"{region[:4]}_{key}": one[region][key] for region, key in places}
+            gap = f", gap {one['gap']:g}" if one.get("gap") else ""
+            rows.append({**one, **errors, "model": one["model"] + gap})
+        layout = (f"{ERRORS[key]}, {region} = {region[:4]}_{key} .3f" for region, key in places)
+        return tabulated(
+            rows,
+            f"model; features = num_inducing ,; seconds = seconds .0f; {'; '.join(layout)}; "
+            "jump, date line = jump_date_line .2g; jump, poles = jump_poles .2g",
+        )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)

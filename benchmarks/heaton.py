@@ -36,9 +36,9 @@ from scipy.special import ndtr
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.race import Rows, fitted, waves
-from benchmarks._lib.results import runs
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 MODELS = (
     *("nearest", "splines_150x90", "splines_300x180", "waves_1080", "waves_3000"),
@@ -59,19 +59,13 @@ class Heaton(Benchmark, data_dir=str, models=MODELS):
             }
 
     def table(self, records: Records) -> str:
-        names = ("rmse", "mae", "crps", "interval_score")
-        rows = [
-            (
-                *(run["model"], f"{result['places']:,}"),
-                *(f"{result[name]:.3f}" for name in names),
-                f"{result['rmse_of_chosen']:.3f}",
-                *(f"{result['coverage']:.1%}", f"{result['seconds']:.0f}"),
-                *(f"{result['cpu_seconds']:.0f}", f"{result['peak_bytes'] / 2**30:.1f}"),
-            )
-            for run, result in runs(records)
-        ]
-        headers = ("model", "places", "RMSE", "MAE", "CRPS", "interval score", "RMSE of 1,000")
-        return markdown((*headers, "in 95%", "s", "CPU s", "GiB"), rows)
+        rows = ({**one, "memory": one["peak_bytes"] / 2**30} for one in figures(records))
+        return tabulated(
+            rows,
+            "model; places = places ,; RMSE = rmse .3f; MAE = mae .3f; CRPS = crps .3f; "
+            "interval score = interval_score .3f; RMSE of 1,000 = rmse_of_chosen .3f; "
+            "in 95% = coverage .1%; s = seconds .0f; CPU s = cpu_seconds .0f; GiB = memory .1f",
+        )
 
 
 def measured(*, model: str, every: int, data_dir: str | None) -> dict[str, Any]:

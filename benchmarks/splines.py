@@ -29,9 +29,9 @@ from benchmarks._lib.elevations import mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.results import runs
+from benchmarks._lib.results import points, runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 MODELS = {
     "mountains": "splines_100x85 splines_160x140 splines_260x220 splines_400x345 rough_180x155 "
@@ -62,21 +62,15 @@ class Splines(Benchmark, data_dir=str, datasets=MODELS):
                 }
 
     def table(self, records: Records) -> str:
-        headers = ("data", "model", "M", "fit", "all", "RMSE", "NLPD", "log density", "GiB")
-        rows = [
-            (
-                *(run["data"], run["model"]),
-                f"{result['num_inducing']:,}" if "num_inducing" in result else "",
-                f"{result.get('fit_seconds', point['seconds']):.1f}",
-                f"{point['seconds']:.1f}",
-                *(f"{point[name]:.4f}" if name in point else "" for name in ("rmse", "nll")),
-                f"{point['log_density']:.5f}" if "log_density" in point else "",
-                f"{result['peak_bytes'] / 2**30:.1f}",
-            )
-            for run, result in runs(records)
-            for point in result["trace"]
-        ]
-        return markdown(headers, rows)
+        rows = (
+            {"fit_seconds": one["seconds"], **one, "memory": one["peak_bytes"] / 2**30}
+            for one in points(records)
+        )
+        return tabulated(
+            rows,
+            "data; model; M = num_inducing ,; fit = fit_seconds .1f; all = seconds .1f; "
+            "RMSE = rmse .4f; NLPD = nll .4f; log density = log_density .5f; GiB = memory .1f",
+        )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Error on the mountains by seconds."""

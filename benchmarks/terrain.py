@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
 from benchmarks._lib.elevations import mountains
-from benchmarks._lib.results import runs
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import points
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("box_480", "box_1080", "box_3000", "svgp_500")
 SHORT = ("box_60", "svgp_20")
@@ -40,24 +39,12 @@ class Terrain(Benchmark, models=(*MODELS, *SHORT)):
                 "seed": 0,
             }
 
-    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
-        result: dict[str, Any] = from_child(measured, **configuration)
-        return result
-
     def table(self, records: Records) -> str:
-        headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
-        rows = [
-            (
-                run["model"],
-                result["num_inducing"],
-                f"{point['seconds']:.1f}",
-                f"{point['rmse']:.3f}",
-                f"{point['nll']:.3f}",
-            )
-            for run, result in runs(records)
-            for point in result["trace"]
-        ]
-        return markdown(headers, rows)
+        return tabulated(
+            points(records),
+            "model; M = num_inducing; seconds = seconds .1f; test RMSE = rmse .3f; "
+            "test NLPD = nll .3f",
+        )
 
 
 def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> dict[str, Any]:

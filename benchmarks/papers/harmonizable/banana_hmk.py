@@ -34,9 +34,9 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.regression import inducing_points
-from benchmarks._lib.results import runs, significant
+from benchmarks._lib.results import figures, significant
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 SIZES = {
     "points": (6, 8, 12, 18, 24),
@@ -80,24 +80,20 @@ class BananaHmk(Benchmark, data_dir=str):
 
     def table(self, records: Records) -> str:
         """One row for each size of each model, by the number of variational parameters."""
+        ordered = sorted(records, key=lambda one: one["result"].get("num_variational", 0))
         rows = [
-            (
-                *(run["model"], run.get("size"), result.get("num_variational")),
-                f"{100 * result['test_error']:.2f}",
-                f"{result['test_nlpd']:.3f}",
-                f"{100 * result['train_accuracy']:.1f}",
-                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
-            )
-            for run, result in runs(
-                sorted(records, key=lambda one: one["result"].get("num_variational", 0))
-            )
+            {
+                **one,
+                "error": 100 * one["test_error"],
+                "accuracy": 100 * one["train_accuracy"],
+            }
+            for one in figures(ordered)
         ]
-        headers = (
-            *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
-            *("training accuracy, %", "ELBO", "seconds"),
-        )
-        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
-            headers, rows
+        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + tabulated(
+            rows,
+            "model; points, frequencies = size; variational parameters = num_variational; "
+            "test error, % = error .2f; NLPD = test_nlpd .3f; training accuracy, % = accuracy .1f; "
+            "ELBO = elbo .1f; seconds = train_seconds .0f",
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:

@@ -32,8 +32,9 @@ import interdomain as idm
 from benchmarks._lib.data import load_images, source_of
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.looks import seconds_per_step, trained_with_looks
+from benchmarks._lib.results import runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("M", "2M", "M+M", "2xM", "2xM (sum)")
 DATA = ("mnist", "cifar10")
@@ -67,27 +68,27 @@ class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=fl
     def table(self, records: Records) -> str:
         """The last evaluation, and the curve."""
         rows = []
-        for record in records:
-            run, trace = record["configuration"], record["result"]["trace"]
-            last = trace[-1]
-            curve = ", ".join(f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
-            paper = PAPER[run["model"]] if run["data"] == "cifar10" else ("", "")
+        for run, result in runs(records):
+            trace, paper = result["trace"], PAPER[run["model"]] if run["data"] == "cifar10" else ()
+            curve = (f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
             rows.append(
-                [
-                    run["data"],
-                    run["model"],
-                    "authors" if "as_authors" in run else "ours",
-                    run["num_inducing"],
-                    f"{seconds_per_step(trace):.2f}",
-                    f"{last['steps']:.0f}",
-                    f"{100 * last['accuracy']:.2f}",
-                    f"{last['nll']:.3f}",
-                    *paper,
-                    curve,
-                ]
+                {
+                    **run,
+                    **trace[-1],
+                    "percent": 100 * trace[-1]["accuracy"],
+                    "protocol": "authors" if "as_authors" in run else "ours",
+                    "per_step": seconds_per_step(trace),
+                    **dict(zip(("their_accuracy", "their_nll"), paper, strict=False)),
+                    "curve": ", ".join(curve),
+                }
             )
-        headers = ["data", "model", "protocol", "M", "CPU s per step", "steps", "accuracy", "NLL"]
-        return markdown([*headers, "paper's accuracy", "paper's NLL", "accuracy by seconds"], rows)
+        return tabulated(
+            rows,
+            "data; model; protocol; M = num_inducing; CPU s per step = per_step .2f; "
+            "steps = steps .0f; accuracy = percent .2f; NLL = nll .3f; "
+            "paper's accuracy = their_accuracy; paper's NLL = their_nll; "
+            "accuracy by seconds = curve",
+        )
 
 
 def measured(**run: Any) -> dict[str, Any]:

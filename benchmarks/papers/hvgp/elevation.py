@@ -23,9 +23,10 @@ from benchmarks._lib.data import load_arrays, source_of
 from benchmarks._lib.elevations import split
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import Split
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 from benchmarks._lib.training import train
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
@@ -84,33 +85,23 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
     def table(self, records: Records) -> str:
         """One row per model and size, the paper's figures beside ours."""
         rows = []
-        for record in sorted(records, key=_position):
-            run, result = record["configuration"], record["result"]
-            size, rmse, nll, hours = PAPER[run["model"]]
-            gamma = run["natural_gradient"]
-            rows.append(
-                (
-                    run["model"],
-                    run["num_inducing"],
-                    f"{run['steps']:,}",
-                    "Adam" if gamma is None else f"natural {gamma:g}",
-                    *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
-                    f"{result['seconds_per_step']:.3f}",
-                    f"{result['train_seconds']:.0f}",
-                    size,
-                    *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
-                )
-            )
-        headers = (
-            *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
-            *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
+        for one in figures(sorted(records, key=_position)):
+            gamma, names = one["natural_gradient"], ("size", "their_rmse", "their_nll", "hours")
+            q = "Adam" if gamma is None else f"natural {gamma:g}"
+            rows.append({**one, "q": q, **dict(zip(names, PAPER[one["model"]], strict=True))})
+        table = tabulated(
+            rows,
+            "model; m = num_inducing; steps = steps ,; q by = q; RMSE = rmse .3f; NLL = nll .3f; "
+            "s per step = seconds_per_step .3f; training s = train_seconds .0f; "
+            "paper's size = size; paper's RMSE = their_rmse .3f; paper's NLL = their_nll .3f; "
+            "paper's hours = hours .2f",
         )
         _, rmse, nll, hours = PAPER["svgp_5m"]
         return (
             "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
             "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
             f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
-            + markdown(headers, rows)
+            + table
         )
 
 

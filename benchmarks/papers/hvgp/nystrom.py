@@ -21,9 +21,9 @@ import tensorflow as tf
 import interdomain as idm
 from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.regression import inducing_points, median_distance
-from benchmarks._lib.results import runs
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 from benchmarks.papers.hvgp.negations import axis_negations
 from interdomain.diagnostics.variance import nystrom_trace_error
 
@@ -67,22 +67,18 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
     def table(self, records: Records) -> str:
         """One row per data set and model."""
         rows = [
-            (
-                *(run["dataset"], run["num_inducing"], f"{run['rows']:,}", run["model"]),
-                *(f"{result[name]:.4f}" for name in ("before", "after")),
-                f"{result['fit_seconds']:.0f}",
-                f"{'yes' if result['converged'] else 'no'}, {result['iterations']}",
-            )
-            for run, result in runs(sorted(records, key=_position))
+            {**one, "ended": f"{'yes' if one['converged'] else 'no'}, {one['iterations']}"}
+            for one in figures(sorted(records, key=_position))
         ]
-        headers = (
-            *("data", "M", "rows", "model", "error / N, k-means", "optimised"),
-            *("L-BFGS s", "converged, iterations"),
-        )
         return (
             "Nystrom trace error per row (variance 1, so it is a fraction), lower is better. The "
             "paper's Figure 6 gives no numbers: 8xM below 2M and M, and PCA usually below axes.\n\n"
-            + markdown(headers, rows)
+            + tabulated(
+                rows,
+                "data = dataset; M = num_inducing; rows = rows ,; model; "
+                "error / N, k-means = before .4f; optimised = after .4f; "
+                "L-BFGS s = fit_seconds .0f; converged, iterations = ended",
+            )
         )
 
 

@@ -42,10 +42,10 @@ from benchmarks._lib.data import Array, load_images, source_of
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.regression import median_distance
-from benchmarks._lib.results import runs
+from benchmarks._lib.results import figures, runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import Split
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 from benchmarks.papers.hvgp.negations import axis_negations
 from interdomain.diagnostics.variance import nystrom_trace_error
 
@@ -240,40 +240,28 @@ def trained_by_minibatches(model: Any, digits: Split, run: Entries) -> dict[str,
 
 
 def table_of_minibatches(records: Records) -> str:
-    rows = [
-        (run["task"], run["model"], size_of(run), f"{result['loss']:.3f}")
-        + (f"{result['accuracy']:.4f}", f"{result['nll']:.3f}")
-        + (f"{result['seconds_per_step']:.3f}", run["steps"])
-        for run, result in runs(records)
-        if "robust_max" in run
-    ]
-    headers = (
-        "task",
-        "model",
-        "size",
-        "loss per image",
-        "accuracy",
-        "NLL",
-        "CPU s per step",
-        "steps",
+    rows = [{**one, "size": size_of(one)} for one in figures(records) if "robust_max" in one]
+    table = tabulated(
+        rows,
+        "task; model; size; loss per image = loss .3f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "CPU s per step = seconds_per_step .3f; steps",
     )
-    return f"Minibatches, robust maximum\n\n{markdown(headers, rows)}" if rows else ""
+    return f"Minibatches, robust maximum\n\n{table}" if rows else ""
 
 
 def table_of_optimal_q(records: Records) -> str:
     rows = [
-        (
-            *(run["model"], size_of(run), f"{result['iterations']:.0f}"),
-            *(f"{result[key]:.3f}" for key in ("loss_before", "loss")),
-            *(f"{100 * result['unexplained']:.2f}", f"{result['accuracy']:.4f}"),
-            *(f"{result['nll']:.3f}", f"{result['train_seconds']:.0f}"),
-        )
-        for run, result in runs(records)
-        if "collapsed" in run
+        {**one, "size": size_of(one), "unexplained": 100 * one["unexplained"]}
+        for one in figures(records)
+        if "collapsed" in one
     ]
-    headers = ("model", "size", "iterations", "loss before", "loss", "unexplained %", "accuracy")
-    title = "Flips, one-hot labels, the optimal q all along"
-    return f"{title}\n\n{markdown((*headers, 'NLL', 'CPU s'), rows)}" if rows else ""
+    table = tabulated(
+        rows,
+        "model; size; iterations = iterations .0f; loss before = loss_before .3f; loss = loss .3f; "
+        "unexplained % = unexplained .2f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "CPU s = train_seconds .0f",
+    )
+    return f"Flips, one-hot labels, the optimal q all along\n\n{table}" if rows else ""
 
 
 def untrained(records: Records) -> str:
