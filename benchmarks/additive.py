@@ -29,15 +29,7 @@ from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.runner import (
-    Arguments,
-    Benchmark,
-    Configurations,
-    Entries,
-    Record,
-    Records,
-    indices,
-)
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
 
@@ -59,7 +51,7 @@ TIMES = (1.0, 2.0, 4.0)
 
 
 class AdditiveTables(
-    Benchmark, data_dir=str, datasets=SPLITS, methods=(*KINDS, *METHODS), splits=indices
+    Benchmark, data_dir=str, datasets=SPLITS, methods=(*KINDS, *METHODS), splits=range
 ):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short

@@ -33,9 +33,10 @@ from benchmarks._lib.flight_table import COLUMNS, TRAIN_ROWS, flights
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.tables import markdown, megabytes
+from benchmarks._lib.tables import megabytes, tabulated
 from interdomain.core.pairs import Kuf_in_domain
 
 KINDS = ("vish", "additive", "svgp")
@@ -50,32 +51,17 @@ ARRAYS = ("X_train", "Y_train", "X_test", "Y_test")
 class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_dir=Path):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
+        fits = {"floor_rounds": FLOOR_ROUNDS, "steps": 20 if short else 500}
+        few = {"subset_size": 2_000 if short else 5_000, "subset_steps": 5 if short else 50}
+        degrees, sizes = ((3,), (0.1,)) if short else ((3, 4), (0.1, None))
+        race = {"target_degree": 3, "truncated": True, "budget": 1.0 if short else 10.0}
+        race |= {"num_inducing": 50 if short else 500, "every": 10 if short else 50}
+        race |= {"batch_size": 1_000, "learning_rate": 0.01}
+        effects = {"num_inducing": 80 if short else 500, "steps": 20 if short else 300}
         of_kind: dict[str, list[Entries]] = {
-            "vish": [
-                {
-                    **{"max_degree": degree, "truncated": True, "floor_rounds": FLOOR_ROUNDS},
-                    **{
-                        "subset_size": 2_000 if short else 5_000,
-                        "subset_steps": 5 if short else 50,
-                    },
-                    "steps": 20 if short else 500,
-                }
-                for degree in ((3,) if short else (3, 4))
-            ],
-            "additive": [
-                {
-                    **{"num_inducing": 80 if short else 500, "floor_rounds": FLOOR_ROUNDS},
-                    **{"subset_size": 2_000 if short else 20_000, "steps": 20 if short else 300},
-                }
-            ],
-            "svgp": [
-                {
-                    **{"target_degree": 3, "truncated": True, "budget": 1.0 if short else 10.0},
-                    **{"num_inducing": 50 if short else 500, "every": 10 if short else 50},
-                    **{"batch_size": 1_000, "learning_rate": 0.01, "natural_gradient": size},
-                }
-                for size in ((0.1,) if short else (0.1, None))
-            ],
+            "vish": [{"max_degree": one, "truncated": True, **fits, **few} for one in degrees],
+            "additive": [{**fits, **effects, "subset_size": 2_000 if short else 20_000}],
+            "svgp": [{**race, "natural_gradient": size} for size in sizes],
         }
         for kind in arguments.kinds or KINDS:
             for settings in of_kind[kind]:
@@ -294,53 +280,40 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
 
 def table_of(records: Records) -> str:
     """Fits and their parts, their errors, and the race with svgp."""
-    fits, errors, races = [], [], []
-    for record in sorted(records, key=lambda record: str(record["configuration"]["data"])):
-        run, result = record["configuration"], record["result"]
-        size = (run["data"], f"{result['num_rows']:,}", f"{result['num_inducing']:,}")
-        scores = (f"{result[name]:.4f}" for name in ("mse", "nlpd", "sample_nlpd"))
-        if run["kind"] == "svgp":
-            reached = "" if result["reached"] else ">= "
-            races.append(
-                (
-                    *(*size, "Adam" if run["natural_gradient"] is None else "natural gradients"),
-                    *(f"{result['target_nlpd']:.4f}", *scores, f"{result['seconds']:.3g}"),
-                    *(f"{result['vish_seconds']:.3g}", f"{reached}{result['ratio']:.1f}"),
-                    *(f"{result['steps']:,.0f}", _memory(result, "peak_bytes")),
-                )
-            )
-            continue
-        parts = ("subset", "features", "products", "pass", "optimisation", "fit", "predict")
-        fits.append(
-            (
-                *(run["kind"], *size),
-                *(f"{result[f'{part}_seconds']:.3g}" for part in parts),
-                *(f"{result['products_over_floor']:.2f}", _memory(result, "peak_bytes_of_fit")),
-            )
-        )
-        pairs = ", ".join(name for name, _ in result.get("pairs", ()))
-        steps = f"{result['steps']}" + ("" if result["converged"] else ", not converged")
-        errors.append((run["kind"], *size, *scores, f"{result['bound']:.1f}", steps, pairs))
-    size_headers = ("data", "rows", "M")
-    score_headers = ("MSE", "NLPD", "NLPD of sample")
-    fit_headers = (
-        *("kind", *size_headers, "subset s", "features s", "products s", "pass s"),
-        *("L-BFGS s", "fit s", "predict s", "products / bare products", "peak MB"),
-    )
-    error_headers = ("kind", *size_headers, *score_headers, "bound", "steps", "pairs")
-    race_headers = (
-        *(*size_headers, "q by", "target NLPD of sample", *score_headers, "seconds"),
-        *("vish s", "svgp / vish", "steps", "peak MB"),
-    )
+    fits, races = [], []
+    for one in figures(sorted(records, key=lambda record: str(record["configuration"]["data"]))):
+        if one["kind"] == "svgp":
+            q = "Adam" if one["natural_gradient"] is None else "natural gradients"
+            ratio = f"{'' if one['reached'] else '>= '}{one['ratio']:.1f}"
+            races.append({**one, "q": q, "ratio": ratio, "peak": _memory(one, "peak_bytes")})
+        else:
+            ended = f"{one['steps']}" + ("" if one["converged"] else ", not converged")
+            pairs = ", ".join(name for name, _ in one.get("pairs", ()))
+            peak = _memory(one, "peak_bytes_of_fit")
+            fits.append({**one, "ended": ended, "pairs": pairs, "peak": peak})
+    size = "data; rows = num_rows ,; M = num_inducing ,"
+    scores = "MSE = mse .4f; NLPD = nlpd .4f; NLPD of sample = sample_nlpd .4f"
+    parts = ("subset", "features", "products", "pass")
+    seconds = "; ".join(f"{part} s = {part}_seconds .3g" for part in parts)
     return (
         "Fits. The pass is features and products, reading included; fit is all but predictions. "
         "The peak is the most memory that was resident in the process until then, pages of "
         "the files included; in parentheses what it was before the model was built.\n\n"
-        + markdown(fit_headers, fits)
+        + tabulated(
+            fits,
+            f"kind; {size}; {seconds}; L-BFGS s = optimisation_seconds .3g; "
+            "fit s = fit_seconds .3g; predict s = predict_seconds .3g; "
+            "products / bare products = products_over_floor .2f; peak MB = peak",
+        )
         + "\n\n"
-        + markdown(error_headers, errors)
+        + tabulated(fits, f"kind; {size}; {scores}; bound = bound .1f; steps = ended; pairs")
         + "\n\nsvgp, until its log density is that of vish with degree 3.\n\n"
-        + markdown(race_headers, races)
+        + tabulated(
+            races,
+            f"{size}; q by = q; target NLPD of sample = target_nlpd .4f; {scores}; "
+            "seconds = seconds .3g; vish s = vish_seconds .3g; svgp / vish = ratio; "
+            "steps = steps ,.0f; peak MB = peak",
+        )
     )
 
 

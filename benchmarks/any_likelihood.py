@@ -34,11 +34,7 @@ import numpy as np
 import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import (
-    for_a_process,
-    load_table,
-    source_of,
-)
+from benchmarks._lib.data import for_a_process, load_table, source_of
 from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.mixed_tables import of_fold
@@ -174,12 +170,7 @@ def likelihood_of(data: str) -> Any:
 
 
 def features(
-    train: Rows,
-    held_out: Rows,
-    method: str,
-    num_inducing: int,
-    seconds: Sequence[float],
-    data: str,
+    train: Rows, held_out: Rows, method: str, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
     """Harmonics: collapsed, or in stock SVGP."""
     started = time.perf_counter()
@@ -206,11 +197,7 @@ def features(
             "pass_seconds": fit.pass_seconds,
         }
     svgp = gpflow.models.SVGP(
-        prior,
-        likelihood,
-        chosen,
-        q_diag=method.startswith("diagonal"),
-        num_data=len(train[0]),
+        prior, likelihood, chosen, q_diag=method.startswith("diagonal"), num_data=len(train[0])
     )
     optimizer = RATE if method.endswith("natural") else (None, RATE)
     trace = density_trace(svgp, train, held_out, seconds, started, optimizer=optimizer)

@@ -28,7 +28,7 @@ import tensorflow as tf
 import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import for_a_process, load_table, source_of
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.tables import markdown, mean_and_deviation
 
@@ -43,7 +43,7 @@ THREADS = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTERO
 
 
 class DeepUci(
-    Benchmark, data_dir=str, datasets=TABLES, features=FEATURES, splits=indices, seconds=float
+    Benchmark, data_dir=str, datasets=TABLES, features=FEATURES, splits=range, seconds=float
 ):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short

@@ -30,7 +30,7 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.graphs import elbo_and_gradient, step_function, tracing
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks._lib.timing import alternate, ratio, summarise
 
@@ -45,7 +45,7 @@ LENGTHSCALE = 2.0
 NOISE_VARIANCE = 0.1
 
 
-class HvgpScaling(Benchmark, measures=MEASURES, components=indices, rounds=int):
+class HvgpScaling(Benchmark, measures=MEASURES, components=range, rounds=int):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for components in arguments.components or ([2] if short else [4, 8, 16]):

@@ -48,7 +48,7 @@ from benchmarks._lib.mixed_tables import of_fold, standardised
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, linear, nearest_four, waves
 from benchmarks._lib.results import runs
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.table_models import boosted
 from benchmarks._lib.tables import markdown, mean_and_deviation
 
@@ -294,7 +294,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
 
 
 class NeighboursBenchmark(
-    Benchmark, data_dir=str, datasets=DATA, methods=METHODS, folds=indices, most_seconds=float
+    Benchmark, data_dir=str, datasets=DATA, methods=METHODS, folds=range, most_seconds=float
 ):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short

@@ -43,9 +43,10 @@ class Benchmark(abc.ABC):
     """One question, the configurations that answer it, and the table of the answers.
 
     The class says which options it has, each None by default: ``class Terrain(Benchmark,
-    data_dir=str, models=MODELS, rounds=int)`` has ``--data-dir``, ``--rounds`` with a number, and
-    ``--models`` with some of the names, separated by commas. Its documentation and its name, which
-    the file of results has, are its module's, unless it has its own.
+    data_dir=str, models=MODELS, seeds=range, rounds=int)`` has ``--data-dir``, ``--models`` with
+    some of the names, separated by commas, ``--seeds`` with numbers such as 0-4, and ``--rounds``
+    with one number. Its documentation and its name, which the file of results has, are its
+    module's, unless it has its own.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Benchmark(abc.ABC):
             if option == "data_dir":
                 add_data_argument(parser)
                 continue
+            kind = indices if kind is range else kind
             parsed = kind if callable(kind) else names(tuple(kind), option)
             parser.add_argument(f"--{option.replace('_', '-')}", type=parsed)
         return parser

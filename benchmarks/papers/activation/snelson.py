@@ -31,15 +31,7 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.regression import inducing_points
 from benchmarks._lib.results import significant
-from benchmarks._lib.runner import (
-    Arguments,
-    Benchmark,
-    Configurations,
-    Entries,
-    Record,
-    Records,
-    indices,
-)
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 from interdomain.diagnostics.variance import VarianceTerms
 
@@ -51,7 +43,7 @@ COLOURS = {"L8": "C0", "L16": "C1", "L8_K8": "C2"}
 KERNEL_NAMES = {"matern52": "Matern-5/2", "arc_cosine": "arc-cosine"}
 
 
-class Snelson(Benchmark, data_dir=str, seeds=indices):
+class Snelson(Benchmark, data_dir=str, seeds=range):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         combinations = itertools.product(

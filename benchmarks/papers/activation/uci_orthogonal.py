@@ -33,15 +33,7 @@ import interdomain as idm
 from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, test_errors
-from benchmarks._lib.runner import (
-    Arguments,
-    Benchmark,
-    Configurations,
-    Entries,
-    Record,
-    Records,
-    indices,
-)
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
 
@@ -107,7 +99,7 @@ def figures_of_paper() -> dict[tuple[Any, ...], list[PaperFigure]]:
     return found
 
 
-class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=indices, max_iterations=int):
+class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, max_iterations=int):
     def configurations(self, arguments: Arguments) -> Configurations:
         """All cells of a split before the next split, so that an interrupted run has whole ones."""
         short = arguments.short

@@ -82,11 +82,7 @@ class BananaHmk(Benchmark, data_dir=str):
         """One row for each size of each model, by the number of variational parameters."""
         ordered = sorted(records, key=lambda one: one["result"].get("num_variational", 0))
         rows = [
-            {
-                **one,
-                "error": 100 * one["test_error"],
-                "accuracy": 100 * one["train_accuracy"],
-            }
+            {**one, "error": 100 * one["test_error"], "accuracy": 100 * one["train_accuracy"]}
             for one in figures(ordered)
         ]
         return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + tabulated(

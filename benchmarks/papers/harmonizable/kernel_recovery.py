@@ -34,15 +34,7 @@ from gpflow.keras import tf_keras
 import interdomain as idm
 from benchmarks._lib.data import Array
 from benchmarks._lib.results import significant
-from benchmarks._lib.runner import (
-    Arguments,
-    Benchmark,
-    Configurations,
-    Entries,
-    Record,
-    Records,
-    indices,
-)
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.tables import markdown, ranges
 
 KERNELS = ("hmk", "sm")
@@ -95,7 +87,7 @@ def slope(x: Any) -> Any:
     return 2.0 + 2.0 * x
 
 
-class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=indices):
+class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         P, Q = (3, 2) if short else (6, 3)

@@ -30,15 +30,7 @@ import numpy as np
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
-from benchmarks._lib.runner import (
-    Arguments,
-    Benchmark,
-    Configurations,
-    Entries,
-    Record,
-    Records,
-    indices,
-)
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.tables import markdown
 
 MODELS = ("se", "sm", "hmk", "hmk_whole", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
@@ -51,7 +43,7 @@ LENGTHSCALES = (0.02, 0.05, 0.1, 0.3, 1.0)
 PLACES, FREQUENCIES = 60, 48
 
 
-class Solar(Benchmark, data_dir=str, models=MODELS, starts=indices):
+class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (MODELS[:3] if short else MODELS):

@@ -28,7 +28,7 @@ from benchmarks._lib.data import source_of
 from benchmarks._lib.mixed_tables import banana
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
 from benchmarks._lib.tables import markdown
 
 PRIORS = ("full", "fixed")
@@ -37,7 +37,7 @@ DEGREES = (2, 4, 6, 10, 14, 20, 27)
 PAPER = (2, 14, 27)
 
 
-class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=indices):
+class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
     def configurations(self, arguments: Arguments) -> Configurations:
         degrees = arguments.degrees or ((2, 4) if arguments.short else DEGREES)
         for prior in arguments.priors or PRIORS:

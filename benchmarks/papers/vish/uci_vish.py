@@ -28,7 +28,7 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, test_errors, vish_model
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
 
@@ -40,7 +40,7 @@ NUM_POINTS = 100
 
 
 class UciVish(
-    Benchmark, data_dir=str, datasets=SIZES, methods=METHODS, splits=indices, max_iterations=int
+    Benchmark, data_dir=str, datasets=SIZES, methods=METHODS, splits=range, max_iterations=int
 ):
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short

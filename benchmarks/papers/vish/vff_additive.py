@@ -30,7 +30,7 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import fit_by_lbfgs, test_errors, vish_model
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records, indices
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
@@ -53,7 +53,7 @@ class VffAdditive(
     data_dir=str,
     datasets=SIZES,
     methods=METHODS,
-    splits=indices,
+    splits=range,
     frequencies=int,
     margin=float,
     max_iterations=int,
