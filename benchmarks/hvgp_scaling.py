@@ -30,8 +30,9 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.graphs import elbo_and_gradient, step_function, tracing
 from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.tables import megabytes, spread, tabulated
 from benchmarks._lib.timing import alternate, ratio, summarise
 
 MEASURES = ("tracing", "memory", "time")
@@ -89,36 +90,31 @@ class HvgpScaling(Benchmark, measures=MEASURES, components=range, rounds=int):
 
     def table(self, records: Records) -> str:
         """One row per size and side."""
-        sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
-        for record in sorted(records, key=lambda record: str(record["finished_at"])):
-            run = record["configuration"]
-            size = (run["components"], run["num_inducing"], run["rows"])
-            sizes.setdefault(size, {})[run["measure"]] = record["result"]
-        rows = []
-        for size, measures in sorted(sizes.items()):
-            timed = measures.get("time", {"seconds": {}, "ratios": {}})
-            memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
-            tracing = measures.get("tracing", {"tracing": {}})["tracing"]
-            for side in SIDES:
-                if side in timed["seconds"] or side in memory or side in tracing:
-                    graph = tracing.get(side)
-                    rows.append(
-                        (
-                            *(*size, side),
-                            spread(timed["seconds"][side]) if side in timed["seconds"] else "",
-                            spread(timed["ratios"][side]) if side in timed["ratios"] else "",
-                            megabytes(memory.get(side)),
-                            "" if graph is None else f"{graph['seconds']:.1f}",
-                            "" if graph is None else f"{graph['operations']:,.0f}",
-                        )
-                    )
-        headers = (
-            *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
-            *("MB", "tracing s", "operations"),
-        )
+        names, rows = ("components", "num_inducing", "rows"), dict[tuple[int, ...], Entries]()
+        newest = {
+            (*(run[name] for name in names), run["measure"]): (run, result)
+            for run, result in runs(sorted(records, key=lambda one: str(one["finished_at"])))
+        }
+        for run, result in newest.values():
+            for side in run["sides"].split(","):
+                place = (*(run[name] for name in names), SIDES.index(side))
+                row = rows.setdefault(place, {name: run[name] for name in names} | {"side": side})
+                if run["measure"] == "time":
+                    row["step"] = spread(result["seconds"][side])
+                    row["ratio"] = spread(result["ratios"][side])
+                elif run["measure"] == "memory":
+                    row["peak"] = megabytes(result["peak_bytes"][side])
+                else:
+                    row |= result["tracing"][side]
         return (
             "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
-            "process.\n\n" + markdown(headers, rows)
+            "process.\n\n"
+            + tabulated(
+                (row for _, row in sorted(rows.items(), key=lambda one: one[0])),
+                "T = components; m = num_inducing; rows; side; step s = step; "
+                "svgp Tm / side = ratio; MB = peak; tracing s = seconds .1f; "
+                "operations = operations ,.0f",
+            )
         )
 
 

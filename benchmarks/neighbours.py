@@ -50,7 +50,7 @@ from benchmarks._lib.race import Rows, linear, nearest_four, waves
 from benchmarks._lib.results import runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.table_models import boosted
-from benchmarks._lib.tables import markdown, mean_and_deviation
+from benchmarks._lib.tables import mean_and_deviation, tabulated
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
 MADE = ("made_10000", "made_100000", "made_1000000")
@@ -63,6 +63,7 @@ FEATURES, WAVES = 500, 1_080
 MOST_ROWS = 100_000  # of a table
 MOST_SECONDS = 900.0  # of a model
 GPYTORCH_SECONDS = 200.0
+ERRORS = ("cpu_seconds", "rmse", "nll", "coverage")
 LIBRARIES = {
     "gpboost": "gpboost",
     "gpytorch": "gpytorch",
@@ -82,29 +83,14 @@ def first_lengthscale(num_columns: int) -> float:
     return 0.1 if num_columns == 2 else num_columns**0.5
 
 
-def means(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What the table has of some folds."""
-    cpu, rmse, nll, coverage = (
-        [result[name] for result in results] for name in ("cpu_seconds", "rmse", "nll", "coverage")
-    )
-    return (
-        *(str(len(results)), mean_and_deviation(cpu, 0)),
-        *(mean_and_deviation(rmse, 4), mean_and_deviation(nll), f"{np.mean(coverage):.1%}"),
-        ", ".join(sorted({result.get("parts", "") for result in results})),
-    )
-
-
-def figures(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the table has of one run."""
-    if "not_done_after" in result:
-        return ("", f"not done after {result['not_done_after']:.0f} s", *[""] * 6)
-    return (
-        f"{result['rows']:,}",
-        *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
-        *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
-        f"{result['peak_bytes'] / 2**30:.1f}",
-        result.get("parts", ""),
-    )
+def means(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the table has of several folds."""
+    values = {name: [result[name] for result in results] for name in ERRORS}
+    decimals = {"cpu_seconds": 0, "rmse": 4, "nll": 3}
+    shown = {name: mean_and_deviation(values[name], few) for name, few in decimals.items()}
+    kept = ", ".join(sorted({result.get("parts", "") for result in results}))
+    folds, coverage = str(len(results)), f"{np.mean(values['coverage']):.1%}"
+    return {**shown, "folds": folds, "coverage": coverage, "parts": kept}
 
 
 def rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, Rows]:
@@ -323,18 +309,31 @@ class NeighboursBenchmark(
 
     def table(self, records: Records) -> str:
         """A row for each run; of folds that were done the means and deviations."""
-        headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
-        rows: list[tuple[str, ...]] = []
-        folds: dict[tuple[str, str], list[Any]] = {}
+        rows, folds = [], dict[tuple[str, str], list[Any]]()
         for run, result in runs(records):
             if "fold" in run and "rmse" in result:
                 folds.setdefault((run["data"], run["method"]), []).append(result)
+                continue
+            row = {**run, **result}
+            row["data"] = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
+            if "not_done_after" in result:
+                row["size"] = ""
+                row["cpu"] = f"not done after {result['not_done_after']:.0f} s"
             else:
-                data = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
-                rows.append((data, run["method"], *figures(result)))
-        of_folds = [(*key, *means(results)) for key, results in sorted(folds.items())]
-        of_means = ("data", "model", "folds", "CPU s", "RMSE", "NLPD", "in 90%", "kept")
-        return f"{markdown(headers, rows)}\n\n{markdown(of_means, of_folds)}"
+                row |= {"size": f"{result['rows']:,}", "cpu": f"{result['cpu_seconds']:.0f}"}
+                row["memory"] = result["peak_bytes"] / 2**30
+            rows.append(row)
+        of_runs = tabulated(
+            rows,
+            "data; model = method; rows = size; CPU s = cpu; s = seconds .0f; RMSE = rmse .4f; "
+            "NLPD = nll .3f; in 90% = coverage .1%; GiB = memory .1f; kept = parts",
+        )
+        of_folds = tabulated(
+            ({"data": d, "method": m, **means(found)} for (d, m), found in sorted(folds.items())),
+            "data; model = method; folds; CPU s = cpu_seconds; RMSE = rmse; NLPD = nll; "
+            "in 90% = coverage; kept = parts",
+        )
+        return f"{of_runs}\n\n{of_folds}"
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Seconds by the number of made-up rows."""

@@ -32,7 +32,7 @@ from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.regression import inducing_points
 from benchmarks._lib.results import significant
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
-from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
+from benchmarks._lib.tables import mean_and_deviation, ranges, tabulated
 from interdomain.diagnostics.variance import VarianceTerms
 
 KERNELS = ("matern52", "arc_cosine")
@@ -76,28 +76,25 @@ class Snelson(Benchmark, data_dir=str, seeds=range):
         rows = []
         for key, found in _grouped(records).items():
             results = [record["result"] for record in found]
+            names = ("elbo", "noise_variance", "iterations", "iterations_per_second")
+            values = {name: [result[name] for result in results] for name in names}
             unfinished = sum(not result["converged"] for result in results)
-            rows.append(
-                (
-                    KERNEL_NAMES[key[0]],
-                    *key[1:3],
-                    mean_and_deviation([result["elbo"] for result in results], decimals=1),
-                    f"{max(result['elbo'] for result in results):.1f}",
-                    mean_and_deviation([result["noise_variance"] for result in results]),
-                    f"{np.mean([result['iterations'] for result in results]):.0f}",
-                    f"{unfinished} of {len(found)} at {key[3]}",
-                    f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
-                    ranges(record["configuration"]["seed"] for record in found),
-                )
-            )
-        headers = (
-            *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
-            *("iterations", "not converged", "iterations / s", "seeds"),
-        )
+            row = {"kernel": KERNEL_NAMES[key[0]], "activation": key[1], "variant": key[2]}
+            row |= {"elbo": mean_and_deviation(values["elbo"], decimals=1)}
+            row |= {"noise": mean_and_deviation(values["noise_variance"])}
+            row |= {"unfinished": f"{unfinished} of {len(found)} at {key[3]}"}
+            row |= {"seeds": ranges(record["configuration"]["seed"] for record in found)}
+            row |= {name: np.mean(values[name]) for name in names[2:]}
+            rows.append({**row, "best": max(values["elbo"])})
         return (
             "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
             "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
-            + markdown(headers, rows)
+            + tabulated(
+                rows,
+                "kernel; activation; variant; ELBO = elbo; best ELBO = best .1f; "
+                "noise variance = noise; iterations = iterations .0f; "
+                "not converged = unfinished; iterations / s = iterations_per_second .0f; seeds",
+            )
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:

@@ -31,7 +31,7 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("se", "sm", "hmk", "hmk_whole", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
 TITLES = {
@@ -80,30 +80,23 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         rows = []
         for model, found in by_model(records).items():
             results = [record["result"] for record in found]
-            best = best_of(results)
-            rows.append(
-                (
-                    model,
-                    best["num_inducing"],
-                    f"{best['rmse']:.3f}",
-                    f"{best['nll']:.3f}",
-                    f"{best['bound']:.1f}",
-                    *(
-                        f"{min(values):.3f} to {max(values):.3f}"
-                        for values in ([r[name] for r in results] for name in ("rmse", "nll"))
-                    ),
-                    len(results),
-                    best["iterations"],
-                    f"{np.median([r['fit_seconds'] for r in results]):.0f}",
-                )
-            )
-        headers = (
-            *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
-            *("NLPD of all starts", "starts", "iterations", "seconds"),
-        )
+            spans = {
+                f"{name}s": f"{min(values):.3f} to {max(values):.3f}"
+                for name in ("rmse", "nll")
+                for values in ([result[name] for result in results],)
+            }
+            seconds = np.median([result["fit_seconds"] for result in results])
+            own = {"model": model, "starts": len(results), "seconds": seconds}
+            rows.append({**best_of(results), **spans, **own})
         return (
             "Solar irradiance, 110 test years in five intervals, standardised outputs; the start "
-            "with the best bound on the training years.\n\n" + markdown(headers, rows)
+            "with the best bound on the training years.\n\n"
+            + tabulated(
+                rows,
+                "model; M = num_inducing; test RMSE = rmse .3f; test NLPD = nll .3f; "
+                "bound = bound .1f; RMSE of all starts = rmses; NLPD of all starts = nlls; "
+                "starts; iterations; seconds = seconds .0f",
+            )
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
