@@ -18,6 +18,7 @@ Times are seconds, median [quartiles] over rounds in which the sides take turns.
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,6 @@ import tensorflow as tf
 import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
-from benchmarks._lib.graphs import elbo_and_gradient, step_function, tracing
 from benchmarks._lib.memory import peak_bytes
 from benchmarks._lib.results import runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
@@ -132,15 +132,35 @@ def training_step(
     if side == GPYTORCH:
         return gpytorch_step(*data, random_rows(components * num_inducing, seed + 1)[0])
     X, Y = map(tf.constant, data)
-    return elbo_and_gradient(build_model(side, components, num_inducing, seed), (X, Y))
+    step = gradient_step(build_model(side, components, num_inducing, seed))
+    step.get_concrete_function(X, Y)
+    return lambda: step(X, Y)
 
 
 def traced(
     *, side: str, components: int, num_inducing: int, rows: int, seed: int
 ) -> dict[str, float]:
     """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
-    data = map(tf.constant, random_rows(rows, seed))
-    return tracing(step_function(build_model(side, components, num_inducing, seed)), *data)
+    step = gradient_step(build_model(side, components, num_inducing, seed))
+    data, start = list(map(tf.constant, random_rows(rows, seed))), time.perf_counter()
+    graph = step.get_concrete_function(*data).graph
+    seconds, definition = time.perf_counter() - start, graph.as_graph_def()
+    operations = len(definition.node) + sum(len(f.node_def) for f in definition.library.function)
+    return {"seconds": seconds, "operations": operations}
+
+
+def gradient_step(model: Any) -> Any:
+    """A `tf.function` of (X, Y), not yet traced: the loss and the gradients of all parameters."""
+    variables = model.trainable_variables
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss = model.training_loss((X, Y))
+        return loss, tape.gradient(loss, variables, unconnected_gradients="zero")
+
+    return step
 
 
 def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any:

@@ -33,43 +33,26 @@ def from_child(
         returned.
     :raises RuntimeError: when the child process fails; the message ends with its output.
     """
+    search_path = [ROOT, *(entry for entry in sys.path if entry)]
+    variables = {**(environment or {}), "PYTHONPATH": os.pathsep.join(search_path)}
     try:
         child = subprocess.run(
-            _command(function),
+            [sys.executable, "-m", "benchmarks._lib.child", target_of(function)],
             input=json.dumps(arguments),
             capture_output=True,
             text=True,
             cwd=ROOT,
             check=False,
-            env=_environment(environment),
+            env=os.environ | variables,
             timeout=most_seconds,
         )
     except subprocess.TimeoutExpired:
         return {"not_done_after": most_seconds}
-    return _returned(function, arguments, child.returncode, child.stdout, child.stderr)
-
-
-def _command(function: Callable[..., Any]) -> list[str]:
-    return [sys.executable, "-m", "benchmarks._lib.child", target_of(function)]
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    search_path = [ROOT, *(entry for entry in sys.path if entry)]
-    return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join(search_path)}
-
-
-def _returned(
-    function: Callable[..., Any],
-    arguments: Mapping[str, Any],
-    status: int,
-    stdout: str,
-    stderr: str,
-) -> Any:
-    returned = [line for line in stdout.splitlines() if line.startswith(MARK)]
-    if status != 0 or not returned:
+    returned = [line for line in child.stdout.splitlines() if line.startswith(MARK)]
+    if child.returncode != 0 or not returned:
         raise RuntimeError(
-            f"{function.__name__}({dict(arguments)}) failed in a process of its own with exit "
-            f"status {status}:\n{stderr[-2000:]}"
+            f"{function.__name__}({arguments}) failed in a process of its own with exit "
+            f"status {child.returncode}:\n{child.stderr[-2000:]}"
         )
     return json.loads(returned[-1][len(MARK) :])
 

@@ -52,7 +52,7 @@ class Pareto(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
             if importlib.util.find_spec(library) is None:
                 continue
             for data in arguments.datasets or (("terrain",) if short else DATA):
-                if METHODS[method].fits(data):
+                if data in METHODS[method].data:
                     yield {
                         "data": data,
                         "method": method,

@@ -6,7 +6,7 @@ To add one, add it to `METHODS`; a model of ours takes a colour of `pictures.COL
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.table_models import boosting
-from benchmarks.pareto.data_sets import CLASSES, IMAGES, TWO_COLUMNS
+from benchmarks.pareto.data_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks.pareto.gpytorch_side import trained
 from interdomain.recommending.candidates import STEPS, candidates_for
 from interdomain.recommending.prepared import checked_likelihood, prepare
@@ -59,43 +59,19 @@ class Method:
     """A model, by how it is trained and for which data sets it is."""
 
     train: Callable[[Task], Result]
-    fits: Callable[[str], bool]
+    data: Collection[str]
     ours: bool = True
 
 
-def anything(data: str) -> bool:
-    return True
-
-
-def columns(data: str) -> bool:
-    return data not in IMAGES
-
-
-def numbers(data: str) -> bool:
-    """Targets that are numbers, not classes."""
-    return data not in CLASSES
-
-
-def wide(data: str) -> bool:
-    """Tables of three columns or more: of fewer waves and splines say what harmonics do."""
-    return data not in (*IMAGES, *TWO_COLUMNS)
-
-
-def few_rows(data: str) -> bool:
-    """That GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
-    return data in ("kin8nm", "power")
-
-
-def two_columns(data: str) -> bool:
-    return data in TWO_COLUMNS
-
-
-def map_of_numbers(data: str) -> bool:
-    return two_columns(data) and numbers(data)
-
-
-def images(data: str) -> bool:
-    return data in IMAGES
+ANYTHING = frozenset(DATA)
+COLUMNS = ANYTHING - set(IMAGES)
+NUMBERS = ANYTHING - set(CLASSES)
+"""Targets that are numbers, not classes."""
+WIDE = COLUMNS - set(TWO_COLUMNS)
+"""Tables of three columns or more: of fewer waves and splines say what harmonics do."""
+MAPS_OF_NUMBERS = NUMBERS & set(TWO_COLUMNS)
+FEW_ROWS = frozenset({"kin8nm", "power"})
+"""Data that GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
 
 
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
@@ -207,33 +183,33 @@ GPYTORCH, GPBOOST = "gpytorch_500", "gpboost_20"
 ADAM_ALONE = candidate("points", optimizer=(None, 0.01))
 
 METHODS = {
-    "svgp_500": Method(candidate("points"), anything, ours=False),
-    "svgp_200": Method(candidate("points", 200), anything, ours=False),
-    "svgp_100": Method(candidate("points", 100), anything, ours=False),
-    "svgp_1000": Method(candidate("points", 1_000), anything, ours=False),
-    "svgp_500_adam": Method(ADAM_ALONE, anything, ours=False),
-    "harmonics": Method(candidate("harmonics"), wide),
-    "effects": Method(candidate("effects"), columns),
-    "waves": Method(candidate("waves"), two_columns),
-    "patches": Method(candidate("patches"), images),
-    "splines": Method(candidate("splines"), map_of_numbers),
-    "neighbours": Method(candidate("neighbours"), numbers),
-    "effects and harmonics": Method(candidate("effects and harmonics"), wide),
-    "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), wide),
-    "blocks": Method(candidate("blocks"), columns),
-    "orthogonal points": Method(candidate("orthogonal points"), anything),
-    "harmonics with full q": Method(candidate("harmonics with full q"), wide),
-    "harmonics and neighbours": Method(candidate("harmonics and neighbours"), wide),
-    "harmonics_200": Method(candidate("harmonics", 200), wide),
-    "effects_200": Method(candidate("effects", 200), columns),
-    "orthogonal points_200": Method(candidate("orthogonal points", 200), anything),
-    "orthogonal points_100": Method(candidate("orthogonal points", 100), anything),
-    "main effects": Method(effects_of_columns, numbers),
-    GPYTORCH: Method(by_gpytorch, anything, ours=False),
-    GPBOOST: Method(by_gpboost, few_rows, ours=False),
-    "exact": Method(exact, numbers, ours=False),
-    "boosting": Method(boosted_trees, numbers, ours=False),
-    "recommend": Method(recommended, anything, ours=False),
+    "svgp_500": Method(candidate("points"), ANYTHING, ours=False),
+    "svgp_200": Method(candidate("points", 200), ANYTHING, ours=False),
+    "svgp_100": Method(candidate("points", 100), ANYTHING, ours=False),
+    "svgp_1000": Method(candidate("points", 1_000), ANYTHING, ours=False),
+    "svgp_500_adam": Method(ADAM_ALONE, ANYTHING, ours=False),
+    "harmonics": Method(candidate("harmonics"), WIDE),
+    "effects": Method(candidate("effects"), COLUMNS),
+    "waves": Method(candidate("waves"), frozenset(TWO_COLUMNS)),
+    "patches": Method(candidate("patches"), frozenset(IMAGES)),
+    "splines": Method(candidate("splines"), MAPS_OF_NUMBERS),
+    "neighbours": Method(candidate("neighbours"), NUMBERS),
+    "effects and harmonics": Method(candidate("effects and harmonics"), WIDE),
+    "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), WIDE),
+    "blocks": Method(candidate("blocks"), COLUMNS),
+    "orthogonal points": Method(candidate("orthogonal points"), ANYTHING),
+    "harmonics with full q": Method(candidate("harmonics with full q"), WIDE),
+    "harmonics and neighbours": Method(candidate("harmonics and neighbours"), WIDE),
+    "harmonics_200": Method(candidate("harmonics", 200), WIDE),
+    "effects_200": Method(candidate("effects", 200), COLUMNS),
+    "orthogonal points_200": Method(candidate("orthogonal points", 200), ANYTHING),
+    "orthogonal points_100": Method(candidate("orthogonal points", 100), ANYTHING),
+    "main effects": Method(effects_of_columns, NUMBERS),
+    GPYTORCH: Method(by_gpytorch, ANYTHING, ours=False),
+    GPBOOST: Method(by_gpboost, FEW_ROWS, ours=False),
+    "exact": Method(exact, NUMBERS, ours=False),
+    "boosting": Method(boosted_trees, NUMBERS, ours=False),
+    "recommend": Method(recommended, ANYTHING, ours=False),
 }
 """In the order in which they run."""
 

@@ -41,8 +41,9 @@ import interdomain as idm
 from benchmarks._lib.data import load_images, only_classes, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
 from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 from benchmarks._lib.training import train
 
 # Test error in percent and mean negative log predictive probability, as printed. Figure 3 has
@@ -265,24 +266,18 @@ def train_and_judge(configuration: Entries, rows: LabelledRows) -> dict[str, Any
 def table_of(records: Records, paper: dict[str, tuple[str, str]]) -> str:
     """The models in the paper's order: what was run, the paper's figures, ours."""
     models, rows = list(paper), []
-    for record in sorted(records, key=lambda one: models.index(one["configuration"]["model"])):
-        run, result = record["configuration"], record["result"]
-        error, nlpp = paper[run["model"]]
-        rows.append(
-            (
-                run["model"],
-                "all" if run["model"] == "rbf_full" else run["num_inducing"],
-                *(f"{run['images']:,}", method_of(run), f"{run['steps']:,}"),
-                *(error, f"{100 * (1 - result['accuracy']):.2f}", nlpp),
-                "not finite" if result["nll"] is None else f"{result['nll']:.3f}",
-                *(f"{result['seconds_per_step']:.2f}", f"{result['train_seconds']:.0f}"),
-            )
-        )
-    headers = (
-        *("model", "M", "training images", "method", "steps"),
-        *("paper: error %", "ours", "paper: nlpp", "ours", "s per step", "training s"),
+    ordered = sorted(records, key=lambda one: models.index(one["configuration"]["model"]))
+    for one in figures(ordered):
+        row = {**one, "M": "all" if one["model"] == "rbf_full" else one["num_inducing"]}
+        row |= dict(zip(("their_error", "their_nlpp"), paper[one["model"]], strict=True))
+        row |= {"method": method_of(one), "error": 100 * (1 - one["accuracy"])}
+        rows.append(row | {"nlpp": "not finite" if one["nll"] is None else f"{one['nll']:.3f}"})
+    return tabulated(
+        rows,
+        "model; M; training images = images ,; method; steps = steps ,; "
+        "paper: error % = their_error; ours = error .2f; paper: nlpp = their_nlpp; ours = nlpp; "
+        "s per step = seconds_per_step .2f; training s = train_seconds .0f",
     )
-    return markdown(headers, rows)
 
 
 def method_of(run: Entries) -> str:
