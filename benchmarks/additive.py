@@ -29,9 +29,10 @@ from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
+from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import normalise
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 SPLITS = {
     "concrete": 5,
@@ -87,29 +88,25 @@ class AdditiveTables(
 
     def table(self, records: Records) -> str:
         """A row for each model, of all its splits."""
-        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-        sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
-        for record in sorted(records, key=_place):
-            run, result = record["configuration"], record["result"]
-            for number, point in enumerate(result["trace"]):
-                key = (run["data"], run["method"], number)
-                found.setdefault(key, []).append(point)
-                sizes[key] = result
+        found: dict[tuple[str, str, int], list[Entries]] = {}
+        for one in figures(sorted(records, key=_place)):
+            for number, point in enumerate(one["trace"]):
+                key = (one["data"], one["method"], number)
+                found.setdefault(key, []).append({**one, **point})
         rows = [
-            (
-                data,
-                f"{sizes[data, method, number]['rows']:,}",
-                method,
-                sizes[data, method, number].get("num_inducing"),
-                len(points),
-                f"{np.mean([point['seconds'] for point in points]):.1f}",
-                _spread([point["rmse"] for point in points]),
-                _spread([point["nll"] for point in points]),
-            )
-            for (data, method, number), points in found.items()
+            {
+                **fits[-1],
+                "splits": len(fits),
+                "seconds": np.mean([one["seconds"] for one in fits]),
+                **{name: _spread([one[name] for one in fits]) for name in ("rmse", "nll")},
+            }
+            for fits in found.values()
         ]
-        headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-        return markdown(headers, rows)
+        return tabulated(
+            rows,
+            "data; rows = rows ,; method; M = num_inducing; splits; seconds = seconds .1f; "
+            "RMSE = rmse; NLPD = nll",
+        )
 
 
 def measured(

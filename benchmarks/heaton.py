@@ -33,6 +33,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
+from benchmarks._lib import race
 from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.race import Rows, fitted, waves
@@ -176,18 +177,11 @@ def neighbours(train: Rows, X_test: Array, name: str) -> tuple[Array, Array]:
 
 
 def gpboost(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
-    import gpboost as gpb
-
-    model = gpb.GPModel(
-        gp_coords=train[0],
-        cov_function="exponential",
-        likelihood="gaussian",
-        gp_approx="vecchia",
-        num_neighbors=int(size),
-        seed=0,
+    how: dict[str, Any] = {"gp_approx": "vecchia", "num_neighbors": int(size)}
+    how |= {"cov_function": "exponential", "likelihood": "gaussian"}
+    found = race.gpboost(train, **how).predict(
+        gp_coords_pred=X_test, predict_var=True, predict_response=True
     )
-    model.fit(y=train[1][:, 0])
-    found = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
     return found["mu"], found["var"]
 
 

@@ -80,24 +80,29 @@ def compared(
     steps: Sequence[int],
     seconds: Sequence[float],
     figures: Callable[[Mapping[str, float]], list[str]],
-) -> tuple[int | None, list[tuple[list[str], str, list[str]]]]:
-    """The largest of `steps` that all trainings have reached; and of each its figures after that
-    step, the first figure at each of the times, and the figures at the last of them, with the steps
-    until then. What there is no look for is empty.
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """The largest of `steps` that all trainings have reached; and the row of each in a table: its
+    figures after that step ("then_0", ...), the first figure at each of the times ("by_time"), the
+    figures at the last time ("last_0", ...), the "steps" until then, and seconds "per_step". What
+    there is no look for is left out.
 
-    :param figures: Three figures of a look, as text.
+    :param figures: The figures of a look, as text.
     """
     reached = [{one["steps"] for one in trace} for trace in traces]
     step = max((step for step in steps if all(step in one for one in reached)), default=None)
-    cells = []
+    rows = []
     for trace in traces:
-        same = next((figures(one) for one in trace if one["steps"] == step), [""] * 3)
-        looks = [next((one for one in trace if one["seconds"] >= time), None) for time in seconds]
-        last = looks[-1]
-        at_last = [""] * 4 if last is None else [*figures(last), f"{last['steps']:.0f}"]
-        by_time = " / ".join("-" if one is None else figures(one)[0] for one in looks)
-        cells.append((same, by_time, at_last))
-    return step, cells
+        at_times = [next((p for p in trace if p["seconds"] >= time), None) for time in seconds]
+        by_time = ("-" if one is None else figures(one)[0] for one in at_times)
+        row: dict[str, Any] = {"by_time": " / ".join(by_time), "per_step": seconds_per_step(trace)}
+        then = next((one for one in trace if one["steps"] == step), None)
+        for name, look in (("then", then), ("last", at_times[-1])):
+            if look is not None:
+                row |= {f"{name}_{k}": text for k, text in enumerate(figures(look))}
+        if at_times[-1] is not None:
+            row["steps"] = f"{at_times[-1]['steps']:.0f}"
+        rows.append(row)
+    return step, rows
 
 
 def seconds_per_step(trace: Trace) -> float:

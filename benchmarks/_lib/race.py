@@ -89,12 +89,13 @@ def with_variance(
 
 
 def gpboost(data: Rows, **arguments: Any) -> Any:
-    """GPBoost's GP with a Matern-3/2 that has a lengthscale for each column, and its defaults."""
+    """GPBoost's GP and its defaults, without other `arguments` with a Matern-3/2 that has a
+    lengthscale for each column."""
     import gpboost as gpb
 
-    model = gpb.GPModel(
-        gp_coords=data[0], cov_function="matern_ard", cov_fct_shape=1.5, seed=0, **arguments
-    )
+    if "cov_function" not in arguments:
+        arguments |= {"cov_function": "matern_ard", "cov_fct_shape": 1.5}
+    model = gpb.GPModel(gp_coords=data[0], seed=0, **arguments)
     model.fit(y=data[1][:, 0])
     return model
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.tables import megabytes, spread, tabulated
 from benchmarks.startup import cases
 from benchmarks.startup.cases import CASES
 
@@ -79,7 +79,7 @@ class Startup(Benchmark, cases=CASES, rounds=int, label=str):
             run = record["configuration"]
             key = (list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"])
             groups.setdefault(key, []).append(record["result"])
-        rows = []
+        rows, lines = [], []
         for (number, _, code), results in sorted(groups.items()):
             case = list(CASES)[number]
             before = groups.get((number, False, BEFORE))
@@ -87,42 +87,40 @@ class Startup(Benchmark, cases=CASES, rounds=int, label=str):
             if target is None and before and code != BEFORE:
                 target = FIRST_TARGET_OF_OTHERS * _median(before, "first", "seconds")
             first, second = (_median(results, fit, "seconds") for fit in ("first", "second"))
-            rows.append(
-                (
-                    *(case, code, len(results), _spread(results, "first", "seconds")),
-                    _spread(results, "first", "cpu_seconds"),
-                    "" if target is None else _verdict(first, target),
-                    _spread(results, "second", "seconds"),
-                    _spread(results, "second", "cpu_seconds"),
-                    _verdict(second, SECOND_TARGET),
-                    ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS),
-                    ", ".join(megabytes(_median(results, fit, "growth_bytes")) for fit in FITS),
-                )
-            )
-        headers = (
-            *("case", "code", "rounds", "first step s", "CPU s", "target"),
-            *("second fit s", "CPU s", "target", "graphs", "MB"),
-        )
-        lines = []
+            row = {"case": case, "code": code, "rounds": len(results)}
+            row |= {
+                f"{fit}_{measure}": _spread(results, fit, measure)
+                for fit in ("first", "second")
+                for measure in ("seconds", "cpu_seconds")
+            }
+            row |= {"target": None if target is None else _verdict(first, target)}
+            row |= {"second_target": _verdict(second, SECOND_TARGET)}
+            row |= {"graphs": ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS)}
+            growth = (megabytes(_median(results, fit, "growth_bytes")) for fit in FITS)
+            rows.append(row | {"growth": ", ".join(growth)})
         for code in dict.fromkeys(code for _, _, code in groups):
-            of_code = [
-                result for key, group in groups.items() if key[2] == code for result in group
-            ]
             imports = [
                 {name: times["seconds"] for name, times in result["imports"].items()}
-                for result in of_code
+                for key, group in groups.items()
+                for result in group
+                if key[2] == code
             ]
             gpflow = statistics.median(one["tensorflow"] + one["gpflow"] for one in imports)
             added = statistics.median(one["interdomain"] for one in imports)
             lines.append(
-                f"Imports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; interdomain "
-                f"adds {added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
+                f"\n\nImports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; "
+                f"interdomain adds {added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
             )
+        table = tabulated(
+            rows,
+            "case; code; rounds; first step s = first_seconds; CPU s = first_cpu_seconds; target; "
+            "second fit s = second_seconds; CPU s = second_cpu_seconds; target = second_target; "
+            "graphs; MB = growth",
+        )
         return (
             "Fresh processes: median [least, most] over rounds. First step: from the end of the "
             "imports; graphs and MB: of the second and the third fit.\n\n"
-            + markdown(headers, rows)
-            + "".join(f"\n\n{line}" for line in lines)
+            + "".join([table, *lines])
         )
 
 

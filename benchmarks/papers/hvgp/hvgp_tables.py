@@ -24,12 +24,12 @@ import numpy as np
 
 import interdomain as idm
 from benchmarks._lib.data import Array, load_table, source_of
-from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
+from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.regression import inducing_points, median_distance
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 DATA = ("protein", "keggdirected")
 MODELS = ("svgp_m", "svgp_2m", "svgp_4m", "hvgp_2xm", "hvgp_4xm", "hvgp_8xm")
@@ -137,20 +137,19 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     traces = [found[name]["result"]["trace"] for name in models]
     step, cells = compared(traces, STEPS, seconds, _figures)
     rows = []
-    for name, trace, (same, by_time, last) in zip(models, traces, cells, strict=True):
+    for name, cell in zip(models, cells, strict=True):
         components, times = parts_of(name)
         points = f"{components} x {num_inducing}" if components > 1 else times * num_inducing
-        rows.append((name, points, f"{seconds_per_step(trace):.4f}", *same, by_time, *last))
+        rows.append({"model": name, "points": points, **cell})
     after = " / ".join(f"{one:g}" for one in seconds)
-    headers = (
-        *("model", "points", "s per step"),
-        *(f"NLL after {step} steps", "RMSE then", "bound of a row then"),
-        *(f"NLL after {after} s", "NLL at last", "RMSE at last", "bound of a row at last"),
-        "steps",
-    )
     result = found[models[0]]["result"]
     title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows"
-    return f"{title}\n\n{markdown(headers, rows)}"
+    return f"{title}\n\n" + tabulated(
+        rows,
+        f"model; points; s per step = per_step .4f; NLL after {step} steps = then_0; "
+        f"RMSE then = then_1; bound of a row then = then_2; NLL after {after} s = by_time; "
+        "NLL at last = last_0; RMSE at last = last_1; bound of a row at last = last_2; steps",
+    )
 
 
 def _figures(look: Mapping[str, float]) -> list[str]:

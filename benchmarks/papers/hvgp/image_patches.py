@@ -33,10 +33,10 @@ import tensorflow as tf
 import interdomain as idm
 from benchmarks._lib.data import load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
-from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
+from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 from benchmarks.papers.hvgp.negations import axis_negations
 
 MODELS = ("m", "2m", "m_plus_m", "2xm", "4xm")
@@ -166,26 +166,23 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     traces = [found[name]["result"]["trace"] for name in models]
     seconds = found[models[0]]["configuration"]["seconds"]
     step, cells = compared(traces, STEPS, seconds, _figures)
-    rows = [
-        (
-            TITLES[name],
-            SETS[name] * num_inducing,
-            *(PAPER[name] if data == "cifar10" else ("", "", "")),
-            *(f"{seconds_per_step(trace):.3f}", *same, *last),
-        )
-        for name, trace, (same, _, last) in zip(models, traces, cells, strict=True)
-    ]
-    after = f"{seconds[-1]:.0f} s"
+    rows = []
+    for name, cell in zip(models, cells, strict=True):
+        paper = PAPER[name] if data == "cifar10" else ()
+        theirs = dict(zip(("accuracy", "nll", "seconds"), paper, strict=False))
+        patches = SETS[name] * num_inducing
+        rows.append({"model": TITLES[name], "patches": patches, **theirs, **cell})
     then = "equal steps" if step is None else f"{step} steps"
-    headers = (
-        *("model", "patches", "paper: accuracy %", "paper: NLL", "paper: s per step"),
-        *("s per step", f"error % after {then}", "NLL then", "bound then"),
-        *(f"error % after {after}", "NLL at last", "bound at last", "steps"),
-    )
     count = found[models[0]]["result"]["test_images"]
     kind = ", with places" if places else ""
     title = f"{data}{kind}, {images:,} images, M = {num_inducing}; {count:,} test images"
-    return f"{title}\n\n{markdown(headers, rows)}"
+    return f"{title}\n\n" + tabulated(
+        rows,
+        "model; patches; paper: accuracy % = accuracy; paper: NLL = nll; "
+        f"paper: s per step = seconds; s per step = per_step .3f; error % after {then} = then_0; "
+        f"NLL then = then_1; bound then = then_2; error % after {seconds[-1]:.0f} s = last_0; "
+        "NLL at last = last_1; bound at last = last_2; steps",
+    )
 
 
 def _figures(look: Mapping[str, float]) -> list[str]:
