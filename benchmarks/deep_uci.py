@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,15 @@ HIDDEN = 5
 BATCH_SIZE = 1_000
 SAMPLES = 100
 THREADS = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+PAPER = {
+    # RMSE and log density: activation features, points.
+    "concrete": ((6.82, -3.33), (5.94, -3.19)),
+    "energy": ((1.36, -1.83), (0.47, -0.68)),
+    "kin8nm": ((0.12, 0.69), (0.08, 1.03)),
+    "power": ((4.20, -2.85), (3.90, -2.78)),
+    "yacht": ((1.17, -1.81), (0.34, -0.33)),
+}
 
 
 class DeepUci(
@@ -74,8 +82,16 @@ class DeepUci(
         counts = sorted({layers for by_layers in found.values() for layers in by_layers})
         rows = []
         for (data, features), by_layers in found.items():
-            cells = [_cell(by_layers.get(layers, [])) for layers in counts]
-            rows.append([data, features, *cells, _of_paper(data, features)])
+            cells = [
+                ", ".join(
+                    mean_and_deviation([result[name] for result in by_layers[layers]])
+                    for name in ("rmse", "log_density")
+                    if by_layers[layers]
+                )
+                for layers in counts
+            ]
+            known = dict(zip(("activation", "points"), PAPER.get(data, ()), strict=False))
+            rows.append([data, features, *cells, ", ".join(map(str, known.get(features, ())))])
         headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
         return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
@@ -135,30 +151,6 @@ def measured(
         "steps": int(fit.steps),
         "cpu_seconds": spent,
     }
-
-
-PAPER = {
-    # RMSE and log density: activation features, points.
-    "concrete": ((6.82, -3.33), (5.94, -3.19)),
-    "energy": ((1.36, -1.83), (0.47, -0.68)),
-    "kin8nm": ((0.12, 0.69), (0.08, 1.03)),
-    "power": ((4.20, -2.85), (3.90, -2.78)),
-    "yacht": ((1.17, -1.81), (0.34, -0.33)),
-}
-
-
-def _of_paper(data: str, features: str) -> str:
-    known = dict(zip(("activation", "points"), PAPER.get(data, ()), strict=False))
-    return ", ".join(str(value) for value in known.get(features, ()))
-
-
-def _cell(results: Sequence[Any]) -> str:
-    if not results:
-        return ""
-    parts = [
-        mean_and_deviation([result[name] for result in results]) for name in ("rmse", "log_density")
-    ]
-    return ", ".join(parts)
 
 
 if __name__ == "__main__":

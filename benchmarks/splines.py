@@ -94,9 +94,8 @@ def measured(
     *, data: str, model: str, seconds: list[float], every: int, data_dir: str | None
 ) -> dict[str, Any]:
     """Train and evaluate one model; in a process of its own."""
-    train, held_out = {"mountains": _mountains, "line": _line, "trees": _trees}[data](
-        every, data_dir
-    )
+    readers = {"mountains": lambda: mountains(every, 0), "line": lambda: _line(every)}
+    train, held_out = readers.get(data, lambda: _trees(every, data_dir))()
     kind, _, size = model.partition("_")
     if data == "trees":
         found = counted(train, held_out, kind, size, seconds)
@@ -107,11 +106,7 @@ def measured(
     return {"rows": len(train[0]), "peak_bytes": peak_of_process(), **found}
 
 
-def _mountains(every: int, _: str | None) -> tuple[Rows, Rows]:
-    return mountains(every, 0)
-
-
-def _line(every: int, _: str | None) -> tuple[Rows, Rows]:
+def _line(every: int) -> tuple[Rows, Rows]:
     """A random walk of 20,000 steps, and noise a tenth of it."""
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=20_001))

@@ -118,7 +118,14 @@ def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.
 
     :raises DataError: without `data_dir`, or when the folder has no such file.
     """
-    path = _path(name, data_dir)
+    file = f"{FILES.get(name, name)}.npz"
+    if data_dir is None:
+        raise DataError(
+            f"no library fetches the data set {name!r}: pass --data-dir, a folder that holds {file}"
+        )
+    path = Path(data_dir) / file
+    if not path.is_file():
+        raise DataError(f"--data-dir holds no {file}, which data set {name!r} needs")
     with np.load(path, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 
@@ -174,18 +181,6 @@ def only_classes(images: Images, number: int) -> Images:
         images.X_test[test],
         images.Y_test[test],
     )
-
-
-def _path(name: str, data_dir: str | Path | None) -> Path:
-    file = f"{FILES.get(name, name)}.npz"
-    if data_dir is None:
-        raise DataError(
-            f"no library fetches the data set {name!r}: pass --data-dir, a folder that holds {file}"
-        )
-    path = Path(data_dir) / file
-    if not path.is_file():
-        raise DataError(f"--data-dir holds no {file}, which data set {name!r} needs")
-    return path
 
 
 def _stored_splits(

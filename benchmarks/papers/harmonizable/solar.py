@@ -113,8 +113,9 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         for axis, (model, found) in zip(axes, groups.items(), strict=False):
             best = best_of([record["result"] for record in found])
             mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
-            for begin, end in test_intervals(years):
-                axis.axvspan(begin, end, color="0.9")
+            changes = np.flatnonzero(np.diff(np.r_[0, years.is_test.ravel(), 0].astype(int)))
+            for first, end in changes.reshape(-1, 2):
+                axis.axvspan(year[first], year[end - 1], color="0.9")
             axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
             axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
             axis.plot(year, mean, "C0", lw=1)
@@ -240,15 +241,6 @@ def by_model(records: Records) -> dict[str, list[Record]]:
 def best_of(results: Sequence[Any]) -> Any:
     """That with the best bound."""
     return max(results, key=lambda result: result["bound"])
-
-
-def test_intervals(years: Years) -> list[tuple[float, float]]:
-    """First and last year of each interval that is left out."""
-    change = np.flatnonzero(np.diff(np.concatenate([[0], years.is_test, [0]]).astype(int)))
-    return [
-        (float(years.year[first, 0]), float(years.year[last - 1, 0]))
-        for first, last in zip(change[::2], change[1::2], strict=True)
-    ]
 
 
 def _draw_wigner(axis: Any, result: Any, years: Years) -> None:

@@ -23,7 +23,7 @@ import gpflow
 import numpy as np
 
 import interdomain as idm
-from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.regression import inducing_points, median_distance
@@ -113,21 +113,17 @@ def build_model(name: str, rows: NormalisedSplit, num_inducing: int, seed: int) 
     kernel = gpflow.kernels.Matern32(lengthscales=median_distance(rows.X_train, seed, 1_000))
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     num_data = len(rows.X_train)
-    Z = _centres(rows.X_train, times * num_inducing, components, seed)
+    # Centres of k-means of different rows for each component, [components, times m, D].
+    order = np.random.default_rng(seed).permutation(num_data)
+    share = min(ROWS_FOR_CENTRES, num_data) // components
+    parts = (rows.X_train[order[i * share : (i + 1) * share]] for i in range(components))
+    Z = np.stack([inducing_points(part, times * num_inducing, seed) for part in parts])
     if components == 1:
         return gpflow.models.SVGP(kernel, likelihood, Z[0], num_data=num_data)
     negations = idm.transforms.PrincipalNegation.from_data(
         rows.X_train, components.bit_length() - 1
     )
     return idm.models.HVGP(kernel, likelihood, Z, negations, num_data=num_data)
-
-
-def _centres(X: Array, count: int, components: int, seed: int) -> Array:
-    """[components, count, D]: k-means of different rows for each component."""
-    order = np.random.default_rng(seed).permutation(len(X))
-    share = min(ROWS_FOR_CENTRES, len(X)) // components
-    parts = [order[i * share : (i + 1) * share] for i in range(components)]
-    return np.stack([inducing_points(X[part], count, seed) for part in parts])
 
 
 def _table(data: str, found: Mapping[str, Record]) -> str:

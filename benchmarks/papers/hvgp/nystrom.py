@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import interdomain as idm
-from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.regression import inducing_points, median_distance
 from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
@@ -48,20 +48,41 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
                 }
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
-        seed = configuration["seed"]
-        table = load_table(configuration["dataset"], arguments.data_dir)
-        X = standardised_rows(table.X, configuration["rows"], seed)
+        seed, size = configuration["seed"], configuration["num_inducing"]
+        rows = load_table(configuration["dataset"], arguments.data_dir).X
+        rows = rows[np.random.default_rng(seed).permutation(len(rows))[: configuration["rows"]]]
+        centred = rows - rows.mean(axis=0)
+        scale = centred.std(axis=0)
+        X = centred / np.where(scale > 1e-12, scale, 1.0)  # constant columns become zero
         lengthscale = median_distance(X, seed)
-        kernel, points = kernel_and_points(
-            configuration["model"],
-            gpflow.kernels.Matern32(lengthscales=lengthscale),
-            X,
-            configuration["num_inducing"],
-            seed,
+        kernel: Any = gpflow.kernels.Matern32(lengthscales=lengthscale)
+        if configuration["model"] in ("svgp_m", "svgp_2m"):
+            count = size if configuration["model"] == "svgp_m" else 2 * size
+            points: Any = gpflow.inducing_variables.InducingPoints(inducing_points(X, count, seed))
+        else:
+            principal = configuration["model"] == "pca_8xm"
+            make = idm.transforms.PrincipalNegation.from_data if principal else axis_negations
+            kernel = idm.kernels.HarmonicKernel(kernel, make(X, NUM_GROUPS))
+            points = idm.inducing_variables.HarmonicInducingPoints.from_data(
+                kernel, X, size, seed=seed
+            )
+
+        def error() -> tf.Tensor:  # not yet per row: L-BFGS stops where gradients are below 1e-5
+            return nystrom_trace_error(kernel, points, X)
+
+        before, start = float(error()), time.perf_counter()
+        options = {"maxiter": configuration["max_iterations"]}
+        outcome = gpflow.optimizers.Scipy().minimize(
+            error, points.trainable_variables, options=options
         )
         return {
             "lengthscale": lengthscale,
-            **minimise_error(kernel, points, X, configuration["max_iterations"]),
+            "before": before / len(X),
+            "after": float(error()) / len(X),
+            "iterations": int(outcome.nit),
+            "evaluations": int(outcome.nfev),
+            "converged": bool(outcome.success),
+            "fit_seconds": round(time.perf_counter() - start, 2),
         }
 
     def table(self, records: Records) -> str:
@@ -80,52 +101,6 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
                 "L-BFGS s = fit_seconds .0f; converged, iterations = ended",
             )
         )
-
-
-def standardised_rows(X: Array, count: int, seed: int) -> Array:
-    """Random rows with zero mean and unit variance; columns that are constant become zero."""
-    rows = X[np.random.default_rng(seed).permutation(len(X))[:count]]
-    centred = rows - rows.mean(axis=0)
-    scale = centred.std(axis=0)
-    return np.asarray(centred / np.where(scale > 1e-12, scale, 1.0))
-
-
-def kernel_and_points(
-    model: str, kernel: Any, X: Array, num_inducing: int, seed: int
-) -> tuple[Any, Any]:
-    """The kernel of one model, and its inducing variable at the centres of k-means."""
-    if model in ("svgp_m", "svgp_2m"):
-        count = num_inducing if model == "svgp_m" else 2 * num_inducing
-        return kernel, gpflow.inducing_variables.InducingPoints(inducing_points(X, count, seed))
-    if model == "pca_8xm":
-        transforms = idm.transforms.PrincipalNegation.from_data(X, NUM_GROUPS)
-    else:
-        transforms = axis_negations(X, NUM_GROUPS)
-    harmonic = idm.kernels.HarmonicKernel(kernel, transforms)
-    return harmonic, idm.inducing_variables.HarmonicInducingPoints.from_data(
-        harmonic, X, num_inducing, seed=seed
-    )
-
-
-def minimise_error(kernel: Any, points: Any, X: Array, max_iterations: int) -> dict[str, Any]:
-    """The error per row before and after L-BFGS over the inducing points."""
-
-    def error() -> tf.Tensor:  # not yet per row: L-BFGS stops where gradients are below 1e-5
-        return nystrom_trace_error(kernel, points, X)
-
-    before = float(error())
-    start = time.perf_counter()
-    outcome = gpflow.optimizers.Scipy().minimize(
-        error, points.trainable_variables, options={"maxiter": max_iterations}
-    )
-    return {
-        "before": before / len(X),
-        "after": float(error()) / len(X),
-        "iterations": int(outcome.nit),
-        "evaluations": int(outcome.nfev),
-        "converged": bool(outcome.success),
-        "fit_seconds": round(time.perf_counter() - start, 2),
-    }
 
 
 def _position(record: Record) -> tuple[int, int]:

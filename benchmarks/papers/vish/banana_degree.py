@@ -29,7 +29,7 @@ from benchmarks._lib.mixed_tables import banana
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 PRIORS = ("full", "fixed")
 LIMIT = "vgp"
@@ -49,7 +49,33 @@ class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
                 }
 
     def table(self, records: Records) -> str:
-        return table_of(records)
+        """A row for each prior and degree, and whether bounds rise with the degree."""
+        order = (*PRIORS, LIMIT)
+        fits = [fit for record in records for fit in record["result"]["fits"]]
+        fits.sort(key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
+        rows = []
+        for fit in fits:
+            row = {**fit, "error": 100 * (1 - fit["accuracy"])}
+            if fit["prior"] == LIMIT:
+                row["degree"] = "all rows"
+            else:
+                row["M"] = (fit["degree"] + 1) ** 2
+                row["paper"] = "yes" if fit["degree"] in PAPER else ""
+            rows.append(row)
+        layout = (
+            "prior; highest degree = degree; M; in the paper = paper; bound = elbo .2f; "
+            "error % = error .2f; NLPD = nll .4f; CPU s = seconds .1f"
+        )
+        lines = [tabulated(rows, layout)]
+        for prior in ("full", "fixed"):
+            bounds = [fit["elbo"] for fit in fits if fit["prior"] == prior]
+            if len(bounds) > 1:
+                least = min(np.diff(bounds))
+                lines.append(
+                    f"{prior}: the bound rises with the degree: "
+                    f"{'yes' if least >= -0.01 else 'no'} (the least rise is {least:.3f})"
+                )
+        return "\n\n".join(lines)
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figures 3 and 4."""
@@ -136,44 +162,6 @@ def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple
     model = idm.models.DualSVGP(train, kernel, likelihood, harmonics_up_to(kernel, degree))
     fit = idm.fit(model, progress=False)
     return model, max(fit.elbos)
-
-
-def fits_of(records: Records) -> list[dict[str, Any]]:
-    """All fits, by prior and degree."""
-    order = (*PRIORS, LIMIT)
-    fits = [fit for record in records for fit in record["result"]["fits"]]
-    return sorted(fits, key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
-
-
-def table_of(records: Records) -> str:
-    """A row for each prior and degree, and whether bounds rise with the degree."""
-    fits = fits_of(records)
-    rows = [
-        (
-            fit["prior"],
-            *(("all rows", "", "") if fit["prior"] == LIMIT else _size(fit["degree"])),
-            f"{fit['elbo']:.2f}",
-            f"{100 * (1 - fit['accuracy']):.2f}",
-            f"{fit['nll']:.4f}",
-            f"{fit['seconds']:.1f}",
-        )
-        for fit in fits
-    ]
-    headers = ("prior", "highest degree", "M", "in the paper", "bound", "error %", "NLPD", "CPU s")
-    lines = []
-    for prior in ("full", "fixed"):
-        bounds = [fit["elbo"] for fit in fits if fit["prior"] == prior]
-        if len(bounds) > 1:
-            least = min(np.diff(bounds))
-            lines.append(
-                f"{prior}: the bound rises with the degree: "
-                f"{'yes' if least >= -0.01 else 'no'} (the least rise is {least:.3f})"
-            )
-    return "\n\n".join([markdown(headers, rows), *lines])
-
-
-def _size(degree: int) -> tuple[int, int, str]:
-    return degree, (degree + 1) ** 2, "yes" if degree in PAPER else ""
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import gpflow
 import numpy as np
 
 import interdomain as idm
-from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, test_errors, vish_model
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
@@ -68,7 +68,15 @@ class UciVish(
         )
         rows, steps = (split.X_train, split.Y_train), configuration["max_iterations"]
         if configuration["method"] in MINIBATCH:
-            fit = fit_by_minibatches(model, rows, steps)
+            outcome = idm.fit(
+                model,
+                rows,
+                steps=steps,
+                batch_size=min(256, len(rows[0]) // 2),
+                optimizer=(gpflow.optimizers.NaturalGradient(0.1), 0.01),
+            )
+            fit = {"objective": float(model.elbo(rows)), "iterations": outcome.steps}
+            fit |= {"converged": False, "ended": outcome.message, "num_inducing": NUM_POINTS}
         else:
             data = rows if configuration["method"] == "svgp" else None
             fit = fit_by_lbfgs(model, data, steps)
@@ -112,18 +120,6 @@ def build_model(
     OptimalQ(model, data).assign_q()
     gpflow.set_trainable([model.q_mu, model.q_sqrt], True)
     return model
-
-
-def fit_by_minibatches(model: Any, rows: tuple[Array, Array], steps: int) -> dict[str, Any]:
-    """As `fit_by_lbfgs` says it; the objective is the bound of all rows."""
-    optimizer = gpflow.optimizers.NaturalGradient(0.1), 0.01
-    size = min(256, len(rows[0]) // 2)
-    outcome = idm.fit(model, rows, steps=steps, batch_size=size, optimizer=optimizer)
-    objective = float(model.elbo(rows))
-    return {
-        **{"objective": objective, "iterations": outcome.steps, "converged": False},
-        **{"ended": outcome.message, "num_inducing": NUM_POINTS},
-    }
 
 
 if __name__ == "__main__":
