@@ -160,12 +160,15 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
     fit = getattr(outcome, "result", outcome)  # of `fit_additive`, or of `fit`
-    statistics, size = model.statistics, int(model.inducing_variable.num_inducing)
+    size = int(model.inducing_variable.num_inducing)
     at_once = max(256, min(8192, 2**22 // size))  # rows of a batch, as by default
     batches = len(X) / at_once
     features = batches * features_seconds(model, X[:at_once])
     products = outcome.pass_seconds - features
-    floor = batches * product_seconds(len(statistics.sums["gram"]), at_once)
+    # S S^T, S [size, at_once], of which NumPy computes one half.
+    S = np.random.default_rng(0).normal(size=(len(model.statistics.sums["gram"]), at_once))
+    product = np.empty((len(S), len(S)))
+    floor = batches * median_seconds(lambda: np.matmul(S, S.T, out=product), FLOOR_ROUNDS)
     predicting = time.perf_counter()
     errors = errors_of(model, X_test, Y_test)
     return {
@@ -197,13 +200,6 @@ def features_seconds(model: Any, X: Array) -> float:
     features = tf.function(lambda X: Kuf_in_domain(*parts, X), autograph=False)
     features(X)
     return median_seconds(lambda: features(X).numpy(), 5)
-
-
-def product_seconds(size: int, batch_size: int) -> float:
-    """Seconds of S S^T, S [size, batch_size], of which NumPy computes one half."""
-    S = np.random.default_rng(0).normal(size=(size, batch_size))
-    product = np.empty((size, size))
-    return median_seconds(lambda: np.matmul(S, S.T, out=product), FLOOR_ROUNDS)
 
 
 def median_seconds(call: Any, rounds: int) -> float:

@@ -107,7 +107,37 @@ class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, step
             seed=configuration["seed"],
             largest=1.0 if task == "rectangles" else 255.0,
         )
-        return train_and_judge(configuration, rows)
+        model = build_model(configuration, rows)
+        X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
+        predict = Predictor(model, X.shape[1], cached=False)
+        rate: Any = configuration["learning_rate"] or 0.0
+        if configuration["decay_every"]:
+            rate = tf_keras.optimizers.schedules.ExponentialDecay(
+                rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
+            )
+        minibatches = configuration["batch_size"] is not None
+        optimizer: Any = tf_keras.optimizers.Adam(rate)
+        if configuration["natural_gradient"]:
+            natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+            optimizer = (natural, optimizer)
+        trained = train(
+            model,
+            None if configuration["model"] == "rbf_full" else (rows.X_train, rows.Y_train),
+            lambda model: class_errors(model, X, Y, predict),
+            steps=configuration["steps"],
+            points=10,
+            batch_size=configuration["batch_size"],
+            optimizer=optimizer if minibatches else None,
+            seed=configuration["seed"],
+        )
+        kernel: dict[str, float] = {}
+        for path, parameter in gpflow.utilities.parameter_dict(model.kernel).items():
+            values = parameter.numpy()
+            if path.endswith("weights"):
+                kernel[f"{path} (deviation)"] = float(values.std())
+            else:
+                kernel[path] = float(values.mean())
+        return {**class_errors(model, rows.X_test, rows.Y_test), **trained, "kernel": kernel}
 
     def table(self, records: Records) -> str:
         parts = []
@@ -222,45 +252,6 @@ def _convolutional(configuration: Entries, rows: LabelledRows) -> Any:
         separate_channels=len(rows.shape) == 3 and name == "weighted",
         **place,
     )
-
-
-def train_and_judge(configuration: Entries, rows: LabelledRows) -> dict[str, Any]:
-    """Train one configuration.
-
-    :returns: accuracy and nll of the test images, what `training.train` returns, and the kernel's
-        variances and lengthscales, by path, and the spread of the weights.
-    """
-    model = build_model(configuration, rows)
-    X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
-    predict = Predictor(model, X.shape[1], cached=False)
-    rate: Any = configuration["learning_rate"] or 0.0
-    if configuration["decay_every"]:
-        rate = tf_keras.optimizers.schedules.ExponentialDecay(
-            rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
-        )
-    minibatches = configuration["batch_size"] is not None
-    optimizer: Any = tf_keras.optimizers.Adam(rate)
-    if configuration["natural_gradient"]:
-        natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
-        optimizer = (natural, optimizer)
-    trained = train(
-        model,
-        None if configuration["model"] == "rbf_full" else (rows.X_train, rows.Y_train),
-        lambda model: class_errors(model, X, Y, predict),
-        steps=configuration["steps"],
-        points=10,
-        batch_size=configuration["batch_size"],
-        optimizer=optimizer if minibatches else None,
-        seed=configuration["seed"],
-    )
-    kernel: dict[str, float] = {}
-    for path, parameter in gpflow.utilities.parameter_dict(model.kernel).items():
-        values = parameter.numpy()
-        if path.endswith("weights"):
-            kernel[f"{path} (deviation)"] = float(values.std())
-        else:
-            kernel[path] = float(values.mean())
-    return {**class_errors(model, rows.X_test, rows.Y_test), **trained, "kernel": kernel}
 
 
 def table_of(records: Records, paper: dict[str, tuple[str, str]]) -> str:
