@@ -109,35 +109,23 @@ class AdditiveTables(
         )
 
 
-def measured(
-    *,
-    data: str,
-    split: int,
-    method: str,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-    seed: int,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model on one split; in a process of its own."""
-    found = data_of(data, split, rows, data_dir)
-    kind, _, size = method.partition("_")
-    own = normalise(found.split)
+    found = data_of(run["data"], run["split"], run["rows"], run["data_dir"])
+    (kind, _, size), seed, own = run["method"].partition("_"), run["seed"], normalise(found.split)
     if kind == "boosting":
-        own_columns = list(found.categorical) or None
         train = found.split.X_train, own.Y_train
         held_out = found.split.X_test, own.Y_test
-        return table_models.boosting(train, held_out, seed, categorical=own_columns)
+        categorical = list(found.categorical) or None
+        return table_models.boosting(train, held_out, seed, categorical=categorical)
     if kind == "additive":
         return additive(found, int(size), float(own.Y_scale[0]), seed)
     X_train, X_test = indicators(found)
-    train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
+    rows = (X_train, own.Y_train), (X_test, own.Y_test)
     if kind == "svgp":
-        lengthscale = float(np.sqrt(X_train.shape[1]))
-        return race.svgp(
-            train, held_out, int(size), lengthscale, list(seconds), seed, kernel="Matern52"
-        )
-    return table_models.exact(train, held_out)
+        scale, seconds = float(np.sqrt(X_train.shape[1])), run["seconds"]
+        return race.svgp(*rows, int(size), scale, seconds, seed, kernel="Matern52")
+    return table_models.exact(*rows)
 
 
 def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:

@@ -86,7 +86,43 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
         return dict(from_child(svgp if run["kind"] == "svgp" else fitted, run=run))
 
     def table(self, records: Records) -> str:
-        return table_of(records)
+        """Fits and their parts, their errors, and the race with svgp."""
+        fits, races = [], []
+        for one in sorted(figures(records), key=lambda one: str(one["data"])):
+            if one["kind"] == "svgp":
+                q = "Adam" if one["natural_gradient"] is None else "natural gradients"
+                ratio = f"{'' if one['reached'] else '>= '}{one['ratio']:.1f}"
+                races.append({**one, "q": q, "ratio": ratio, "peak": _memory(one, "peak_bytes")})
+            else:
+                ended = f"{one['steps']}" + ("" if one["converged"] else ", not converged")
+                pairs = ", ".join(name for name, _ in one.get("pairs", ()))
+                peak = _memory(one, "peak_bytes_of_fit")
+                fits.append({**one, "ended": ended, "pairs": pairs, "peak": peak})
+        size = "data; rows = num_rows ,; M = num_inducing ,"
+        scores = "MSE = mse .4f; NLPD = nlpd .4f; NLPD of sample = sample_nlpd .4f"
+        parts = ("subset", "features", "products", "pass")
+        seconds = "; ".join(f"{part} s = {part}_seconds .3g" for part in parts)
+        return (
+            "Fits. The pass is features and products, reading included; fit is all but "
+            "predictions. The peak is the most memory that was resident in the process until then, "
+            "pages of the files included; in parentheses what it was before the model was "
+            "built.\n\n"
+            + tabulated(
+                fits,
+                f"kind; {size}; {seconds}; L-BFGS s = optimisation_seconds .3g; "
+                "fit s = fit_seconds .3g; predict s = predict_seconds .3g; "
+                "products / bare products = products_over_floor .2f; peak MB = peak",
+            )
+            + "\n\n"
+            + tabulated(fits, f"kind; {size}; {scores}; bound = bound .1f; steps = ended; pairs")
+            + "\n\nsvgp, until its log density is that of vish with degree 3.\n\n"
+            + tabulated(
+                races,
+                f"{size}; q by = q; target NLPD of sample = target_nlpd .4f; {scores}; "
+                "seconds = seconds .3g; vish s = vish_seconds .3g; svgp / vish = ratio; "
+                "steps = steps ,.0f; peak MB = peak",
+            )
+        )
 
 
 def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | None) -> Path:
@@ -272,45 +308,6 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
         "peak_bytes": peak_of_process(),
         **errors_of(model, X_test, Y_test),
     }
-
-
-def table_of(records: Records) -> str:
-    """Fits and their parts, their errors, and the race with svgp."""
-    fits, races = [], []
-    for one in figures(sorted(records, key=lambda record: str(record["configuration"]["data"]))):
-        if one["kind"] == "svgp":
-            q = "Adam" if one["natural_gradient"] is None else "natural gradients"
-            ratio = f"{'' if one['reached'] else '>= '}{one['ratio']:.1f}"
-            races.append({**one, "q": q, "ratio": ratio, "peak": _memory(one, "peak_bytes")})
-        else:
-            ended = f"{one['steps']}" + ("" if one["converged"] else ", not converged")
-            pairs = ", ".join(name for name, _ in one.get("pairs", ()))
-            peak = _memory(one, "peak_bytes_of_fit")
-            fits.append({**one, "ended": ended, "pairs": pairs, "peak": peak})
-    size = "data; rows = num_rows ,; M = num_inducing ,"
-    scores = "MSE = mse .4f; NLPD = nlpd .4f; NLPD of sample = sample_nlpd .4f"
-    parts = ("subset", "features", "products", "pass")
-    seconds = "; ".join(f"{part} s = {part}_seconds .3g" for part in parts)
-    return (
-        "Fits. The pass is features and products, reading included; fit is all but predictions. "
-        "The peak is the most memory that was resident in the process until then, pages of "
-        "the files included; in parentheses what it was before the model was built.\n\n"
-        + tabulated(
-            fits,
-            f"kind; {size}; {seconds}; L-BFGS s = optimisation_seconds .3g; "
-            "fit s = fit_seconds .3g; predict s = predict_seconds .3g; "
-            "products / bare products = products_over_floor .2f; peak MB = peak",
-        )
-        + "\n\n"
-        + tabulated(fits, f"kind; {size}; {scores}; bound = bound .1f; steps = ended; pairs")
-        + "\n\nsvgp, until its log density is that of vish with degree 3.\n\n"
-        + tabulated(
-            races,
-            f"{size}; q by = q; target NLPD of sample = target_nlpd .4f; {scores}; "
-            "seconds = seconds .3g; vish s = vish_seconds .3g; svgp / vish = ratio; "
-            "steps = steps ,.0f; peak MB = peak",
-        )
-    )
 
 
 def _memory(result: dict[str, Any], name: str) -> str:

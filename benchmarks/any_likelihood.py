@@ -103,17 +103,10 @@ class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
         return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
-def measured(
-    *,
-    data: str,
-    method: str,
-    num_inducing: int,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
-    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, data_dir)
+    data, method, rows = run["data"], run["method"], run["rows"]
+    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, run["data_dir"])
     train = (train[0][:rows], train[1][:rows]) if data == "magic" else train
     if method == GPBOOST:
         return gpboost(train, held_out)
@@ -121,8 +114,8 @@ def measured(
         size = min(int(method.partition("_")[2]), len(train[0]) // 4)
         if data == "counts":
             train, held_out = ((unit_rows(X), Y) for X, Y in (train, held_out))
-        return points(train, held_out, size, seconds, data)
-    return features(train, held_out, method, num_inducing, seconds, data)
+        return points(train, held_out, size, run["seconds"], data)
+    return features(train, held_out, run)
 
 
 def _halves_of_a_table(name: str, _: int | None, folder: str | None) -> tuple[Rows, Rows]:
@@ -167,10 +160,9 @@ def likelihood_of(data: str) -> Any:
     return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
 
 
-def features(
-    train: Rows, held_out: Rows, method: str, num_inducing: int, seconds: Sequence[float], data: str
-) -> dict[str, Any]:
+def features(train: Rows, held_out: Rows, run: Entries) -> dict[str, Any]:
     """Harmonics: collapsed, or in stock SVGP."""
+    method, data, num_inducing = run["method"], run["data"], run["num_inducing"]
     started = time.perf_counter()
     by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
     if by_data:  # to begin with
@@ -198,6 +190,7 @@ def features(
         prior, likelihood, chosen, q_diag=method.startswith("diagonal"), num_data=len(train[0])
     )
     optimizer = RATE if method.endswith("natural") else (None, RATE)
+    seconds = run["seconds"]
     trace = density_trace(svgp, train, held_out, seconds, started, optimizer=optimizer)
     return {"trace": trace, "subset_seconds": ready - started}
 

@@ -20,6 +20,7 @@ truth's normal score, which is 1 if standard deviations are right.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -132,12 +133,9 @@ def structured(parts: Callable[..., Any], where: str = "square") -> Callable[...
     def found(rng: np.random.Generator, functions: int) -> Array:
         X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
         kernel, features = parts(X)
-        prior = idm.kernels.FiniteRank(kernel, features)
-
-        def condition(data: Any) -> Any:
-            return idm.models.StructuredSGPR(data, prior, features, noise_variance=NOISE)
-
-        return exact(rng, functions, prior, X, new, condition)
+        made = idm.kernels.FiniteRank(kernel, features), features
+        model = partial(idm.models.StructuredSGPR, noise_variance=NOISE)
+        return exact(rng, functions, made[0], X, new, lambda data: model(data, *made))
 
     return found
 
@@ -157,13 +155,9 @@ def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) 
         box, waves = of_waves()
         parts = [idm.kernels.FiniteRank(box, waves), waves]
         kernel = local + parts[0]
-
-    def condition(data: Any) -> Any:
-        return idm.models.VecchiaSGPR(
-            data, *parts, local_kernel=local, num_neighbours=10, noise_variance=NOISE
-        )
-
-    return exact(rng, functions, kernel, X, new, condition)
+    how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
+    model = partial(idm.models.VecchiaSGPR, **how)
+    return exact(rng, functions, kernel, X, new, lambda data: model(data, *parts))
 
 
 def optimal(model: Any, data: Any) -> Any:
@@ -182,25 +176,17 @@ def svgp(rng: np.random.Generator, functions: int) -> Array:
     table, effects = of_table(X)
     kernel = idm.kernels.FiniteRank(box, waves) + idm.kernels.FiniteRank(table, effects)
     features = idm.inducing_variables.SumInducingVariables([waves, effects])
-
-    def condition(data: Any) -> Any:
-        q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
-        noise = gpflow.likelihoods.Gaussian(NOISE)
-        return optimal(idm.models.SVGP(kernel, noise, q), data)
-
-    return exact(rng, functions, kernel, X, new, condition)
+    q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
+    model = idm.models.SVGP(kernel, gpflow.likelihoods.Gaussian(NOISE), q)
+    return exact(rng, functions, kernel, X, new, partial(optimal, model))
 
 
 def hvgp(rng: np.random.Generator, functions: int) -> Array:
     """At rows and their negatives the even and the odd part are independent a posteriori."""
     half, new, base = square(rng, ROWS // 2), square(rng, PLACES), matern()
-
-    def condition(data: Any) -> Any:
-        noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
-        model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
-        return optimal(model, data)
-
-    return exact(rng, functions, base, np.r_[half, -half], new, condition)
+    noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
+    model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
+    return exact(rng, functions, base, np.r_[half, -half], new, partial(optimal, model))
 
 
 def orthogonal(rng: np.random.Generator, functions: int) -> Array:
@@ -208,14 +194,10 @@ def orthogonal(rng: np.random.Generator, functions: int) -> Array:
     far, kernel = np.array([1e3, 0.0]), matern()
     base, other = square(rng, ROWS // 2), square(rng, ROWS // 2) + far
     new = square(rng, PLACES) + np.arange(PLACES)[:, None] % 2 * far
-
-    def condition(data: Any) -> Any:
-        noise = gpflow.likelihoods.Gaussian(NOISE)
-        points = map(gpflow.inducing_variables.InducingPoints, (base, other))
-        model = idm.models.OrthogonalSVGP(kernel, noise, *points, num_latent_gps=functions)
-        return optimal(model, data)
-
-    return exact(rng, functions, kernel, np.r_[base, other], new, condition)
+    noise = gpflow.likelihoods.Gaussian(NOISE)
+    points = map(gpflow.inducing_variables.InducingPoints, (base, other))
+    model = idm.models.OrthogonalSVGP(kernel, noise, *points, num_latent_gps=functions)
+    return exact(rng, functions, kernel, np.r_[base, other], new, partial(optimal, model))
 
 
 def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Array:
@@ -292,10 +274,6 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
     return np.array(found)
 
 
-def _with(function: Callable[..., Array], **arguments: Any) -> Callable[..., Array]:
-    return lambda rng, functions: function(rng, functions, **arguments)
-
-
 MODELS: Mapping[str, Callable[..., Array]] = {
     "waves": structured(of_waves),
     "globe": structured(of_globe, "globe"),
@@ -303,16 +281,16 @@ MODELS: Mapping[str, Callable[..., Array]] = {
     "splines": structured(of_splines),
     "units": structured(of_units),
     "neighbours": neighbours,
-    "both": _with(neighbours, both=True),
+    "both": partial(neighbours, both=True),
     "svgp": svgp,
     "hvgp": hvgp,
     "orthogonal": orthogonal,
     "dual": dual,
-    "poisson": _with(dual, kind="poisson"),
-    "labels": _with(dual, kind="labels"),
+    "poisson": partial(dual, kind="poisson"),
+    "labels": partial(dual, kind="labels"),
     "samples": samples,
     "effects": effects,
-    "shares": _with(effects, shares=True),
+    "shares": partial(effects, shares=True),
 }
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -56,18 +57,18 @@ class DeepUci(
     def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for split in (arguments.splits or [0])[: 1 if short else None]:
-            for data in (arguments.datasets or TABLES)[: 1 if short else None]:
-                for features in arguments.features or FEATURES:
-                    for layers in (1, 2) if short else LAYERS:
-                        yield {
-                            "data": data,
-                            "features": features,
-                            "layers": layers,
-                            "split": split,
-                            "num_inducing": 10 if short else 100,
-                            "seconds": 2.0 if short else arguments.seconds or 30.0,
-                            "source": source_of(arguments.data_dir),
-                        }
+            tables = (arguments.datasets or TABLES)[: 1 if short else None]
+            depths = (1, 2) if short else LAYERS
+            for data, features, layers in product(tables, arguments.features or FEATURES, depths):
+                yield {
+                    "data": data,
+                    "features": features,
+                    "layers": layers,
+                    "split": split,
+                    "num_inducing": 10 if short else 100,
+                    "seconds": 2.0 if short else arguments.seconds or 30.0,
+                    "source": source_of(arguments.data_dir),
+                }
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         given = for_a_process(configuration, arguments)
@@ -96,30 +97,22 @@ class DeepUci(
         return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
-def measured(
-    *,
-    data: str,
-    features: str,
-    layers: int,
-    split: int,
-    num_inducing: int,
-    seconds: float,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
     from interdomain import deep  # needs the extra of this name
 
-    own = normalise(take_split(load_table(data, data_dir), split))
+    split, layers = run["split"], run["layers"]
+    own = normalise(take_split(load_table(run["data"], run["data_dir"]), split))
     X, Y, X_test, Y_test = own.X_train, own.Y_train, own.X_test, own.Y_test
     scale = own.Y_scale.item()
     started = time.process_time()
     width = min(X.shape[1], HIDDEN)
-    diagonal = features.endswith(DIAGONAL)
-    num_inducing *= 3 if diagonal else 1
+    diagonal = run["features"].endswith(DIAGONAL)
+    num_inducing = run["num_inducing"] * (3 if diagonal else 1)
     model = deep.build(
         X,
         widths=[width] * (layers - 1) + [1],
-        features=features.removesuffix(DIAGONAL),
+        features=run["features"].removesuffix(DIAGONAL),
         num_inducing=min(num_inducing, len(X) // 2),
         q_diag=diagonal,
         num_prediction_samples=SAMPLES,
@@ -127,7 +120,7 @@ def measured(
     )
 
     def out_of_time(step: int, _: Any) -> None:
-        if time.process_time() - started > seconds:
+        if time.process_time() - started > run["seconds"]:
             raise idm.training.StopFit("the seconds are over")
 
     fit = idm.fit(

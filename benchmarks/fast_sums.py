@@ -36,7 +36,7 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.memory import CLEAR, peak_of_process
 from benchmarks._lib.results import runs
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks._lib.tables import markdown, megabytes
+from benchmarks._lib.tables import megabytes, tabulated
 from interdomain.linalg.wave_tables import BoxWaves, WaveTables
 from interdomain.regression import features
 
@@ -79,23 +79,18 @@ class FastSums(Benchmark):
         }
         rows = []
         for run, result in runs(records):
-            seconds, differ = result["seconds"], result.get("differ")
             others = result.get("dense_seconds")
             if run["side"] == "tables" and run["num_inducing"] in dense:
                 others = dense[run["num_inducing"]] * run["rows"]
-            rows.append(
-                (
-                    *(run["side"], run.get("columns", 2), f"{run['rows']:,}"),
-                    *(result["num_inducing"], f"{seconds:.3g}", f"{result['cpu_seconds']:.3g}"),
-                    f"{others / seconds:.1f}" if others else "",
-                    f"{result['gradient_seconds']:.1f}" if "gradient_seconds" in result else "",
-                    f"{differ:.1e}" if differ is not None else "",
-                    megabytes(result["peak_bytes"]),
-                )
-            )
-        times = ("s", "CPU s", "dense / this", "gradient s")
-        headers = ("columns", "rows", "M", *times, "differ", "peak")
-        return markdown(("side", *headers), rows)
+            ratio = others / result["seconds"] if others else None
+            row = {"columns": 2, **run, **result, "all_rows": run["rows"], "ratio": ratio}
+            rows.append(row | {"peak": megabytes(result["peak_bytes"])})
+        return tabulated(
+            rows,
+            "side; columns; rows = all_rows ,; M = num_inducing; s = seconds .3g; "
+            "CPU s = cpu_seconds .3g; dense / this = ratio .1f; gradient s = gradient_seconds .1f; "
+            "differ = differ .1e; peak",
+        )
 
 
 def drawn(rows: int, columns: int) -> tuple[Any, Any]:

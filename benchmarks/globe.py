@@ -79,26 +79,17 @@ class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, ga
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
 
 
-def measured(
-    *,
-    model: str,
-    data: str,
-    data_dir: str | None,
-    every: int,
-    seconds: float,
-    seed: int,
-    gap: float = 0.0,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model; in a process of its own."""
-    latitude, longitude, heights = grid(data, data_dir, every)
+    latitude, longitude, heights = grid(run["data"], run["data_dir"], run["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
-    train, test = split(len(X), seed)
+    (train, test), gap = split(len(X), run["seed"]), run.get("gap")
     if gap:
         left_out = within("date line", X, gap) | within("poles", X, gap)
         train, test = train[~left_out[train]], test[left_out[test]]
     Y = (Y - Y[train].mean()) / Y[train].std()
     started = time.perf_counter()
-    fitted, inputs, more = build(model, X[train], Y[train], seconds, seed)
+    fitted, inputs, more = build(run, X[train], Y[train])
     mean, variance = predicted(fitted, inputs(X[test]))
     elapsed = time.perf_counter() - started
     variance = variance + float(fitted.likelihood.variance.numpy())
@@ -137,12 +128,12 @@ def jumps(mean: Any) -> dict[str, float]:
     }
 
 
-def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[Any, Any, Any]:
+def build(run: Entries, X: Array, Y: Array) -> tuple[Any, Any, Any]:
     """A trained model, what makes its inputs from degrees, and what its training took."""
-    kind, _, text = model.partition("_")
+    kind, _, text = run["model"].partition("_")
     size = int(text)
     if kind == "svgp":
-        return points((unit_rows(X), Y), size, seconds, seed)
+        return points((unit_rows(X), Y), size, run["seconds"], run["seed"])
     centre, scale = X.mean(axis=0), X.std(axis=0)
     if kind == "harmonics":  # these take degrees
         centre, scale = np.zeros(2), np.ones(2)

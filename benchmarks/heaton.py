@@ -128,25 +128,16 @@ def predicted(model: Any, X_test: Array) -> tuple[Array, Array]:
     return mean, variance
 
 
-def splines(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
+def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
+    """Splines, or waves of a box."""
     import gpflow
 
-    import interdomain as idm
-
-    factors = [gpflow.kernels.Matern12(5.0, 1.0, active_dims=[column]) for column in (0, 1)]
-    gpflow.set_trainable(factors[1].variance, False)
-    numbers = [int(number) for number in size.split("x")]
     both = np.r_[train[0], X_test]
-    some = idm.inducing_variables.SplineFeatures.from_data(both, numbers, 1)
-    prior = idm.kernels.FiniteRank(gpflow.kernels.Product(factors), some)
-    model = idm.models.StructuredSGPR(train, prior, some, noise_variance=0.1)
-    idm.fit(model)
-    return predicted(model, X_test)
-
-
-def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
-    model, _ = fitted(train, *waves(np.r_[train[0], X_test], int(size), 0.5, 2.0))
-    return predicted(model, X_test)
+    if "x" in size:
+        parts = race.splines(both, size, gpflow.kernels.Matern12, 1, 5.0, 1.0)
+    else:
+        parts = waves(both, int(size), 0.5, 2.0)
+    return predicted(fitted(train, *parts)[0], X_test)
 
 
 def nearest(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
@@ -187,11 +178,15 @@ def gpboost(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
 
 def known_law(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
     """Simple kriging from the nearest rows."""
-    X, Y = train
+    (X, Y), noise = train, NOISE * np.eye(min(1_500, len(train[0])))
+
+    def covariance(X: Array, X2: Array) -> Array:
+        return np.asarray(VARIANCE * np.exp(-cdist(X, X2) / RANGE))
+
     nearest = cKDTree(X).query(X_test, k=min(1_500, len(X)))[1]
     moments = []
     for x, rows in zip(X_test, nearest, strict=True):
-        root = cho_factor(covariance(X[rows], X[rows]) + NOISE * np.eye(len(rows)), lower=True)
+        root = cho_factor(covariance(X[rows], X[rows]) + noise, lower=True)
         across = covariance(X[rows], x[None])[:, 0]
         weights = cho_solve(root, across)
         moments.append((weights @ Y[rows, 0], VARIANCE + NOISE - weights @ across))
@@ -199,12 +194,8 @@ def known_law(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
     return mean, variance
 
 
-def covariance(X: Array, X2: Array) -> Array:
-    return np.asarray(VARIANCE * np.exp(-cdist(X, X2) / RANGE))
-
-
 METHODS = {
-    **{"nearest": nearest, "splines": splines, "waves": features, "neighbours": neighbours},
+    **{"nearest": nearest, "splines": features, "waves": features, "neighbours": neighbours},
     **{"both": neighbours, "gpboost": gpboost, "known": known_law},
 }
 

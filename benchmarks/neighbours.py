@@ -34,6 +34,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -258,22 +259,18 @@ def trees(X: Array, Y: Array, X_test: Array) -> Predictions:
     return model.predict(X_test), np.full(len(X_test), variance)
 
 
-def _method(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
-    return lambda X, Y, X_test: function(X, Y, X_test, **arguments)
-
-
 METHODS: Mapping[str, Callable[..., Any]] = {
-    "features": _method(ours, features=True, near=False),
-    "neighbours": _method(ours, features=False, near=True),
-    "as_many": _method(ours, features=False, near=True, as_many=True),
-    "both": _method(ours, features=True, near=True),
+    "features": partial(ours, features=True, near=False),
+    "neighbours": partial(ours, features=False, near=True),
+    "as_many": partial(ours, features=False, near=True, as_many=True),
+    "both": partial(ours, features=True, near=True),
     "trees": trees,
     "linear": linear,
     "nearest_four": nearest_four,
     "gpytorch": gpytorch,
-    "gpboost_20": _method(gpboost, gp_approx="vecchia", num_neighbors=20),
-    "gpboost_30": _method(gpboost, gp_approx="vecchia", num_neighbors=30),
-    "gpboost_vif": _method(
+    "gpboost_20": partial(gpboost, gp_approx="vecchia", num_neighbors=20),
+    "gpboost_30": partial(gpboost, gp_approx="vecchia", num_neighbors=30),
+    "gpboost_vif": partial(
         gpboost, gp_approx="full_scale_vecchia", num_neighbors=30, num_ind_points=200
     ),
 }

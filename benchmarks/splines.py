@@ -141,17 +141,9 @@ def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
 
 def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, Any]:
     """A product of Matern kernels that ends with its splines, and these."""
-    numbers = [int(number) for number in size.split("x")]
-    matern = gpflow.kernels.Matern12 if kind == "rough" else gpflow.kernels.Matern32
-    factors = [
-        matern(lengthscales=lengthscale, active_dims=[column]) for column in range(len(numbers))
-    ]
-    kernel = factors[0] if len(factors) == 1 else gpflow.kernels.Product(factors)
-    for part in factors[1:]:  # one variance is enough
-        gpflow.set_trainable(part.variance, False)
-    splines = idm.inducing_variables.SplineFeatures.from_data(
-        X, numbers, 1 if kind == "rough" else 2
-    )
+    smooth = gpflow.kernels.Matern32, 2
+    how = smooth if kind == "splines" else (gpflow.kernels.Matern12, 1)
+    kernel, splines = race.splines(X, size, *how, 1.0, lengthscale)
     return idm.kernels.FiniteRank(kernel, splines), splines
 
 

@@ -157,30 +157,19 @@ def load_images(name: str, data_dir: str | Path | None) -> Images:
     if data_dir is None and name in KERAS_IMAGES:
         import tensorflow as tf
 
-        (X_train, Y_train), (X_test, Y_test) = getattr(tf.keras.datasets, name).load_data()
+        train, test = getattr(tf.keras.datasets, name).load_data()
     else:
         arrays = load_arrays(name, data_dir)
-        X_train, Y_train = arrays["X_train"], arrays["Y_train"]
-        X_test, Y_test = arrays["X_test"], arrays["Y_test"]
-    return Images(
-        name,
-        X_train,
-        np.asarray(Y_train, dtype=np.int64).reshape(-1),
-        X_test,
-        np.asarray(Y_test, dtype=np.int64).reshape(-1),
-    )
+        train, test = ((arrays[f"X_{part}"], arrays[f"Y_{part}"]) for part in ("train", "test"))
+    labels = [np.asarray(part[1], dtype=np.int64).reshape(-1) for part in (train, test)]
+    return Images(name, train[0], labels[0], test[0], labels[1])
 
 
 def only_classes(images: Images, number: int) -> Images:
     """The images of the first classes."""
     train, test = images.Y_train < number, images.Y_test < number
-    return Images(
-        images.name,
-        images.X_train[train],
-        images.Y_train[train],
-        images.X_test[test],
-        images.Y_test[test],
-    )
+    parts = images.X_train[train], images.Y_train[train], images.X_test[test], images.Y_test[test]
+    return Images(images.name, *parts)
 
 
 def _stored_splits(

@@ -27,14 +27,13 @@ recommend     which of these `recommend` names after 60 seconds
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib.data import source_of
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks.pareto.data_sets import DATA, MADE, rows_of
 from benchmarks.pareto.methods import GPBOOST, GPYTORCH, METHODS, Task
 from benchmarks.pareto.pictures import draw_curves
@@ -69,27 +68,17 @@ class Pareto(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
         draw_curves(folder, records)
 
 
-def measured(
-    *,
-    data: str,
-    method: str,
-    num_inducing: int,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-) -> dict[str, Any]:
-    """Train one model, in a process of its own.
-
-    :param num_inducing: that of a short run, of `rows` rows; otherwise a method has its own.
-    """
-    (X, Y), held_out = rows_of(data, data_dir)
-    order = np.random.default_rng(0).permutation(len(X))[:rows]
+def measured(**run: Any) -> Entries:
+    """Train one model, in a process of its own; only a short run, of some rows, has its number of
+    inducing variables from the configuration."""
+    (X, Y), held_out = rows_of(run["data"], run["data_dir"])
+    order = np.random.default_rng(0).permutation(len(X))[: run["rows"]]
     task = Task(
-        method,
-        data,
+        run["method"],
+        run["data"],
         train=(X[order], Y[order]),
         held_out=(held_out[0][:MOST_TESTED], held_out[1][:MOST_TESTED]),
-        seconds=seconds,
-        num_inducing=None if rows is None else num_inducing,
+        seconds=run["seconds"],
+        num_inducing=None if run["rows"] is None else run["num_inducing"],
     )
-    return {"num_rows": len(order), **METHODS[method].train(task)}
+    return {"num_rows": len(order), **METHODS[run["method"]].train(task)}

@@ -41,15 +41,11 @@ def draw_curves(folder: Path, records: Records) -> None:
         others = [name for name in ranking if name not in OURS]
         for name in ranking:
             trace = found[name]
+            style: dict[str, Any] = {"color": "0.5", "ls": "--"}
             if name in OURS:
-                style: dict[str, Any] = {
-                    "color": COLOURS[OURS.index(name)],
-                    "marker": "o",
-                    "ls": "-",
-                }
+                style = {"color": COLOURS[OURS.index(name)], "marker": "o", "ls": "-"}
             else:
-                place = others.index(name)
-                style = {"color": "0.5", "marker": MARKERS[place % len(MARKERS)], "ls": "--"}
+                style["marker"] = MARKERS[others.index(name) % len(MARKERS)]
             ax.plot(
                 [point["seconds"] for point in trace],
                 [density_of(point) for point in trace],

@@ -22,14 +22,8 @@ from benchmarks._lib.tables import markdown
 from benchmarks.referees.mgcv import mgcv_gaussian, mgcv_poisson
 from benchmarks.referees.stan import stan_counts, stan_motorcycle, stan_regression
 
-REFEREES: dict[str, Callable[..., dict[str, float]]] = {
-    "mgcv_gaussian": mgcv_gaussian,
-    "mgcv_poisson": mgcv_poisson,
-    "stan_regression": stan_regression,
-    "stan_counts": stan_counts,
-    "stan_motorcycle": stan_motorcycle,
-}
-
+FUNCTIONS = (mgcv_gaussian, mgcv_poisson, stan_regression, stan_counts, stan_motorcycle)
+REFEREES: dict[str, Callable[..., dict[str, float]]] = {f.__name__: f for f in FUNCTIONS}
 DRAWS = {"stan_regression": 5_000, "stan_counts": 250, "stan_motorcycle": 300}
 """Of our chain, or of hyperparameters; a hundredth of them in a short run."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,11 @@ class Snelson(Benchmark, data_dir=str, seeds=range):
                     _draw_prediction(row[column], X, Y, X_test, first[0]["result"])
                     if variant != "L16":
                         _draw_terms(row[3 + (variant == "L8_K8")], X_test, first[0]["result"])
-                _draw_throughput(row[5], variant, [record["result"] for record in found])
+                names, colour = ("iterations_per_second", "elbo"), COLOURS[variant]
+                places = np.array([[one["result"][name] for name in names] for one in found])
+                row[5].plot(*places.T, "o", color=colour, alpha=0.3, ms=4)
+                row[5].plot(*places.mean(axis=0), "X", color=colour, ms=8, label=variant)
+                row[5].set_xlabel("iterations per second", fontsize=7)
             for axis, name in zip(
                 row, (*VARIANTS, "L8: variance", "L8_K8: variance"), strict=False
             ):
@@ -218,13 +222,6 @@ def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
     among_data = np.abs(X_test[:, 0]) < 1.8
     highest = max(np.max(line.get_ydata()[among_data], initial=0.0) for line in axis.lines)
     axis.set_ylim(0.0, 1.3 * highest or 1.0)
-
-
-def _draw_throughput(axis: Any, variant: str, results: Sequence[Any]) -> None:
-    points = np.array([[r["iterations_per_second"], r["elbo"]] for r in results])
-    axis.plot(*points.T, "o", color=COLOURS[variant], alpha=0.3, ms=4)
-    axis.plot(*points.mean(axis=0), "X", color=COLOURS[variant], ms=8, label=variant)
-    axis.set_xlabel("iterations per second", fontsize=7)
 
 
 def _grouped(records: Records) -> dict[tuple[str, str, str, int, str], list[Record]]:

@@ -108,23 +108,22 @@ class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, ma
                 splits, first, iterations = DATASETS[dataset]
                 if arguments.splits is None and split >= splits:
                     continue
-                for kernel in KERNELS:
-                    for inducing in INDUCING:
-                        for M, K in SIZES[1:2] if short else SIZES:
-                            yield {
-                                "dataset": dataset,
-                                "kernel": kernel,
-                                "inducing": inducing,
-                                "M": M,
-                                "K": K,
-                                "split": split,
-                                "seed": split,
-                                "q": "optimal",
-                                "first_iterations": 20 if short else first,
-                                "max_iterations": arguments.max_iterations
-                                or (20 if short else iterations),
-                                "source": source_of(arguments.data_dir),
-                            }
+                first, iterations = (20, 20) if short else (first, iterations)
+                cells = itertools.product(KERNELS, INDUCING, SIZES[1:2] if short else SIZES)
+                for kernel, inducing, (M, K) in cells:
+                    yield {
+                        "dataset": dataset,
+                        "kernel": kernel,
+                        "inducing": inducing,
+                        "M": M,
+                        "K": K,
+                        "split": split,
+                        "seed": split,
+                        "q": "optimal",
+                        "first_iterations": first,
+                        "max_iterations": arguments.max_iterations or iterations,
+                        "source": source_of(arguments.data_dir),
+                    }
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         table = load_table(configuration["dataset"], arguments.data_dir)

@@ -136,12 +136,8 @@ def banana(data_dir: str | None) -> dict[str, Array]:
 
 def initial_kernel(configuration: Entries, data: Mapping[str, Array]) -> Any:
     """The mixture that `from_data` finds in the training rows."""
-    return idm.kernels.HarmonizableMixture.from_data(
-        data["X"],
-        2.0 * data["Y"] - 1.0,
-        configuration["num_components"],
-        configuration["num_frequencies"],
-    )
+    sizes = configuration["num_components"], configuration["num_frequencies"]
+    return idm.kernels.HarmonizableMixture.from_data(data["X"], 2.0 * data["Y"] - 1.0, *sizes)
 
 
 def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, Any]:

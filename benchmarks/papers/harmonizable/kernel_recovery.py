@@ -323,12 +323,8 @@ def least_stationary_error(matrix: Array) -> float:
 
 def of_kernel(records: Records, target: str, kernel: str) -> list[Record]:
     """The records of a target and an approximation, those of least error first."""
-    chosen = [
-        record
-        for record in records
-        if record["configuration"]["target"] == target
-        and record["configuration"]["kernel"] == kernel
-    ]
+    wanted = {"target": target, "kernel": kernel}.items()
+    chosen = [record for record in records if wanted <= record["configuration"].items()]
     return sorted(chosen, key=lambda record: record["result"]["mse"])
 
 

@@ -21,13 +21,13 @@ import numpy as np
 import interdomain as idm
 from benchmarks._lib.data import load_arrays, source_of
 from benchmarks._lib.elevations import split
+from benchmarks._lib.looks import train
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.regression import inducing_points
 from benchmarks._lib.results import figures
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import Split
 from benchmarks._lib.tables import tabulated
-from benchmarks._lib.training import train
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
 COMPONENTS = {"svgp_m": 1, "svgp_3m": 3, "hvgp_7xm": 7, "hvgp_13xm": 13}
@@ -85,7 +85,8 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
     def table(self, records: Records) -> str:
         """One row per model and size, the paper's figures beside ours."""
         rows = []
-        for one in figures(sorted(records, key=_position)):
+        order = sorted(figures(records), key=lambda o: (o["steps"], MODELS.index(o["model"])))
+        for one in order:
             gamma, names = one["natural_gradient"], ("size", "their_rmse", "their_nll", "hours")
             q = "Adam" if gamma is None else f"natural {gamma:g}"
             rows.append({**one, "q": q, **dict(zip(names, PAPER[one["model"]], strict=True))})
@@ -144,12 +145,6 @@ def hyperparameters(model: Any) -> dict[str, float]:
         "variance": float(kernel.variance.numpy()),
         "noise_variance": float(model.likelihood.variance.numpy()),
     }
-
-
-def _position(record: Record) -> tuple[int, float, int, int, int]:
-    run = record["configuration"]
-    size = (run["num_inducing"], run["natural_gradient"] or 0.0, run["steps"])
-    return *size, MODELS.index(run["model"]), run["seed"]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ same training.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -27,7 +27,7 @@ from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.race import evaluated
 from benchmarks._lib.regression import inducing_points, median_distance
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks._lib.tables import tabulated
 
@@ -67,36 +67,23 @@ class HvgpTables(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
         return "\n\n".join(parts)
 
 
-def measured(
-    *,
-    data: str,
-    model: str,
-    num_inducing: int,
-    seconds: Sequence[float],
-    split: int,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
-    rows = normalise(take_split(load_table(data, data_dir), split))
+    rows = normalise(take_split(load_table(run["data"], run["data_dir"]), run["split"]))
+    data, held_out = (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
     started = time.process_time()
-    built = build_model(model, rows, num_inducing, seed=split)
-    bound = bound_per_row(
-        built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
-    )
-
-    def evaluate(model: Any) -> dict[str, float]:
-        return {**evaluated(model, (rows.X_test, rows.Y_test)), "bound": bound()}
-
+    built = build_model(run["model"], rows, run["num_inducing"], seed=run["split"])
+    bound = bound_per_row(built, *(part[:ROWS_FOR_BOUND] for part in data), len(rows.X_train))
     trace = trained_with_looks(
         built,
-        (rows.X_train, rows.Y_train),
-        evaluate,
-        seconds=seconds,
+        data,
+        lambda model: {**evaluated(model, held_out), "bound": bound()},
+        seconds=run["seconds"],
         steps=STEPS,
         started=started,
         batch_size=min(BATCH_SIZE, len(rows.X_train)),
         optimizer=0.01,
-        options={"seed": split},
+        options={"seed": run["split"]},
     )
     return {"trace": trace, "rows": len(rows.X_train), "test_rows": len(rows.X_test)}
 

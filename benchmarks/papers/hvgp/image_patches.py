@@ -63,6 +63,7 @@ SECONDS = {"mnist": [10.0, 20.0, 40.0, 80.0], "cifar10": [10.0, 20.0, 40.0]}
 STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
 ROWS_FOR_BOUND = 1_000
 PATCH = (5, 5)
+OF_GROUP = tuple("data num_inducing images batch_size learning_rate variance seed".split())
 
 
 class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
@@ -88,7 +89,13 @@ class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
                 }
 
     def table(self, records: Records) -> str:
-        return table_of(records)
+        """A table for each data set and size, and who is best when."""
+        groups: dict[tuple[Any, ...], dict[str, Record]] = {}
+        for record in records:
+            run = record["configuration"]
+            key = (*(run[name] for name in OF_GROUP), tuple(run["seconds"]), "places" in run)
+            groups.setdefault(key, {})[run["model"]] = record
+        return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 
 
 def measured(**run: Any) -> dict[str, Any]:
@@ -147,17 +154,6 @@ def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
         both = patches(Z[:M]), patches(Z[M:])
         return idm.models.OrthogonalSVGP(kernel, likelihood, *both, **settings)
     return gpflow.models.SVGP(kernel, likelihood, patches(Z), **settings)
-
-
-def table_of(records: Records) -> str:
-    """A table for each data set and size, and who is best when."""
-    groups: dict[tuple[Any, ...], dict[str, Record]] = {}
-    for record in records:
-        run = record["configuration"]
-        key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "variance", "seed")
-        group = (*(run[name] for name in key), tuple(run["seconds"]), "places" in run)
-        groups.setdefault(group, {})[run["model"]] = record
-    return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 
 
 def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:

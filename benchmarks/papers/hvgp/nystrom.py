@@ -22,7 +22,7 @@ import interdomain as idm
 from benchmarks._lib.data import load_table, source_of
 from benchmarks._lib.regression import inducing_points, median_distance
 from benchmarks._lib.results import figures
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import tabulated
 from benchmarks.papers.hvgp.negations import axis_negations
 from interdomain.diagnostics.variance import nystrom_trace_error
@@ -87,10 +87,12 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
 
     def table(self, records: Records) -> str:
         """One row per data set and model."""
+        order = [(dataset, model) for dataset in DATASETS for model in MODELS]
         rows = [
             {**one, "ended": f"{'yes' if one['converged'] else 'no'}, {one['iterations']}"}
-            for one in figures(sorted(records, key=_position))
+            for one in figures(records)
         ]
+        rows.sort(key=lambda one: order.index((one["dataset"], one["model"])))
         return (
             "Nystrom trace error per row (variance 1, so it is a fraction), lower is better. The "
             "paper's Figure 6 gives no numbers: 8xM below 2M and M, and PCA usually below axes.\n\n"
@@ -101,11 +103,6 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
                 "L-BFGS s = fit_seconds .0f; converged, iterations = ended",
             )
         )
-
-
-def _position(record: Record) -> tuple[int, int]:
-    run = record["configuration"]
-    return DATASETS.index(run["dataset"]), MODELS.index(run["model"])
 
 
 if __name__ == "__main__":
