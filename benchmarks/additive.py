@@ -30,20 +30,12 @@ from benchmarks._lib.child import from_child
 from benchmarks._lib.data import for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
 from benchmarks._lib.results import figures
-from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import tabulated
 
-SPLITS = {
-    "concrete": 5,
-    "energy": 5,
-    "power": 5,
-    "kin8nm": 5,
-    "protein": 1,
-    "keggdirected": 1,
-    BEIJING: 1,
-    FRIEDMAN: 1,
-}
+SPLITS = dict.fromkeys(("concrete", "energy", "power", "kin8nm"), 5)
+SPLITS |= dict.fromkeys(("protein", "keggdirected", BEIJING, FRIEDMAN), 1)
 SMALL = ("concrete", "energy")  # where an exact GP is quick
 METHODS = ("additive_500", "svgp_500", "gpr", "boosting")
 SHORT = ("additive_60", "svgp_20", "gpr", "boosting")
@@ -89,7 +81,9 @@ class AdditiveTables(
     def table(self, records: Records) -> str:
         """A row for each model, of all its splits."""
         found: dict[tuple[str, str, int], list[Entries]] = {}
-        for one in figures(sorted(records, key=_place)):
+        order = [(data, kind) for data in SPLITS for kind in KINDS]
+        runs = [(one["data"], one["method"].partition("_")[0], one) for one in figures(records)]
+        for *_, one in sorted(runs, key=lambda run: (order.index(run[:2]), run[2]["split"])):
             for number, point in enumerate(one["trace"]):
                 key = (one["data"], one["method"], number)
                 found.setdefault(key, []).append({**one, **point})
@@ -151,12 +145,6 @@ def _spread(values: Sequence[float]) -> str:
     if len(values) == 1:
         return f"{values[0]:.3f}"
     return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
-
-
-def _place(record: Record) -> tuple[int, int, int]:
-    run = record["configuration"]
-    kind = run["method"].partition("_")[0]
-    return list(SPLITS).index(run["data"]), KINDS.index(kind), run["split"]
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
             run |= {"vish_seconds": rival["fit_seconds"], "target_nlpd": rival["sample_nlpd"]}
         data, rows = run["data"], run["train_rows"]
         work_dir = arguments.work_dir or Path(tempfile.gettempdir()) / "interdomain_airline"
-        run["folder"] = str(prepared(data, rows, work_dir, arguments.data_dir))
+        folder = prepared(data, rows, work_dir, arguments.data_dir)
+        run["paths"] = [str(folder / f"{array}.npy") for array in ARRAYS]
         return dict(from_child(svgp if run["kind"] == "svgp" else fitted, run=run))
 
     def table(self, records: Records) -> str:
@@ -157,15 +158,10 @@ def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | 
     return folder
 
 
-def mapped(folder: str) -> list[Array]:
-    """The memory-mapped arrays of a table."""
-    return [np.load(Path(folder) / f"{array}.npy", mmap_mode="r") for array in ARRAYS]
-
-
 def fitted(run: dict[str, Any]) -> dict[str, Any]:
     """One fit of harmonics, or of effects: the cost of its parts, and its test errors."""
     before = peak_of_process()
-    X, Y, X_test, Y_test = mapped(run["folder"])
+    X, Y, X_test, Y_test = (np.load(path, mmap_mode="r") for path in run["paths"])
     start = time.perf_counter()
     if run["kind"] == "vish":
         scales = np.full(X.shape[1], 1.0 / X.shape[1])
@@ -260,7 +256,7 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
     """SVGP from the choice of its points on, until its log density on a sample of the test rows is
     that of the rival, or its time, without evaluations, is over."""
     before = peak_of_process()
-    X, Y, X_test, Y_test = mapped(run["folder"])
+    X, Y, X_test, Y_test = (np.load(path, mmap_mode="r") for path in run["paths"])
     curve: list[dict[str, float]] = []
     budget, spent, since = run["budget"] * run["vish_seconds"], 0.0, time.perf_counter()
 

@@ -55,6 +55,8 @@ ROWS = {"flights": 200_000, "counts": 30_000}
 MOST_SECONDS = 900.0  # of any model, tracing and evaluations included
 LATE = 15.0
 RATE = 0.03
+LIKELIHOODS = dict.fromkeys(DATA, gpflow.likelihoods.Bernoulli)
+LIKELIHOODS["counts"] = gpflow.likelihoods.Poisson
 
 
 class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
@@ -156,15 +158,14 @@ READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]
 }
 
 
-def likelihood_of(data: str) -> Any:
-    return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
-
-
 def features(train: Rows, held_out: Rows, run: Entries) -> dict[str, Any]:
     """Harmonics: collapsed, or in stock SVGP."""
     method, data, num_inducing = run["method"], run["data"], run["num_inducing"]
     started = time.perf_counter()
-    by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
+    by_data, likelihood = (
+        method == "collapsed_by_data",
+        LIKELIHOODS[data](),
+    )
     if by_data:  # to begin with
         kernel, chosen = low_degrees(train[0])
     elif data == "counts":  # as many degrees as there are features for
@@ -202,7 +203,7 @@ def points(
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
     kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
-    model = stock(train, num_inducing, kernel, 0, likelihood_of(data))
+    model = stock(train, num_inducing, kernel, 0, LIKELIHOODS[data]())
     started = time.perf_counter()
 
     def size(step: int) -> float:

@@ -127,25 +127,24 @@ def of_table(X: Array) -> Any:
     return kernel, idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
 
 
-def structured(parts: Callable[..., Any], where: str = "square") -> Callable[..., Array]:
+def on_globe(rng: np.random.Generator, number: int) -> Array:
+    latitudes = np.rad2deg(np.arcsin(rng.uniform(-1, 1, number)))
+    return np.c_[latitudes, rng.uniform(-180, 180, number)]
+
+
+def structured(
+    parts: Callable[..., Any], places: Callable[..., Array] = square
+) -> Callable[..., Array]:
     """StructuredSGPR under the kernel that its features explain."""
 
     def found(rng: np.random.Generator, functions: int) -> Array:
-        X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
+        X, new = (places(rng, number) for number in (ROWS, PLACES))
         kernel, features = parts(X)
         made = idm.kernels.FiniteRank(kernel, features), features
         model = partial(idm.models.StructuredSGPR, noise_variance=NOISE)
         return exact(rng, functions, made[0], X, new, lambda data: model(data, *made))
 
     return found
-
-
-PLACES_OF: Mapping[str, Callable[..., Array]] = {
-    "square": square,
-    "globe": lambda rng, number: np.c_[
-        np.rad2deg(np.arcsin(rng.uniform(-1, 1, number))), rng.uniform(-180, 180, number)
-    ],
-}
 
 
 def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
@@ -276,7 +275,7 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
 
 MODELS: Mapping[str, Callable[..., Array]] = {
     "waves": structured(of_waves),
-    "globe": structured(of_globe, "globe"),
+    "globe": structured(of_globe, on_globe),
     "table": structured(of_table),
     "splines": structured(of_splines),
     "units": structured(of_units),

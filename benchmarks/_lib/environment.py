@@ -11,16 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = (
-    "interdomain",
-    "gpflow",
-    "tensorflow",
-    "tensorflow-probability",
-    "numpy",
-    "scipy",
-    "gpytorch",
-    "torch",
-)
+PACKAGES = "interdomain gpflow tensorflow tensorflow-probability numpy scipy gpytorch torch".split()
 
 
 @functools.cache

@@ -161,12 +161,26 @@ def run_configurations(benchmark: Benchmark, arguments: Arguments, file: ResultF
             "configurations are finished; --rerun runs them again",
             file=sys.stderr,
         )
+    import tensorflow as tf
+
     failures = 0
     progress = tqdm(waiting, desc=benchmark.name, unit="configuration")
     for configuration in progress:
         progress.set_postfix_str(describe(configuration))
+        tf.random.set_seed(int(configuration.get("seed", 0)))
+        load, start = load_average(), time.perf_counter()
         try:
-            file.append(_run_one(benchmark, configuration, arguments))
+            result = benchmark.run(configuration, arguments)
+            record = {
+                "benchmark": benchmark.name,
+                "configuration": configuration,
+                "result": result,
+                "seconds": round(time.perf_counter() - start, 3),
+                "load_before": load,
+                "finished_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "environment": describe_environment(),
+            }
+            file.append(record)
         except DataError as error:  # the message says what to do
             failures += 1
             tqdm.write(f"{describe(configuration)}: {error}", file=sys.stderr)
@@ -209,20 +223,3 @@ def names(choices: Sequence[str], plural: str) -> Any:
         return chosen
 
     return parse
-
-
-def _run_one(benchmark: Benchmark, configuration: Entries, arguments: Arguments) -> Record:
-    import tensorflow as tf
-
-    tf.random.set_seed(int(configuration.get("seed", 0)))
-    load, start = load_average(), time.perf_counter()
-    result = benchmark.run(configuration, arguments)
-    return {
-        "benchmark": benchmark.name,
-        "configuration": configuration,
-        "result": result,
-        "seconds": round(time.perf_counter() - start, 3),
-        "load_before": load,
-        "finished_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "environment": describe_environment(),
-    }

@@ -16,6 +16,7 @@ import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
+from benchmarks._lib.runner import Entries
 from benchmarks._lib.table_models import boosting
 from benchmarks.pareto.data_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks.pareto.gpytorch_side import trained
@@ -51,14 +52,11 @@ class Task:
         }
 
 
-Result = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Method:
     """A model, by how it is trained and for which data sets it is."""
 
-    train: Callable[[Task], Result]
+    train: Callable[[Task], Entries]
     data: Collection[str]
     ours: bool = True
 
@@ -74,13 +72,13 @@ FEW_ROWS = frozenset({"kin8nm", "power"})
 """Data that GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
 
 
-def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
+def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Entries]:
     """The candidate of `recommend` of this name, trained by `race`.
 
     :param training: replaces arguments of `fit`.
     """
 
-    def train(task: Task) -> Result:
+    def train(task: Task) -> Entries:
         started = time.process_time()
         size = task.num_inducing or num_inducing
         described = task.described()
@@ -98,14 +96,14 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
     return train
 
 
-def exact(task: Task) -> Result:
+def exact(task: Task) -> Entries:
     """On few rows."""
     X, Y = task.train
     few = replace(task, train=(X[:ROWS_EXACT], Y[:ROWS_EXACT]))
     return {**candidate("exact")(few), "num_rows": len(few.train[0])}
 
 
-def effects_of_columns(task: Task) -> Result:
+def effects_of_columns(task: Task) -> Entries:
     """Of few features, without pairs."""
 
     def build(rows: Rows) -> Any:
@@ -116,7 +114,7 @@ def effects_of_columns(task: Task) -> Result:
     return raced(task, (build, None))
 
 
-def boosted_trees(task: Task) -> Result:
+def boosted_trees(task: Task) -> Entries:
     (point,) = boosting(task.train, task.held_out, 0, clock=time.process_time)["trace"]
     return {
         "trace": [
@@ -125,7 +123,7 @@ def boosted_trees(task: Task) -> Result:
     }
 
 
-def by_gpboost(task: Task) -> Result:
+def by_gpboost(task: Task) -> Entries:
     """Its Vecchia approximation, as in `neighbours`: one point, at its end."""
     X_test, Y_test = task.held_out
     started = time.process_time()
@@ -138,12 +136,12 @@ def by_gpboost(task: Task) -> Result:
     return {"trace": [point], "error": None}
 
 
-def by_gpytorch(task: Task) -> Result:
+def by_gpytorch(task: Task) -> Entries:
     size = task.num_inducing or 500
     return trained(task.train, task.held_out, size, task.seconds, classes=task.classes)
 
 
-def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
+def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Entries:
     """What `recommend` names, and what the small versions predicted."""
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
     entries = found.race.entries
@@ -159,7 +157,7 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     }
 
 
-def raced(task: Task, entrant: Any) -> Result:
+def raced(task: Task, entrant: Any) -> Entries:
     """What the test rows say of a model at the budgets."""
     found = idm.race(
         {task.method: entrant},

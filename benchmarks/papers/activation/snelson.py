@@ -68,7 +68,10 @@ class Snelson(Benchmark, data_dir=str, seeds=range):
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
         if configuration["seed"] == 0:
-            result["curves"] = curves_of(model, X_test)
+            # With nine digits, because the terms of the variance are far larger than their sum.
+            terms = idm.diagnostics.variance_terms(model, X_test)
+            curves = {"mean": model.predict_f(X_test)[0], **terms._asdict()}
+            result["curves"] = {k: significant(v.numpy()[:, 0]) for k, v in curves.items()}
         return result
 
     def table(self, records: Records) -> str:
@@ -185,17 +188,6 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
             for name, parameter in gpflow.utilities.parameter_dict(model.kernel).items()
         },
     }
-
-
-def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
-    """The mean of f, and the terms of its variance, at the test inputs.
-
-    They are stored with nine digits, because the terms are far larger than their sum.
-    """
-    terms = idm.diagnostics.variance_terms(model, X_test)
-    mean = model.predict_f(X_test)[0]
-    curves = {"mean": mean, **terms._asdict()}
-    return {name: significant(values.numpy()[:, 0]) for name, values in curves.items()}
 
 
 def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) -> None:

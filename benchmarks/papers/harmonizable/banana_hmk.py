@@ -97,12 +97,7 @@ class BananaHmk(Benchmark, data_dir=str):
         data = banana(arguments.data_dir)
         from matplotlib.figure import Figure
 
-        by_size = {
-            (record["configuration"]["model"], record["configuration"].get("size")): record[
-                "result"
-            ]
-            for record in records
-        }
+        by_size = {(one["model"], one.get("size")): one for one in figures(records)}
         figure = Figure(figsize=(11.0, 10.5), layout="constrained")
         first, second = grid_axes(data["X"])
         for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
@@ -145,14 +140,9 @@ def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, A
     kernel = initial_kernel(configuration, data)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
-    outcome = idm.fit(
-        model,
-        steps=configuration["full_steps"],
-        optimizer=(
-            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
-            configuration["learning_rate"],
-        ),
-    )
+    natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+    optimizer = natural, configuration["learning_rate"]
+    outcome = idm.fit(model, steps=configuration["full_steps"], optimizer=optimizer)
     return {
         "elbo": outcome.elbo,
         "train_seconds": round(outcome.seconds, 1),
@@ -188,15 +178,9 @@ def train_sparse(
     rate = tf_keras.optimizers.schedules.PiecewiseConstantDecay(
         [alone - 1], [0.0, configuration["learning_rate"]]
     )
-    outcome = idm.fit(
-        model,
-        rows,
-        steps=alone + configuration["rounds"],
-        optimizer=(
-            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
-            tf_keras.optimizers.Adam(rate),
-        ),
-    )
+    natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+    optimizer = natural, tf_keras.optimizers.Adam(rate)
+    outcome = idm.fit(model, rows, steps=alone + configuration["rounds"], optimizer=optimizer)
     pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
     blocks = [int(mean.shape[0]) for mean, _ in pairs]
     return {

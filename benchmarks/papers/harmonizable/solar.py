@@ -20,7 +20,8 @@ Wigner distribution of the harmonizable mixture with the frequencies of its feat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ TITLES = {
 }
 LENGTHSCALES = (0.02, 0.05, 0.1, 0.3, 1.0)
 PLACES, FREQUENCIES = 60, 48
+BOUND = itemgetter("bound")
 
 
 class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
@@ -87,7 +89,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
             }
             seconds = np.median([result["fit_seconds"] for result in results])
             own = {"model": model, "starts": len(results), "seconds": seconds}
-            rows.append({**best_of(results), **spans, **own})
+            rows.append({**max(results, key=BOUND), **spans, **own})
         return (
             "Solar irradiance, 110 test years in five intervals, standardised outputs; the start "
             "with the best bound on the training years.\n\n"
@@ -111,7 +113,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
         year = years.year[:, 0]
         for axis, (model, found) in zip(axes, groups.items(), strict=False):
-            best = best_of([record["result"] for record in found])
+            best = max([record["result"] for record in found], key=BOUND)
             mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
             changes = np.flatnonzero(np.diff(np.r_[0, years.is_test.ravel(), 0].astype(int)))
             for first, end in changes.reshape(-1, 2):
@@ -127,7 +129,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
             axis.set_title(title, fontsize=9)
         hmk = [record["result"] for record in groups.get("hmk", [])]
         if hmk:
-            _draw_wigner(axes[-1], best_of(hmk), years)
+            _draw_wigner(axes[-1], max(hmk, key=BOUND), years)
         figure.savefig(folder / "solar.png", dpi=70)
 
 
@@ -236,11 +238,6 @@ def by_model(records: Records) -> dict[str, list[Record]]:
         model: [r for r in records if r["configuration"]["model"] == model] for model in MODELS
     }
     return {model: rows for model, rows in found.items() if rows}
-
-
-def best_of(results: Sequence[Any]) -> Any:
-    """That with the best bound."""
-    return max(results, key=lambda result: result["bound"])
 
 
 def _draw_wigner(axis: Any, result: Any, years: Years) -> None:

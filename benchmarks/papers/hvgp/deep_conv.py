@@ -157,7 +157,11 @@ def prior(
     places = convolutional and "as_authors" in run
     count = size * (2 if model == "2M" else 1)
     Z, Z2 = (patches_of(X, shape, patch, count, seed + k, places=places) for k in (0, 1))
-    kernel: Any = squared_exponential(X, shape, patch, 10.0 if convolutional else 1.0)
+    some = patches_of(X, shape, patch, 200, 0)
+    usual = max(float(np.median(np.linalg.norm(some[:, None] - some[None], axis=-1))), 0.1)
+    kernel: Any = gpflow.kernels.SquaredExponential(
+        10.0 if convolutional else 1.0, usual, active_dims=range(some.shape[1])
+    )
     negation = idm.transforms.Negation(dims=kernel.active_dims)
     if places:
         pixels = len(kernel.active_dims)
@@ -186,16 +190,6 @@ def prior(
         both = points(Z), points(Z2)
         return kernel, idm.models.OrthogonalQ(kernel, *both, **options)
     return kernel, idm.models.JointQ(kernel, points(Z), **options)
-
-
-def squared_exponential(X: Any, shape: Sequence[int], patch: Sequence[int], variance: float) -> Any:
-    """On the pixels of patches, with their usual distance as its lengthscale."""
-    some = patches_of(X, shape, patch, 200, 0)
-    distances = np.linalg.norm(some[:, None] - some[None], axis=-1)
-    lengthscale = max(float(np.median(distances)), 0.1)
-    return gpflow.kernels.SquaredExponential(
-        variance, lengthscale, active_dims=range(some.shape[1])
-    )
 
 
 def patches_of(

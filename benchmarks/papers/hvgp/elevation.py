@@ -7,7 +7,6 @@ natural gradients of 0.1 for q.
 svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points;
 hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24, which
                     give 7 and 13 components), m inducing points for each component.
-
 """
 
 from __future__ import annotations
