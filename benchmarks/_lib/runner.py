@@ -1,6 +1,6 @@
 """The base class and the command line of every benchmark: run its configurations, print its table.
 
-A benchmark is a class with three or four methods; `main` is its command line. Benchmarks of a paper
+A benchmark is a class with two to four methods; `main` is its command line. Benchmarks of a paper
 have `benchmarks.papers.<paper>.<name>` in place of `benchmarks.<name>`:
 
     python -m benchmarks.<name>              run what is not yet in results/<name>.jsonl, print the

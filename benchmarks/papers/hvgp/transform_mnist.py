@@ -112,26 +112,24 @@ def load_digits(configuration: Entries, data_dir: str | None) -> Split:
     """MNIST, a random part of its training images, transformed as the task says."""
     images = load_images("mnist", data_dir)
     generator = np.random.default_rng(configuration["seed"])
-    transform = {"flip": randomly_flipped, "translate": randomly_shifted}[configuration["task"]]
     chosen = generator.permutation(len(images.X_train))[: configuration["images"]]
-    tested, pixels = slice(configuration["test_images"]), configuration["pixels"]
+    task, tested = configuration["task"], slice(configuration["test_images"])
+    pixels = configuration["pixels"]
     return Split(
-        flattened(transform(images.X_train[chosen], generator), pixels),
+        flattened(transformed(images.X_train[chosen], task, generator), pixels),
         images.Y_train[chosen, None],
-        flattened(transform(images.X_test[tested], generator), pixels),
+        flattened(transformed(images.X_test[tested], task, generator), pixels),
         images.Y_test[tested, None],
     )
 
 
-def randomly_flipped(images: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
-    """Each of the images [N, H, W] flipped along each axis with probability one half."""
-    flips = generator.integers(2, size=(len(images), 2)).astype(bool)
-    images = np.where(flips[:, 0, None, None], images[:, ::-1], images)
-    return np.where(flips[:, 1, None, None], images[:, :, ::-1], images)
-
-
-def randomly_shifted(images: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
-    """Each of the images [N, H, W] shifted cyclically along both axes."""
+def transformed(images: NDArray[Any], task: str, generator: np.random.Generator) -> NDArray[Any]:
+    """Each of the images [N, H, W] flipped along each axis with probability one half, or shifted
+    cyclically along both axes."""
+    if task == "flip":
+        flips = generator.integers(2, size=(len(images), 2)).astype(bool)
+        images = np.where(flips[:, 0, None, None], images[:, ::-1], images)
+        return np.where(flips[:, 1, None, None], images[:, :, ::-1], images)
     shifts = generator.integers(images.shape[1], size=(len(images), 2))
     pairs = zip(images, shifts, strict=True)
     return np.stack([np.roll(image, tuple(shift), axis=(0, 1)) for image, shift in pairs])
