@@ -18,33 +18,24 @@ those of normalised targets.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+from benchmarks._lib.data import for_a_process, source_of
 from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
-SPLITS = {
-    "concrete": 5,
-    "energy": 5,
-    "power": 5,
-    "kin8nm": 5,
-    "protein": 1,
-    "keggdirected": 1,
-    BEIJING: 1,
-    FRIEDMAN: 1,
-}
+SPLITS = dict.fromkeys(("concrete", "energy", "power", "kin8nm"), 5)
+SPLITS |= dict.fromkeys(("protein", "keggdirected", BEIJING, FRIEDMAN), 1)
 SMALL = ("concrete", "energy")  # where an exact GP is quick
 METHODS = ("additive_500", "svgp_500", "gpr", "boosting")
 SHORT = ("additive_60", "svgp_20", "gpr", "boosting")
@@ -52,17 +43,10 @@ KINDS = ("additive", "svgp", "gpr", "boosting")
 TIMES = (1.0, 2.0, 4.0)
 
 
-class AdditiveTables(Benchmark):
-    __doc__ = __doc__
-    name = "additive"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(tuple(SPLITS), "data sets"), default=None)
-        parser.add_argument("--methods", type=names((*KINDS, *METHODS), "methods"), default=None)
-        parser.add_argument("--splits", type=indices, default=None, help="default: five or one")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AdditiveTables(
+    Benchmark, data_dir=str, datasets=SPLITS, methods=(*KINDS, *METHODS), splits=range
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         wanted = set(arguments.methods or KINDS)
         for data in arguments.datasets or ((FRIEDMAN,) if short else SPLITS):
@@ -81,8 +65,8 @@ class AdditiveTables(Benchmark):
                             "seed": 0,
                         }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         all_times = given.pop("times")
         seconds: list[float] = []
         if configuration["method"].startswith("svgp"):
@@ -94,69 +78,51 @@ class AdditiveTables(Benchmark):
             seconds = [times * passed for times in all_times]
         return dict(from_child(measured, seconds=seconds, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A row for each model, of all its splits."""
-        found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-        sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
-        for record in sorted(records, key=_place):
-            run, result = record["configuration"], record["result"]
-            for number, point in enumerate(result["trace"]):
-                key = (run["data"], run["method"], number)
-                found.setdefault(key, []).append(point)
-                sizes[key] = result
+        found: dict[tuple[str, str, int], list[Entries]] = {}
+        order = [(data, kind) for data in SPLITS for kind in KINDS]
+        runs = [(one["data"], one["method"].partition("_")[0], one) for one in figures(records)]
+        for *_, one in sorted(runs, key=lambda run: (order.index(run[:2]), run[2]["split"])):
+            for number, point in enumerate(one["trace"]):
+                key = (one["data"], one["method"], number)
+                found.setdefault(key, []).append({**one, **point})
         rows = [
-            (
-                data,
-                f"{sizes[data, method, number]['rows']:,}",
-                method,
-                sizes[data, method, number].get("num_inducing"),
-                len(points),
-                f"{np.mean([point['seconds'] for point in points]):.1f}",
-                _spread([point["rmse"] for point in points]),
-                _spread([point["nll"] for point in points]),
-            )
-            for (data, method, number), points in found.items()
+            {
+                **fits[-1],
+                "splits": len(fits),
+                "seconds": np.mean([one["seconds"] for one in fits]),
+                **{name: _spread([one[name] for one in fits]) for name in ("rmse", "nll")},
+            }
+            for fits in found.values()
         ]
-        headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-        return markdown(headers, rows)
+        return tabulated(
+            rows,
+            "data; rows = rows ,; method; M = num_inducing; splits; seconds = seconds .1f; "
+            "RMSE = rmse; NLPD = nll",
+        )
 
 
-def measured(
-    *,
-    data: str,
-    split: int,
-    method: str,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-    seed: int,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model on one split; in a process of its own."""
-    found = data_of(data, split, rows, data_dir)
-    kind, _, size = method.partition("_")
-    own = normalise(found.split)
+    found = data_of(run["data"], run["split"], run["rows"], run["data_dir"])
+    (kind, _, size), seed, own = run["method"].partition("_"), run["seed"], normalise(found.split)
     if kind == "boosting":
-        own_columns = list(found.categorical) or None
         train = found.split.X_train, own.Y_train
         held_out = found.split.X_test, own.Y_test
-        return table_models.boosting(train, held_out, seed, categorical=own_columns)
-    import interdomain  # noqa: F401 - imports are not counted
-
+        categorical = list(found.categorical) or None
+        return table_models.boosting(train, held_out, seed, categorical=categorical)
     if kind == "additive":
         return additive(found, int(size), float(own.Y_scale[0]), seed)
     X_train, X_test = indicators(found)
-    train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
+    rows = (X_train, own.Y_train), (X_test, own.Y_test)
     if kind == "svgp":
-        lengthscale = float(np.sqrt(X_train.shape[1]))
-        return race.svgp(
-            train, held_out, int(size), lengthscale, list(seconds), seed, kernel="Matern52"
-        )
-    return table_models.exact(train, held_out)
+        scale, seconds = float(np.sqrt(X_train.shape[1])), run["seconds"]
+        return race.svgp(*rows, int(size), scale, seconds, seed, kernel="Matern52")
+    return table_models.exact(*rows)
 
 
 def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:
-    import interdomain as idm
-
     split = data.split
     started = time.perf_counter()
     fit = idm.tables.fit_additive(
@@ -181,11 +147,5 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
 
 
-def _place(record: Record) -> tuple[int, int, int]:
-    run = record["configuration"]
-    kind = run["method"].partition("_")[0]
-    return list(SPLITS).index(run["data"]), KINDS.index(kind), run["split"]
-
-
 if __name__ == "__main__":
-    sys.exit(AdditiveTables().main())
+    AdditiveTables.command()

@@ -11,29 +11,33 @@ svgp    gpflow's SVGP with 500 points on minibatches: how long until its log den
         10,000 test rows reaches that of the stored result of vish with degree 3? It stops after ten
         times the seconds of that fit.
 
-Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`.
+Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`, by
+default in the system's temporary folder.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.data import Array, load_table, source_of
 from benchmarks._lib.flight_table import COLUMNS, TRAIN_ROWS, flights
 from benchmarks._lib.memory import peak_of_process
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.tables import markdown, megabytes
+from benchmarks._lib.tables import megabytes, tabulated
+from interdomain.core.pairs import Kuf_in_domain
 
 KINDS = ("vish", "additive", "svgp")
 TABLES = ("synthetic", "beijing")
@@ -44,60 +48,31 @@ MOMENT_ROWS = 100_000  # of the flights, whose moments normalise all of them
 ARRAYS = ("X_train", "Y_train", "X_test", "Y_test")
 
 
-class AirlineScale(Benchmark):
-    __doc__ = __doc__
-    name = "airline_scale"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--kinds", type=names(KINDS, "kinds"), default=KINDS)
-        parser.add_argument("--datasets", type=names(TABLES, "data sets"), default=TABLES)
-        parser.add_argument(
-            "--work-dir",
-            type=Path,
-            default=Path(tempfile.gettempdir()) / "interdomain_airline",
-            help="where the tables are written (default: in the system's temporary folder)",
-        )
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_dir=Path):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        of_kind: dict[str, list[Configuration]] = {
-            "vish": [
-                {
-                    **{"max_degree": degree, "truncated": True, "floor_rounds": FLOOR_ROUNDS},
-                    **{
-                        "subset_size": 2_000 if short else 5_000,
-                        "subset_steps": 5 if short else 50,
-                    },
-                    "steps": 20 if short else 500,
-                }
-                for degree in ((3,) if short else (3, 4))
-            ],
-            "additive": [
-                {
-                    **{"num_inducing": 80 if short else 500, "floor_rounds": FLOOR_ROUNDS},
-                    **{"subset_size": 2_000 if short else 20_000, "steps": 20 if short else 300},
-                }
-            ],
-            "svgp": [
-                {
-                    **{"target_degree": 3, "truncated": True, "budget": 1.0 if short else 10.0},
-                    **{"num_inducing": 50 if short else 500, "every": 10 if short else 50},
-                    **{"batch_size": 1_000, "learning_rate": 0.01, "natural_gradient": size},
-                }
-                for size in ((0.1,) if short else (0.1, None))
-            ],
+        fits = {"floor_rounds": FLOOR_ROUNDS, "steps": 20 if short else 500}
+        few = {"subset_size": 2_000 if short else 5_000, "subset_steps": 5 if short else 50}
+        degrees, sizes = ((3,), (0.1,)) if short else ((3, 4), (0.1, None))
+        race = {"target_degree": 3, "truncated": True, "budget": 1.0 if short else 10.0}
+        race |= {"num_inducing": 50 if short else 500, "every": 10 if short else 50}
+        race |= {"batch_size": 1_000, "learning_rate": 0.01}
+        effects = {"num_inducing": 80 if short else 500, "steps": 20 if short else 300}
+        of_kind: dict[str, list[Entries]] = {
+            "vish": [{"max_degree": one, "truncated": True, **fits, **few} for one in degrees],
+            "additive": [{**fits, **effects, "subset_size": 2_000 if short else 20_000}],
+            "svgp": [{**race, "natural_gradient": size} for size in sizes],
         }
-        for kind in arguments.kinds:
+        for kind in arguments.kinds or KINDS:
             for settings in of_kind[kind]:
-                for data in arguments.datasets:
+                for data in arguments.datasets or TABLES:
                     flying = data == "synthetic"
                     rows = 20_000 if short else TRAIN_ROWS if flying else None
                     source = "generated" if flying else source_of(arguments.data_dir)
                     table = {"data": data, "train_rows": rows, "source": source, "seed": 0}
                     yield {"kind": kind, **table, **settings}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         run = dict(configuration)
         if run["kind"] == "svgp":  # before the rows are written: what it is compared with
             wanted = {"kind": "vish", "max_degree": run["target_degree"]}
@@ -106,11 +81,49 @@ class AirlineScale(Benchmark):
             rival = self.stored(arguments, remedy, **wanted)
             run |= {"vish_seconds": rival["fit_seconds"], "target_nlpd": rival["sample_nlpd"]}
         data, rows = run["data"], run["train_rows"]
-        run["folder"] = str(prepared(data, rows, arguments.work_dir, arguments.data_dir))
+        work_dir = arguments.work_dir or Path(tempfile.gettempdir()) / "interdomain_airline"
+        folder = prepared(data, rows, work_dir, arguments.data_dir)
+        run["paths"] = [str(folder / f"{array}.npy") for array in ARRAYS]
         return dict(from_child(svgp if run["kind"] == "svgp" else fitted, run=run))
 
-    def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
+    def table(self, records: Records) -> str:
+        """Fits and their parts, their errors, and the race with svgp."""
+        fits, races = [], []
+        for one in sorted(figures(records), key=lambda one: str(one["data"])):
+            if one["kind"] == "svgp":
+                q = "Adam" if one["natural_gradient"] is None else "natural gradients"
+                ratio = f"{'' if one['reached'] else '>= '}{one['ratio']:.1f}"
+                races.append({**one, "q": q, "ratio": ratio, "peak": _memory(one, "peak_bytes")})
+            else:
+                ended = f"{one['steps']}" + ("" if one["converged"] else ", not converged")
+                pairs = ", ".join(name for name, _ in one.get("pairs", ()))
+                peak = _memory(one, "peak_bytes_of_fit")
+                fits.append({**one, "ended": ended, "pairs": pairs, "peak": peak})
+        size = "data; rows = num_rows ,; M = num_inducing ,"
+        scores = "MSE = mse .4f; NLPD = nlpd .4f; NLPD of sample = sample_nlpd .4f"
+        parts = ("subset", "features", "products", "pass")
+        seconds = "; ".join(f"{part} s = {part}_seconds .3g" for part in parts)
+        return (
+            "Fits. The pass is features and products, reading included; fit is all but "
+            "predictions. The peak is the most memory that was resident in the process until then, "
+            "pages of the files included; in parentheses what it was before the model was "
+            "built.\n\n"
+            + tabulated(
+                fits,
+                f"kind; {size}; {seconds}; L-BFGS s = optimisation_seconds .3g; "
+                "fit s = fit_seconds .3g; predict s = predict_seconds .3g; "
+                "products / bare products = products_over_floor .2f; peak MB = peak",
+            )
+            + "\n\n"
+            + tabulated(fits, f"kind; {size}; {scores}; bound = bound .1f; steps = ended; pairs")
+            + "\n\nsvgp, until its log density is that of vish with degree 3.\n\n"
+            + tabulated(
+                races,
+                f"{size}; q by = q; target NLPD of sample = target_nlpd .4f; {scores}; "
+                "seconds = seconds .3g; vish s = vish_seconds .3g; svgp / vish = ratio; "
+                "steps = steps ,.0f; peak MB = peak",
+            )
+        )
 
 
 def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | None) -> Path:
@@ -145,17 +158,10 @@ def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | 
     return folder
 
 
-def mapped(folder: str) -> list[Array]:
-    """The memory-mapped arrays of a table."""
-    return [np.load(Path(folder) / f"{array}.npy", mmap_mode="r") for array in ARRAYS]
-
-
 def fitted(run: dict[str, Any]) -> dict[str, Any]:
     """One fit of harmonics, or of effects: the cost of its parts, and its test errors."""
-    import interdomain as idm
-
     before = peak_of_process()
-    X, Y, X_test, Y_test = mapped(run["folder"])
+    X, Y, X_test, Y_test = (np.load(path, mmap_mode="r") for path in run["paths"])
     start = time.perf_counter()
     if run["kind"] == "vish":
         scales = np.full(X.shape[1], 1.0 / X.shape[1])
@@ -186,12 +192,15 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
     fit = getattr(outcome, "result", outcome)  # of `fit_additive`, or of `fit`
-    statistics, size = model.statistics, int(model.inducing_variable.num_inducing)
+    size = int(model.inducing_variable.num_inducing)
     at_once = max(256, min(8192, 2**22 // size))  # rows of a batch, as by default
     batches = len(X) / at_once
     features = batches * features_seconds(model, X[:at_once])
     products = outcome.pass_seconds - features
-    floor = batches * product_seconds(len(statistics.sums["gram"]), at_once)
+    # S S^T, S [size, at_once], of which NumPy computes one half.
+    S = np.random.default_rng(0).normal(size=(len(model.statistics.sums["gram"]), at_once))
+    product = np.empty((len(S), len(S)))
+    floor = batches * median_seconds(lambda: np.matmul(S, S.T, out=product), FLOOR_ROUNDS)
     predicting = time.perf_counter()
     errors = errors_of(model, X_test, Y_test)
     return {
@@ -219,21 +228,10 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
 
 def features_seconds(model: Any, X: Array) -> float:
     """Seconds of the features of a batch, without their products: the median of five."""
-    import tensorflow as tf
-
-    from interdomain.core.pairs import Kuf_in_domain
-
     parts, X = (model.inducing_variable, model.kernel), tf.constant(X)
     features = tf.function(lambda X: Kuf_in_domain(*parts, X), autograph=False)
     features(X)
     return median_seconds(lambda: features(X).numpy(), 5)
-
-
-def product_seconds(size: int, batch_size: int) -> float:
-    """Seconds of S S^T, S [size, batch_size], of which NumPy computes one half."""
-    S = np.random.default_rng(0).normal(size=(size, batch_size))
-    product = np.empty((size, size))
-    return median_seconds(lambda: np.matmul(S, S.T, out=product), FLOOR_ROUNDS)
 
 
 def median_seconds(call: Any, rounds: int) -> float:
@@ -247,8 +245,6 @@ def median_seconds(call: Any, rounds: int) -> float:
 
 def errors_of(model: Any, X: Array, Y: Array, *, cached: bool = True) -> dict[str, float]:
     """Test errors of all rows, and the negative log density of the first `SAMPLE_ROWS`."""
-    from benchmarks._lib.prediction import Predictor, gaussian_errors
-
     mean, variance = Predictor(model, X.shape[1], cached=cached)(X, batch_size=4_000)
     variance += float(model.likelihood.variance.numpy())
     every = gaussian_errors(Y, mean, variance)
@@ -259,13 +255,8 @@ def errors_of(model: Any, X: Array, Y: Array, *, cached: bool = True) -> dict[st
 def svgp(run: dict[str, Any]) -> dict[str, Any]:
     """SVGP from the choice of its points on, until its log density on a sample of the test rows is
     that of the rival, or its time, without evaluations, is over."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points, median_distance
-
     before = peak_of_process()
-    X, Y, X_test, Y_test = mapped(run["folder"])
+    X, Y, X_test, Y_test = (np.load(path, mmap_mode="r") for path in run["paths"])
     curve: list[dict[str, float]] = []
     budget, spent, since = run["budget"] * run["vish_seconds"], 0.0, time.perf_counter()
 
@@ -315,61 +306,9 @@ def svgp(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """Fits and their parts, their errors, and the race with svgp."""
-    fits, errors, races = [], [], []
-    for record in sorted(records, key=lambda record: str(record["configuration"]["data"])):
-        run, result = record["configuration"], record["result"]
-        size = (run["data"], f"{result['num_rows']:,}", f"{result['num_inducing']:,}")
-        scores = (f"{result[name]:.4f}" for name in ("mse", "nlpd", "sample_nlpd"))
-        if run["kind"] == "svgp":
-            reached = "" if result["reached"] else ">= "
-            races.append(
-                (
-                    *(*size, "Adam" if run["natural_gradient"] is None else "natural gradients"),
-                    *(f"{result['target_nlpd']:.4f}", *scores, f"{result['seconds']:.3g}"),
-                    *(f"{result['vish_seconds']:.3g}", f"{reached}{result['ratio']:.1f}"),
-                    *(f"{result['steps']:,.0f}", _memory(result, "peak_bytes")),
-                )
-            )
-            continue
-        parts = ("subset", "features", "products", "pass", "optimisation", "fit", "predict")
-        fits.append(
-            (
-                *(run["kind"], *size),
-                *(f"{result[f'{part}_seconds']:.3g}" for part in parts),
-                *(f"{result['products_over_floor']:.2f}", _memory(result, "peak_bytes_of_fit")),
-            )
-        )
-        pairs = ", ".join(name for name, _ in result.get("pairs", ()))
-        steps = f"{result['steps']}" + ("" if result["converged"] else ", not converged")
-        errors.append((run["kind"], *size, *scores, f"{result['bound']:.1f}", steps, pairs))
-    size_headers = ("data", "rows", "M")
-    score_headers = ("MSE", "NLPD", "NLPD of sample")
-    fit_headers = (
-        *("kind", *size_headers, "subset s", "features s", "products s", "pass s"),
-        *("L-BFGS s", "fit s", "predict s", "products / bare products", "peak MB"),
-    )
-    error_headers = ("kind", *size_headers, *score_headers, "bound", "steps", "pairs")
-    race_headers = (
-        *(*size_headers, "q by", "target NLPD of sample", *score_headers, "seconds"),
-        *("vish s", "svgp / vish", "steps", "peak MB"),
-    )
-    return (
-        "Fits. The pass is features and products, reading included; fit is all but predictions. "
-        "The peak is the most memory that was resident in the process until then, pages of "
-        "the files included; in parentheses what it was before the model was built.\n\n"
-        + markdown(fit_headers, fits)
-        + "\n\n"
-        + markdown(error_headers, errors)
-        + "\n\nsvgp, until its log density is that of vish with degree 3.\n\n"
-        + markdown(race_headers, races)
-    )
-
-
 def _memory(result: dict[str, Any], name: str) -> str:
     return f"{megabytes(result[name])} ({megabytes(result['peak_bytes_before'])})"
 
 
 if __name__ == "__main__":
-    sys.exit(AirlineScale().main())
+    AirlineScale.command()

@@ -23,29 +23,23 @@ in its seconds; in those of the others, too. Harmonics of the earth need no subs
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import (
-    add_data_argument,
-    for_a_process,
-    load_table,
-    source_of,
-)
+from benchmarks._lib.data import for_a_process, load_table, source_of
 from benchmarks._lib.elevations import globe, grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.mixed_tables import of_fold
 from benchmarks._lib.race import Rows, density_trace, log_density, stock
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.table_models import chosen_harmonics, low_degrees
 from benchmarks._lib.tables import markdown
@@ -61,20 +55,14 @@ ROWS = {"flights": 200_000, "counts": 30_000}
 MOST_SECONDS = 900.0  # of any model, tracing and evaluations included
 LATE = 15.0
 RATE = 0.03
+LIKELIHOODS = dict.fromkeys(DATA, gpflow.likelihoods.Bernoulli)
+LIKELIHOODS["counts"] = gpflow.likelihoods.Poisson
 
 
-class AnyLikelihood(Benchmark):
-    __doc__ = __doc__
-    name = "any_likelihood"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--methods", type=names(METHODS, "methods"), default=METHODS)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        for method in arguments.methods:
+        for method in arguments.methods or METHODS:
             for data in arguments.datasets or (("counts",) if short else DATA):
                 if method == "collapsed_by_data" and data not in OF_LABELS:
                     continue
@@ -89,11 +77,11 @@ class AnyLikelihood(Benchmark):
                     "source": "made up" if data == "flights" else source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         return dict(from_child(measured, most_seconds=MOST_SECONDS, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A row for each model: log densities at the times; and when collapsed has its optimum."""
         lines, notes = [], []
         for record in records:
@@ -106,34 +94,30 @@ class AnyLikelihood(Benchmark):
                 texts = [f"not done after {result['not_done_after']:.0f} s"]
             lines.append((run["data"], run["method"], run["num_inducing"], ", ".join(texts)))
             if "elbos" in result:
+                elbos = result["elbos"]
+                near = next(k for k, one in enumerate(elbos, 1) if one >= max(elbos) - 0.1)
                 notes.append(
-                    f"{run['data']}, {run['method']}: {len(result['elbos'])} passes "
+                    f"{run['data']}, {run['method']}: {len(elbos)} passes "
                     f"({result['reason']}), within 0.1 nats of the last after "
-                    f"{passes_to_optimum(result['elbos'])}; {result['subset_seconds']:.1f} s on "
+                    f"{near}; {result['subset_seconds']:.1f} s on "
                     f"subsets, {result['pass_seconds']:.1f} s of passes"
                 )
         return "\n\n".join([markdown(("data", "method", "M", "log density"), lines), *notes])
 
 
-def measured(
-    *,
-    data: str,
-    method: str,
-    num_inducing: int,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
-    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, data_dir)
+    data, method, rows = run["data"], run["method"], run["rows"]
+    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, run["data_dir"])
+    train = (train[0][:rows], train[1][:rows]) if data == "magic" else train
     if method == GPBOOST:
         return gpboost(train, held_out)
     if method.startswith("svgp"):
         size = min(int(method.partition("_")[2]), len(train[0]) // 4)
         if data == "counts":
             train, held_out = ((unit_rows(X), Y) for X, Y in (train, held_out))
-        return points(train, held_out, size, seconds, data)
-    return features(train, held_out, method, num_inducing, seconds, data)
+        return points(train, held_out, size, run["seconds"], data)
+    return features(train, held_out, run)
 
 
 def _halves_of_a_table(name: str, _: int | None, folder: str | None) -> tuple[Rows, Rows]:
@@ -167,39 +151,21 @@ def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Row
     return (X[:count], Y[:count]), (X[count:], Y[count:])
 
 
-def _showers(name: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
-    (X, Y), held_out = of_fold(name, folder, 0)
-    return (X[:count], Y[:count]), held_out
-
-
 READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]] = {
     "flights": _late_flights,
     "counts": _counts_on_earth,
-    "magic": _showers,
+    "magic": lambda name, _, folder: of_fold(name, folder, 0),
 }
 
 
-def likelihood_of(data: str) -> Any:
-    import gpflow
-
-    return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
-
-
-def features(
-    train: Rows,
-    held_out: Rows,
-    method: str,
-    num_inducing: int,
-    seconds: Sequence[float],
-    data: str,
-) -> dict[str, Any]:
+def features(train: Rows, held_out: Rows, run: Entries) -> dict[str, Any]:
     """Harmonics: collapsed, or in stock SVGP."""
-    import gpflow
-
-    import interdomain as idm
-
+    method, data, num_inducing = run["method"], run["data"], run["num_inducing"]
     started = time.perf_counter()
-    by_data, likelihood = method == "collapsed_by_data", likelihood_of(data)
+    by_data, likelihood = (
+        method == "collapsed_by_data",
+        LIKELIHOODS[data](),
+    )
     if by_data:  # to begin with
         kernel, chosen = low_degrees(train[0])
     elif data == "counts":  # as many degrees as there are features for
@@ -222,13 +188,10 @@ def features(
             "pass_seconds": fit.pass_seconds,
         }
     svgp = gpflow.models.SVGP(
-        prior,
-        likelihood,
-        chosen,
-        q_diag=method.startswith("diagonal"),
-        num_data=len(train[0]),
+        prior, likelihood, chosen, q_diag=method.startswith("diagonal"), num_data=len(train[0])
     )
     optimizer = RATE if method.endswith("natural") else (None, RATE)
+    seconds = run["seconds"]
     trace = density_trace(svgp, train, held_out, seconds, started, optimizer=optimizer)
     return {"trace": trace, "subset_seconds": ready - started}
 
@@ -237,14 +200,10 @@ def points(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
     """Stock SVGP at centres of k-means."""
-    import gpflow
-
-    import interdomain  # noqa: F401 - imports are not counted
-
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
     kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)
-    model = stock(train, num_inducing, kernel, 0, likelihood_of(data))
+    model = stock(train, num_inducing, kernel, 0, LIKELIHOODS[data]())
     started = time.perf_counter()
 
     def size(step: int) -> float:
@@ -265,11 +224,5 @@ def gpboost(train: Rows, held_out: Rows) -> dict[str, Any]:
     return {"trace": [{"seconds": passed, "log_density": float(np.mean(np.log(right)))}]}
 
 
-def passes_to_optimum(elbos: Sequence[float], within: float = 0.1) -> int:
-    """The number of passes until the bound is as near as that to the best."""
-    best = max(elbos)
-    return next(number for number, one in enumerate(elbos, 1) if one >= best - within)
-
-
 if __name__ == "__main__":
-    sys.exit(AnyLikelihood().main())
+    AnyLikelihood.command()

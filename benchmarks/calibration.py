@@ -19,51 +19,26 @@ truth's normal score, which is 1 if standard deviations are right.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import gpflow
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 
+import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import tabulated
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
 FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
 """Of models that take a fit of passes, or a report for each function."""
 REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
 ROWS, PLACES, NOISE = 40, 8, 0.05
-
-
-class Calibration(Benchmark):
-    __doc__ = __doc__
-    name = "calibration"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--models", type=names(tuple(MODELS), "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
-            number = 100 if arguments.short else FEWER.get(model, FUNCTIONS)
-            yield {"model": model, "functions": number, "seed": 0}
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return verdict(ranks(**configuration))
-
-    def table(self, records: Sequence[Record]) -> str:
-        rows = [
-            (
-                *(run["model"], f"{run['functions']:,}", f"{result['distance']:.4f}"),
-                *(f"{result['p']:.2g}", f"{result['spread']:.3f}"),
-            )
-            for run, result in runs(records)
-        ]
-        return markdown(("model", "functions", "distance", "p", "spread"), rows)
 
 
 def ranks(model: str, functions: int, seed: int) -> Array:
@@ -122,100 +97,70 @@ def square(rng: np.random.Generator, number: int) -> Array:
 
 
 def matern(scale: float = 0.7) -> Any:
-    import gpflow
-
     return gpflow.kernels.Matern32(lengthscales=scale)
 
 
 def of_waves(_: Any = None) -> Any:
-    import interdomain as idm
-
     box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
     return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)
 
 
 def of_globe(_: Any = None) -> Any:
-    import interdomain as idm
-
     kernel = idm.kernels.GlobeMatern32(lengthscale=0.5)
     return kernel, idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 6)
 
 
 def of_splines(_: Any = None) -> Any:
-    import gpflow
-
-    import interdomain as idm
-
     parts = [gpflow.kernels.Matern32(lengthscales=0.7, active_dims=[k]) for k in (0, 1)]
     features = idm.inducing_variables.SplineFeatures([-1, -1], [1, 1], 6, degree=2)
     return parts[0] * parts[1], features
 
 
 def of_units(_: Any = None) -> Any:
-    import interdomain as idm
-
     kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
     directions = np.random.default_rng(1).normal(size=(20, 3))
     return kernel, idm.inducing_variables.ActivationFeatures(directions, "softplus", 6)
 
 
 def of_table(X: Array) -> Any:
-    import interdomain as idm
-
     kernel = idm.tables.Additive.from_data(X, effects=["main", (0, 1)])
     return kernel, idm.tables.AdditiveFeatures.for_kernel(kernel, 30)
 
 
-def structured(parts: Callable[..., Any], where: str = "square") -> Callable[..., Array]:
+def on_globe(rng: np.random.Generator, number: int) -> Array:
+    latitudes = np.rad2deg(np.arcsin(rng.uniform(-1, 1, number)))
+    return np.c_[latitudes, rng.uniform(-180, 180, number)]
+
+
+def structured(
+    parts: Callable[..., Any], places: Callable[..., Array] = square
+) -> Callable[..., Array]:
     """StructuredSGPR under the kernel that its features explain."""
 
     def found(rng: np.random.Generator, functions: int) -> Array:
-        import interdomain as idm
-
-        X, new = (PLACES_OF[where](rng, number) for number in (ROWS, PLACES))
+        X, new = (places(rng, number) for number in (ROWS, PLACES))
         kernel, features = parts(X)
-        prior = idm.kernels.FiniteRank(kernel, features)
-
-        def condition(data: Any) -> Any:
-            return idm.models.StructuredSGPR(data, prior, features, noise_variance=NOISE)
-
-        return exact(rng, functions, prior, X, new, condition)
+        made = idm.kernels.FiniteRank(kernel, features), features
+        model = partial(idm.models.StructuredSGPR, noise_variance=NOISE)
+        return exact(rng, functions, made[0], X, new, lambda data: model(data, *made))
 
     return found
 
 
-PLACES_OF: Mapping[str, Callable[..., Array]] = {
-    "square": square,
-    "globe": lambda rng, number: np.c_[
-        np.rad2deg(np.arcsin(rng.uniform(-1, 1, number))), rng.uniform(-180, 180, number)
-    ],
-}
-
-
 def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
-    import interdomain as idm
-
     X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
     kernel = local
     if both:
         box, waves = of_waves()
         parts = [idm.kernels.FiniteRank(box, waves), waves]
         kernel = local + parts[0]
-
-    def condition(data: Any) -> Any:
-        return idm.models.VecchiaSGPR(
-            data, *parts, local_kernel=local, num_neighbours=10, noise_variance=NOISE
-        )
-
-    return exact(rng, functions, kernel, X, new, condition)
+    how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
+    model = partial(idm.models.VecchiaSGPR, **how)
+    return exact(rng, functions, kernel, X, new, lambda data: model(data, *parts))
 
 
 def optimal(model: Any, data: Any) -> Any:
     """One natural gradient step of size one: the optimum, for Gaussian noise."""
-    import gpflow
-
-    import interdomain as idm
-
     for part in (model.kernel, model.likelihood, model.inducing_variable):
         gpflow.set_trainable(part, False)
     step = (gpflow.optimizers.NaturalGradient(1.0), None)
@@ -225,64 +170,36 @@ def optimal(model: Any, data: Any) -> Any:
 
 def svgp(rng: np.random.Generator, functions: int) -> Array:
     """A q of the features of a sum, with one covariance for all functions."""
-    import gpflow
-
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     table, effects = of_table(X)
     kernel = idm.kernels.FiniteRank(box, waves) + idm.kernels.FiniteRank(table, effects)
     features = idm.inducing_variables.SumInducingVariables([waves, effects])
-
-    def condition(data: Any) -> Any:
-        q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
-        noise = gpflow.likelihoods.Gaussian(NOISE)
-        return optimal(idm.models.SVGP(kernel, noise, q), data)
-
-    return exact(rng, functions, kernel, X, new, condition)
+    q = idm.models.JointQ(kernel, features, num_latent_gps=functions, q_shared=True)
+    model = idm.models.SVGP(kernel, gpflow.likelihoods.Gaussian(NOISE), q)
+    return exact(rng, functions, kernel, X, new, partial(optimal, model))
 
 
 def hvgp(rng: np.random.Generator, functions: int) -> Array:
     """At rows and their negatives the even and the odd part are independent a posteriori."""
-    import gpflow
-
-    import interdomain as idm
-
     half, new, base = square(rng, ROWS // 2), square(rng, PLACES), matern()
-
-    def condition(data: Any) -> Any:
-        noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
-        model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
-        return optimal(model, data)
-
-    return exact(rng, functions, base, np.r_[half, -half], new, condition)
+    noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
+    model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
+    return exact(rng, functions, base, np.r_[half, -half], new, partial(optimal, model))
 
 
 def orthogonal(rng: np.random.Generator, functions: int) -> Array:
     """Two groups of rows that know nothing of each other: base points, and orthogonal ones."""
-    import gpflow
-
-    import interdomain as idm
-
     far, kernel = np.array([1e3, 0.0]), matern()
     base, other = square(rng, ROWS // 2), square(rng, ROWS // 2) + far
     new = square(rng, PLACES) + np.arange(PLACES)[:, None] % 2 * far
-
-    def condition(data: Any) -> Any:
-        noise = gpflow.likelihoods.Gaussian(NOISE)
-        points = map(gpflow.inducing_variables.InducingPoints, (base, other))
-        model = idm.models.OrthogonalSVGP(kernel, noise, *points, num_latent_gps=functions)
-        return optimal(model, data)
-
-    return exact(rng, functions, kernel, np.r_[base, other], new, condition)
+    noise = gpflow.likelihoods.Gaussian(NOISE)
+    points = map(gpflow.inducing_variables.InducingPoints, (base, other))
+    model = idm.models.OrthogonalSVGP(kernel, noise, *points, num_latent_gps=functions)
+    return exact(rng, functions, kernel, np.r_[base, other], new, partial(optimal, model))
 
 
 def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Array:
-    import gpflow
-
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     prior = idm.kernels.FiniteRank(box, waves)
@@ -309,8 +226,6 @@ def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Arr
 
 def samples(rng: np.random.Generator, functions: int) -> Array:
     """The truth's rank among functions of the posterior, between two of which it is uniform."""
-    import interdomain as idm
-
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = of_waves()
     prior = idm.kernels.FiniteRank(box, waves)
@@ -324,10 +239,6 @@ def samples(rng: np.random.Generator, functions: int) -> Array:
 
 def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -> Array:
     """The truth has the same report, of a q that is one function."""
-    import gpflow
-
-    import interdomain as idm
-
     X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
     kernel, features = of_table(X)
     prior = idm.kernels.FiniteRank(kernel, features)
@@ -362,29 +273,42 @@ def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -
     return np.array(found)
 
 
-def _with(function: Callable[..., Array], **arguments: Any) -> Callable[..., Array]:
-    return lambda rng, functions: function(rng, functions, **arguments)
-
-
 MODELS: Mapping[str, Callable[..., Array]] = {
     "waves": structured(of_waves),
-    "globe": structured(of_globe, "globe"),
+    "globe": structured(of_globe, on_globe),
     "table": structured(of_table),
     "splines": structured(of_splines),
     "units": structured(of_units),
     "neighbours": neighbours,
-    "both": _with(neighbours, both=True),
+    "both": partial(neighbours, both=True),
     "svgp": svgp,
     "hvgp": hvgp,
     "orthogonal": orthogonal,
     "dual": dual,
-    "poisson": _with(dual, kind="poisson"),
-    "labels": _with(dual, kind="labels"),
+    "poisson": partial(dual, kind="poisson"),
+    "labels": partial(dual, kind="labels"),
     "samples": samples,
     "effects": effects,
-    "shares": _with(effects, shares=True),
+    "shares": partial(effects, shares=True),
 }
 
 
+class Calibration(Benchmark, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
+        for model in arguments.models or (("waves", "hvgp") if arguments.short else MODELS):
+            number = 100 if arguments.short else FEWER.get(model, FUNCTIONS)
+            yield {"model": model, "functions": number, "seed": 0}
+
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        return verdict(ranks(**configuration))
+
+    def table(self, records: Records) -> str:
+        return tabulated(
+            figures(records),
+            "model; functions = functions ,; distance = distance .4f; p = p .2g; "
+            "spread = spread .3f",
+        )
+
+
 if __name__ == "__main__":
-    sys.exit(Calibration().main())
+    Calibration.command()

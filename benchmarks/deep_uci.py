@@ -17,19 +17,18 @@ models; their splits are others.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_table, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.data import for_a_process, load_table, source_of
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import normalise, take_split
 from benchmarks._lib.tables import markdown, mean_and_deviation
 
@@ -42,39 +41,40 @@ BATCH_SIZE = 1_000
 SAMPLES = 100
 THREADS = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
+PAPER = {
+    # RMSE and log density: activation features, points.
+    "concrete": ((6.82, -3.33), (5.94, -3.19)),
+    "energy": ((1.36, -1.83), (0.47, -0.68)),
+    "kin8nm": ((0.12, 0.69), (0.08, 1.03)),
+    "power": ((4.20, -2.85), (3.90, -2.78)),
+    "yacht": ((1.17, -1.81), (0.34, -0.33)),
+}
 
-class DeepUci(Benchmark):
-    __doc__ = __doc__
-    name = "deep_uci"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(TABLES, "data sets"), default=list(TABLES))
-        parser.add_argument("--features", type=names(FEATURES, "features"), default=list(FEATURES))
-        parser.add_argument("--splits", type=indices, default=[0])
-        parser.add_argument("--seconds", type=float, default=30.0, help="of CPU, for each model")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class DeepUci(
+    Benchmark, data_dir=str, datasets=TABLES, features=FEATURES, splits=range, seconds=float
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        for split in arguments.splits[:1] if short else arguments.splits:
-            for data in arguments.datasets[: 1 if short else None]:
-                for features in arguments.features:
-                    for layers in (1, 2) if short else LAYERS:
-                        yield {
-                            "data": data,
-                            "features": features,
-                            "layers": layers,
-                            "split": split,
-                            "num_inducing": 10 if short else 100,
-                            "seconds": 2.0 if short else arguments.seconds,
-                            "source": source_of(arguments.data_dir),
-                        }
+        for split in (arguments.splits or [0])[: 1 if short else None]:
+            tables = (arguments.datasets or TABLES)[: 1 if short else None]
+            depths = (1, 2) if short else LAYERS
+            for data, features, layers in product(tables, arguments.features or FEATURES, depths):
+                yield {
+                    "data": data,
+                    "features": features,
+                    "layers": layers,
+                    "split": split,
+                    "num_inducing": 10 if short else 100,
+                    "seconds": 2.0 if short else arguments.seconds or 30.0,
+                    "source": source_of(arguments.data_dir),
+                }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         return dict(from_child(measured, environment=THREADS, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """Mean and standard deviation over the splits."""
         found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
@@ -83,39 +83,36 @@ class DeepUci(Benchmark):
         counts = sorted({layers for by_layers in found.values() for layers in by_layers})
         rows = []
         for (data, features), by_layers in found.items():
-            cells = [_cell(by_layers.get(layers, [])) for layers in counts]
-            rows.append([data, features, *cells, _of_paper(data, features)])
+            cells = [
+                ", ".join(
+                    mean_and_deviation([result[name] for result in by_layers[layers]])
+                    for name in ("rmse", "log_density")
+                    if by_layers[layers]
+                )
+                for layers in counts
+            ]
+            known = dict(zip(("activation", "points"), PAPER.get(data, ()), strict=False))
+            rows.append([data, features, *cells, ", ".join(map(str, known.get(features, ())))])
         headers = [f"{n} layer{'s' if n > 1 else ''}: RMSE, log density" for n in counts]
         return markdown(["data", "features", *headers, "Tiao et al. 2023, 1 layer"], rows)
 
 
-def measured(
-    *,
-    data: str,
-    features: str,
-    layers: int,
-    split: int,
-    num_inducing: int,
-    seconds: float,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
-    import tensorflow as tf
+    from interdomain import deep  # needs the extra of this name
 
-    import interdomain as idm
-    from interdomain import deep
-
-    own = normalise(take_split(load_table(data, data_dir), split))
+    split, layers = run["split"], run["layers"]
+    own = normalise(take_split(load_table(run["data"], run["data_dir"]), split))
     X, Y, X_test, Y_test = own.X_train, own.Y_train, own.X_test, own.Y_test
     scale = own.Y_scale.item()
     started = time.process_time()
     width = min(X.shape[1], HIDDEN)
-    diagonal = features.endswith(DIAGONAL)
-    num_inducing *= 3 if diagonal else 1
+    diagonal = run["features"].endswith(DIAGONAL)
+    num_inducing = run["num_inducing"] * (3 if diagonal else 1)
     model = deep.build(
         X,
         widths=[width] * (layers - 1) + [1],
-        features=features.removesuffix(DIAGONAL),
+        features=run["features"].removesuffix(DIAGONAL),
         num_inducing=min(num_inducing, len(X) // 2),
         q_diag=diagonal,
         num_prediction_samples=SAMPLES,
@@ -123,7 +120,7 @@ def measured(
     )
 
     def out_of_time(step: int, _: Any) -> None:
-        if time.process_time() - started > seconds:
+        if time.process_time() - started > run["seconds"]:
             raise idm.training.StopFit("the seconds are over")
 
     fit = idm.fit(
@@ -149,29 +146,5 @@ def measured(
     }
 
 
-PAPER = {
-    # RMSE and log density: activation features, points.
-    "concrete": ((6.82, -3.33), (5.94, -3.19)),
-    "energy": ((1.36, -1.83), (0.47, -0.68)),
-    "kin8nm": ((0.12, 0.69), (0.08, 1.03)),
-    "power": ((4.20, -2.85), (3.90, -2.78)),
-    "yacht": ((1.17, -1.81), (0.34, -0.33)),
-}
-
-
-def _of_paper(data: str, features: str) -> str:
-    known = dict(zip(("activation", "points"), PAPER.get(data, ()), strict=False))
-    return ", ".join(str(value) for value in known.get(features, ()))
-
-
-def _cell(results: Sequence[Any]) -> str:
-    if not results:
-        return ""
-    parts = [
-        mean_and_deviation([result[name] for result in results]) for name in ("rmse", "log_density")
-    ]
-    return ", ".join(parts)
-
-
 if __name__ == "__main__":
-    sys.exit(DeepUci().main())
+    DeepUci.command()

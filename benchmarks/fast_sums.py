@@ -19,23 +19,26 @@ rows.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.memory import CLEAR, peak_of_process
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration
-from benchmarks._lib.tables import markdown, megabytes
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import megabytes, tabulated
+from interdomain.linalg.wave_tables import BoxWaves, WaveTables
+from interdomain.sums import waves
 
 SIZES = (1_000, 3_000)
 ROWS = (100_000, 1_000_000, 10_000_000)
@@ -45,10 +48,7 @@ FEWEST = (16, 64, 128)
 
 
 class FastSums(Benchmark):
-    __doc__ = __doc__
-    name = "fast_sums"
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+    def configurations(self, arguments: Arguments) -> Configurations:
         numbers = (2_000,) if arguments.short else ROWS
         for side in SIDES:
             some = {"dense": numbers[:1], "tables": numbers, "file": numbers[-1:]}[side]
@@ -65,13 +65,13 @@ class FastSums(Benchmark):
             run |= {"rows": 2_000, "num_inducing": min(size, 200)} if arguments.short else {}
             yield run | {"columns": columns}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         others = {"rule": both_ways, "sites": both_ways, "step": step, "effects": effects}
         function = others.get(configuration["side"], measured)
         found: dict[str, Any] = from_child(function, **configuration)
         return found
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         dense = {
             run["num_inducing"]: result["seconds"] / run["rows"]
             for run, result in runs(records)
@@ -79,23 +79,18 @@ class FastSums(Benchmark):
         }
         rows = []
         for run, result in runs(records):
-            seconds, differ = result["seconds"], result.get("differ")
             others = result.get("dense_seconds")
             if run["side"] == "tables" and run["num_inducing"] in dense:
                 others = dense[run["num_inducing"]] * run["rows"]
-            rows.append(
-                (
-                    *(run["side"], run.get("columns", 2), f"{run['rows']:,}"),
-                    *(result["num_inducing"], f"{seconds:.3g}", f"{result['cpu_seconds']:.3g}"),
-                    f"{others / seconds:.1f}" if others else "",
-                    f"{result['gradient_seconds']:.1f}" if "gradient_seconds" in result else "",
-                    f"{differ:.1e}" if differ is not None else "",
-                    megabytes(result["peak_bytes"]),
-                )
-            )
-        times = ("s", "CPU s", "dense / this", "gradient s")
-        headers = ("columns", "rows", "M", *times, "differ", "peak")
-        return markdown(("side", *headers), rows)
+            ratio = others / result["seconds"] if others else None
+            row = {"columns": 2, **run, **result, "all_rows": run["rows"], "ratio": ratio}
+            rows.append(row | {"peak": megabytes(result["peak_bytes"])})
+        return tabulated(
+            rows,
+            "side; columns; rows = all_rows ,; M = num_inducing; s = seconds .3g; "
+            "CPU s = cpu_seconds .3g; dense / this = ratio .1f; gradient s = gradient_seconds .1f; "
+            "differ = differ .1e; peak",
+        )
 
 
 def drawn(rows: int, columns: int) -> tuple[Any, Any]:
@@ -107,15 +102,12 @@ def drawn(rows: int, columns: int) -> tuple[Any, Any]:
 
 def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
     """One side; in a process of its own."""
-    import interdomain as idm
-    from interdomain.sums import features
-
     X, Y = drawn(rows, 2)
-    fewest = features.FEWEST_IN_TABLES
+    fewest = waves.FEWEST
 
     def passed(side: str, count: int) -> tuple[Any, tuple[float, float]]:
         """A model, and how long its pass, or `fit`, takes."""
-        features.FEWEST_IN_TABLES = (rows**2,) * 3 if side == "dense" else fewest
+        waves.FEWEST = (rows**2,) * 3 if side == "dense" else fewest
         model = model_of(X[:count], Y[:count], num_inducing)
         if side == "file" and count == rows:
             return model, _timed(lambda: idm.fit(model, progress=False))
@@ -143,12 +135,10 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
 def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """One pass by tables and one of dense sums, of features that are known; in a process of its
     own."""
-    from interdomain.sums import features
-
     X, Y = drawn(rows, columns)
     seconds, size = [], 0
     for fewest in (rows**2, 1):
-        features.FEWEST_IN_TABLES = (fewest,) * 3
+        waves.FEWEST = (fewest,) * 3
         if side == "rule":
             model = model_of(X[:1_000], Y[:1_000], num_inducing)
             _, *times = (_timed(partial(model.accumulate, (X, Y))) for _ in range(4))
@@ -166,8 +156,6 @@ def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[
 
 def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """One pass, and one evaluation with gradients; in a process of its own."""
-    import tensorflow as tf
-
     X, Y = drawn(rows, columns)
     model = model_of(X, Y, num_inducing)
     wall, cpu = _timed(lambda: model.statistics)
@@ -184,8 +172,6 @@ def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, 
 
 def effects(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
     """Products of waves of columns with those of others; in a process of its own."""
-    from interdomain.linalg.wave_tables import BoxWaves, WaveTables
-
     X, _ = drawn(rows, columns)
     numbers, none = np.arange(1, num_inducing + 1), np.zeros(num_inducing, int)
     functions = np.stack([np.r_[numbers, none], np.r_[none, numbers]], axis=1)
@@ -215,10 +201,6 @@ def _timed(function: Callable[[], Any]) -> tuple[float, float]:
 
 
 def model_of(X: Any, Y: Any, num_inducing: int, *, counts: bool = False) -> Any:
-    import gpflow
-
-    import interdomain as idm
-
     ends = np.full(X.shape[1], 1.5)
     base = gpflow.kernels.Matern32(lengthscales=ends / 7.5)
     kernel = idm.kernels.Periodized(base, lower=-ends, upper=ends)
@@ -231,4 +213,4 @@ def model_of(X: Any, Y: Any, num_inducing: int, *, counts: bool = False) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(FastSums().main())
+    FastSums.command()

@@ -19,46 +19,33 @@ poles. Maps of a small model are drawn beside the results.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument
+from benchmarks._lib.data import Array
 from benchmarks._lib.elevations import globe, grid, land_and_sea, rows_of, split, unit_rows
 from benchmarks._lib.prediction import gaussian_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import tabulated
 
-MODELS = (
-    *("harmonics_30", "harmonics_50", "harmonics_70", "box_961", "box_2601", "ring_961"),
-    "svgp_500",
-)
-SHORT = ("harmonics_6", "box_49", "ring_49", "svgp_20")
+MODELS = "harmonics_30 harmonics_50 harmonics_70 box_961 box_2601 ring_961 svgp_500".split()
+SHORT = "harmonics_6 box_49 ring_49 svgp_20".split()
 LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
 MARGIN = 2.0  # of the box, in such lengthscales
 NEAR = 10.0  # degrees
 REGIONS = ("all", "date line", "poles")
+ERRORS = {"rmse": "RMSE", "nll": "NLPD"}
 
 
-class Globe(Benchmark):
-    __doc__ = __doc__
-    name = "globe"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
-        parser.add_argument("--seconds", type=float, default=None, help="of svgp, 300")
-        parser.add_argument("--gap", type=float, default=0.0, help="degrees without rows")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, gap=float):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (SHORT if short else MODELS):
             yield {
@@ -70,57 +57,36 @@ class Globe(Benchmark):
                 **({"gap": arguments.gap} if arguments.gap else {}),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, data_dir=arguments.data_dir, **configuration))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each model, with its gap if there is one."""
-        headers = [
-            *("model", "features", "seconds"),
-            *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
-            *("jump, date line", "jump, poles"),
-        ]
+        places = [(region, key) for region in REGIONS for key in ERRORS]
         rows = []
-        for record in records:
-            result, gap = record["result"], record["configuration"].get("gap")
-            errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
-            rows.append(
-                (
-                    record["configuration"]["model"] + (f", gap {gap:g}" if gap else ""),
-                    f"{result['num_inducing']:,}",
-                    f"{result['seconds']:.0f}",
-                    *(f"{error:.3f}" for error in errors),
-                    *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
-                )
-            )
-        return markdown(headers, rows)
+        for one in figures(records):
+            errors = {f"{region[:4]}_{key}": one[region][key] for region, key in places}
+            gap = f", gap {one['gap']:g}" if one.get("gap") else ""
+            rows.append({**one, **errors, "model": one["model"] + gap})
+        layout = (f"{ERRORS[key]}, {region} = {region[:4]}_{key} .3f" for region, key in places)
+        return tabulated(
+            rows,
+            f"model; features = num_inducing ,; seconds = seconds .0f; {'; '.join(layout)}; "
+            "jump, date line = jump_date_line .2g; jump, poles = jump_poles .2g",
+        )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
 
 
-def measured(
-    *,
-    model: str,
-    data: str,
-    data_dir: str | None,
-    every: int,
-    seconds: float,
-    seed: int,
-    gap: float = 0.0,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
-    latitude, longitude, heights = grid(data, data_dir, every)
+    latitude, longitude, heights = grid(run["data"], run["data_dir"], run["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
-    train, test = split(len(X), seed)
+    (train, test), gap = split(len(X), run["seed"]), run.get("gap")
     if gap:
         left_out = within("date line", X, gap) | within("poles", X, gap)
         train, test = train[~left_out[train]], test[left_out[test]]
     Y = (Y - Y[train].mean()) / Y[train].std()
     started = time.perf_counter()
-    fitted, inputs, more = build(model, X[train], Y[train], seconds, seed)
+    fitted, inputs, more = build(run, X[train], Y[train])
     mean, variance = predicted(fitted, inputs(X[test]))
     elapsed = time.perf_counter() - started
     variance = variance + float(fitted.likelihood.variance.numpy())
@@ -138,8 +104,6 @@ def measured(
 
 def predicted(model: Any, X: Array) -> Any:
     """Means and variances of f."""
-    import interdomain as idm
-
     return idm.predict_in_batches(model, X, method="predict_f", progress=False)
 
 
@@ -161,12 +125,12 @@ def jumps(mean: Any) -> dict[str, float]:
     }
 
 
-def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[Any, Any, Any]:
+def build(run: Entries, X: Array, Y: Array) -> tuple[Any, Any, Any]:
     """A trained model, what makes its inputs from degrees, and what its training took."""
-    kind, _, text = model.partition("_")
+    kind, _, text = run["model"].partition("_")
     size = int(text)
     if kind == "svgp":
-        return points((unit_rows(X), Y), size, seconds, seed)
+        return points((unit_rows(X), Y), size, run["seconds"], run["seed"])
     centre, scale = X.mean(axis=0), X.std(axis=0)
     if kind == "harmonics":  # these take degrees
         centre, scale = np.zeros(2), np.ones(2)
@@ -186,10 +150,6 @@ def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
 
     :param ends: Longitudes of -180 and 180 degrees, standardised.
     """
-    import gpflow
-
-    import interdomain as idm
-
     reach = MARGIN * LENGTHSCALE / 2
     lower, upper = [latitudes.min() - reach, ends[0]], [latitudes.max() + reach, ends[1]]
     base = gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE] * 2)
@@ -199,10 +159,6 @@ def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
 
 def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, Any, Any]:
     """Inducing points among unit vectors, trained for some seconds."""
-    import gpflow
-
-    import interdomain as idm
-
     started = time.perf_counter()
     model = race.stock(data, size, gpflow.kernels.Matern32(lengthscales=LENGTHSCALE), seed)
     fit = idm.fit(
@@ -216,11 +172,9 @@ def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, 
     return model, unit_rows, {"num_inducing": size, "steps": fit.steps}
 
 
-def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) -> None:
+def draw_maps(path: Path, configuration: Entries, data_dir: str | None) -> None:
     """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
     from matplotlib.figure import Figure
-
-    import interdomain as idm
 
     latitude, longitude, heights = grid(configuration["data"], data_dir, configuration["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
@@ -254,4 +208,4 @@ def draw_maps(path: Path, configuration: Configuration, data_dir: str | None) ->
 
 
 if __name__ == "__main__":
-    sys.exit(Globe().main())
+    Globe.command()

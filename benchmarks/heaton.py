@@ -21,12 +21,10 @@ GPs 1.11.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,30 +33,23 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib import race
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.race import Rows, fitted, waves
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = (
-    *("nearest", "splines_150x90", "splines_300x180", "waves_1080", "waves_3000"),
-    *("neighbours", "both", "gpboost_20", "known_law"),
-)
+    "nearest splines_150x90 splines_300x180 waves_1080 waves_3000 neighbours both gpboost_20 "
+    "known_law"
+).split()
 VARIANCE, RANGE, NOISE = 16.40771, 4 / 3, 0.05
 
 
-class Heaton(Benchmark):
-    __doc__ = __doc__
-    name = "heaton"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Heaton(Benchmark, data_dir=str, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for model in arguments.models or (("nearest", "both") if arguments.short else MODELS):
             if model.startswith("gpboost") and importlib.util.find_spec("gpboost") is None:
                 continue
@@ -68,23 +59,14 @@ class Heaton(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
-        names = ("rmse", "mae", "crps", "interval_score")
-        rows = [
-            (
-                *(run["model"], f"{result['places']:,}"),
-                *(f"{result[name]:.3f}" for name in names),
-                f"{result['rmse_of_chosen']:.3f}",
-                *(f"{result['coverage']:.1%}", f"{result['seconds']:.0f}"),
-                *(f"{result['cpu_seconds']:.0f}", f"{result['peak_bytes'] / 2**30:.1f}"),
-            )
-            for run, result in runs(records)
-        ]
-        headers = ("model", "places", "RMSE", "MAE", "CRPS", "interval score", "RMSE of 1,000")
-        return markdown((*headers, "in 95%", "s", "CPU s", "GiB"), rows)
+    def table(self, records: Records) -> str:
+        rows = ({**one, "memory": one["peak_bytes"] / 2**30} for one in figures(records))
+        return tabulated(
+            rows,
+            "model; places = places ,; RMSE = rmse .3f; MAE = mae .3f; CRPS = crps .3f; "
+            "interval score = interval_score .3f; RMSE of 1,000 = rmse_of_chosen .3f; "
+            "in 95% = coverage .1%; s = seconds .0f; CPU s = cpu_seconds .0f; GiB = memory .1f",
+        )
 
 
 def measured(*, model: str, every: int, data_dir: str | None) -> dict[str, Any]:
@@ -146,25 +128,16 @@ def predicted(model: Any, X_test: Array) -> tuple[Array, Array]:
     return mean, variance
 
 
-def splines(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
+def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
+    """Splines, or waves of a box."""
     import gpflow
 
-    import interdomain as idm
-
-    factors = [gpflow.kernels.Matern12(5.0, 1.0, active_dims=[column]) for column in (0, 1)]
-    gpflow.set_trainable(factors[1].variance, False)
-    numbers = [int(number) for number in size.split("x")]
     both = np.r_[train[0], X_test]
-    some = idm.inducing_variables.SplineFeatures.from_data(both, numbers, 1)
-    prior = idm.kernels.FiniteRank(gpflow.kernels.Product(factors), some)
-    model = idm.models.StructuredSGPR(train, prior, some, noise_variance=0.1)
-    idm.fit(model)
-    return predicted(model, X_test)
-
-
-def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
-    model, _ = fitted(train, *waves(np.r_[train[0], X_test], int(size), 0.5, 2.0))
-    return predicted(model, X_test)
+    if "x" in size:
+        parts = race.splines(both, size, gpflow.kernels.Matern12, 1, 5.0, 1.0)
+    else:
+        parts = waves(both, int(size), 0.5, 2.0)
+    return predicted(fitted(train, *parts)[0], X_test)
 
 
 def nearest(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
@@ -195,28 +168,25 @@ def neighbours(train: Rows, X_test: Array, name: str) -> tuple[Array, Array]:
 
 
 def gpboost(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
-    import gpboost as gpb
-
-    model = gpb.GPModel(
-        gp_coords=train[0],
-        cov_function="exponential",
-        likelihood="gaussian",
-        gp_approx="vecchia",
-        num_neighbors=int(size),
-        seed=0,
+    how: dict[str, Any] = {"gp_approx": "vecchia", "num_neighbors": int(size)}
+    how |= {"cov_function": "exponential", "likelihood": "gaussian"}
+    found = race.gpboost(train, **how).predict(
+        gp_coords_pred=X_test, predict_var=True, predict_response=True
     )
-    model.fit(y=train[1][:, 0])
-    found = model.predict(gp_coords_pred=X_test, predict_var=True, predict_response=True)
     return found["mu"], found["var"]
 
 
 def known_law(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
     """Simple kriging from the nearest rows."""
-    X, Y = train
+    (X, Y), noise = train, NOISE * np.eye(min(1_500, len(train[0])))
+
+    def covariance(X: Array, X2: Array) -> Array:
+        return np.asarray(VARIANCE * np.exp(-cdist(X, X2) / RANGE))
+
     nearest = cKDTree(X).query(X_test, k=min(1_500, len(X)))[1]
     moments = []
     for x, rows in zip(X_test, nearest, strict=True):
-        root = cho_factor(covariance(X[rows], X[rows]) + NOISE * np.eye(len(rows)), lower=True)
+        root = cho_factor(covariance(X[rows], X[rows]) + noise, lower=True)
         across = covariance(X[rows], x[None])[:, 0]
         weights = cho_solve(root, across)
         moments.append((weights @ Y[rows, 0], VARIANCE + NOISE - weights @ across))
@@ -224,15 +194,11 @@ def known_law(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
     return mean, variance
 
 
-def covariance(X: Array, X2: Array) -> Array:
-    return np.asarray(VARIANCE * np.exp(-cdist(X, X2) / RANGE))
-
-
 METHODS = {
-    **{"nearest": nearest, "splines": splines, "waves": features, "neighbours": neighbours},
+    **{"nearest": nearest, "splines": features, "waves": features, "neighbours": neighbours},
     **{"both": neighbours, "gpboost": gpboost, "known": known_law},
 }
 
 
 if __name__ == "__main__":
-    sys.exit(Heaton().main())
+    Heaton.command()

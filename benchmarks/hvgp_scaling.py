@@ -17,20 +17,22 @@ Times are seconds, median [quartiles] over rounds in which the sides take turns.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import megabytes, spread, tabulated
 from benchmarks._lib.timing import alternate, ratio, summarise
 
 MEASURES = ("tracing", "memory", "time")
@@ -44,23 +46,15 @@ LENGTHSCALE = 2.0
 NOISE_VARIANCE = 0.1
 
 
-class HvgpScaling(Benchmark):
-    __doc__ = __doc__
-    name = "hvgp_scaling"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--rounds", type=int, default=None, help="default 11; 5 for T = 16")
-        parser.add_argument("--components", type=indices, default=None, help="T, default 4,8,16")
-        parser.add_argument("--measures", type=names(MEASURES, "measures"), default=MEASURES)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class HvgpScaling(Benchmark, measures=MEASURES, components=range, rounds=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for components in arguments.components or ([2] if short else [4, 8, 16]):
             sides = [SVGP, SVGP_LARGE, SHARED, DISTINCT]
             if components <= 8 and not short:
                 sides.append(COREGIONALIZATION)
             rivals = [GPYTORCH] if importlib.util.find_spec("gpytorch") else []
-            for measure in arguments.measures:
+            for measure in arguments.measures or MEASURES:
                 measured = sides + (rivals if measure != "tracing" else [])
                 run = {
                     "measure": measure,
@@ -76,7 +70,7 @@ class HvgpScaling(Benchmark):
                     )
                 yield run
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         size = {key: configuration[key] for key in ("components", "num_inducing", "rows", "seed")}
         sides, measure = configuration["sides"].split(","), configuration["measure"]
         if measure == "tracing":
@@ -94,38 +88,33 @@ class HvgpScaling(Benchmark):
             "ratios": {side: ratio(samples, SVGP_LARGE, side) for side in sides},
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per size and side."""
-        sizes: dict[tuple[int, int, int], dict[str, Any]] = {}
-        for record in sorted(records, key=lambda record: str(record["finished_at"])):
-            run = record["configuration"]
-            size = (run["components"], run["num_inducing"], run["rows"])
-            sizes.setdefault(size, {})[run["measure"]] = record["result"]
-        rows = []
-        for size, measures in sorted(sizes.items()):
-            timed = measures.get("time", {"seconds": {}, "ratios": {}})
-            memory = measures.get("memory", {"peak_bytes": {}})["peak_bytes"]
-            tracing = measures.get("tracing", {"tracing": {}})["tracing"]
-            for side in SIDES:
-                if side in timed["seconds"] or side in memory or side in tracing:
-                    graph = tracing.get(side)
-                    rows.append(
-                        (
-                            *(*size, side),
-                            spread(timed["seconds"][side]) if side in timed["seconds"] else "",
-                            spread(timed["ratios"][side]) if side in timed["ratios"] else "",
-                            megabytes(memory.get(side)),
-                            "" if graph is None else f"{graph['seconds']:.1f}",
-                            "" if graph is None else f"{graph['operations']:,.0f}",
-                        )
-                    )
-        headers = (
-            *("T", "m", "rows", "side", "step s", "svgp Tm / side"),
-            *("MB", "tracing s", "operations"),
-        )
+        names, rows = ("components", "num_inducing", "rows"), dict[tuple[int, ...], Entries]()
+        newest = {
+            (*(run[name] for name in names), run["measure"]): (run, result)
+            for run, result in runs(sorted(records, key=lambda one: str(one["finished_at"])))
+        }
+        for run, result in newest.values():
+            for side in run["sides"].split(","):
+                place = (*(run[name] for name in names), SIDES.index(side))
+                row = rows.setdefault(place, {name: run[name] for name in names} | {"side": side})
+                if run["measure"] == "time":
+                    row["step"] = spread(result["seconds"][side])
+                    row["ratio"] = spread(result["ratios"][side])
+                elif run["measure"] == "memory":
+                    row["peak"] = megabytes(result["peak_bytes"][side])
+                else:
+                    row |= result["tracing"][side]
         return (
             "elbo + gradient: median [quartiles]; MB is the peak of one step; tracing in a fresh "
-            "process.\n\n" + markdown(headers, rows)
+            "process.\n\n"
+            + tabulated(
+                (row for _, row in sorted(rows.items(), key=lambda one: one[0])),
+                "T = components; m = num_inducing; rows; side; step s = step; "
+                "svgp Tm / side = ratio; MB = peak; tracing s = seconds .1f; "
+                "operations = operations ,.0f",
+            )
         )
 
 
@@ -142,32 +131,40 @@ def training_step(
     data = random_rows(rows, seed)
     if side == GPYTORCH:
         return gpytorch_step(*data, random_rows(components * num_inducing, seed + 1)[0])
-    import tensorflow as tf
-
-    from benchmarks._lib.graphs import elbo_and_gradient
-
     X, Y = map(tf.constant, data)
-    return elbo_and_gradient(build_model(side, components, num_inducing, seed), (X, Y))
+    step = gradient_step(build_model(side, components, num_inducing, seed))
+    step.get_concrete_function(X, Y)
+    return lambda: step(X, Y)
 
 
 def traced(
     *, side: str, components: int, num_inducing: int, rows: int, seed: int
 ) -> dict[str, float]:
     """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
-    import tensorflow as tf
+    step = gradient_step(build_model(side, components, num_inducing, seed))
+    data, start = list(map(tf.constant, random_rows(rows, seed))), time.perf_counter()
+    graph = step.get_concrete_function(*data).graph
+    seconds, definition = time.perf_counter() - start, graph.as_graph_def()
+    operations = len(definition.node) + sum(len(f.node_def) for f in definition.library.function)
+    return {"seconds": seconds, "operations": operations}
 
-    from benchmarks._lib.graphs import step_function, tracing
 
-    data = map(tf.constant, random_rows(rows, seed))
-    return tracing(step_function(build_model(side, components, num_inducing, seed)), *data)
+def gradient_step(model: Any) -> Any:
+    """A `tf.function` of (X, Y), not yet traced: the loss and the gradients of all parameters."""
+    variables = model.trainable_variables
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss = model.training_loss((X, Y))
+        return loss, tape.gradient(loss, variables, unconnected_gradients="zero")
+
+    return step
 
 
 def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any:
     """The GPflow model of one side at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=NOISE_VARIANCE)
     points, _ = random_rows(components * num_inducing, seed + 1)
@@ -237,4 +234,4 @@ def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(HvgpScaling().main())
+    HvgpScaling.command()

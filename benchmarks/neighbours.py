@@ -31,11 +31,10 @@ runs that are stored had OMP_NUM_THREADS=1, but for gpboost_20 of kin8nm, beside
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +42,16 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
+from benchmarks._lib.data import Array, for_a_process, source_of
 from benchmarks._lib.elevations import globe, mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.mixed_tables import of_fold, standardised
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows, linear, nearest_four, waves
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.table_models import boosted
-from benchmarks._lib.tables import markdown, mean_and_deviation
+from benchmarks._lib.tables import mean_and_deviation, tabulated
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", "beijing_pm25")
 MADE = ("made_10000", "made_100000", "made_1000000")
@@ -63,7 +62,9 @@ TWO_COLUMNS = ("terrain", *MADE)
 OF_FOLDS = ("features", "neighbours", "both", "gpboost_20", "trees")
 FEATURES, WAVES = 500, 1_080
 MOST_ROWS = 100_000  # of a table
+MOST_SECONDS = 900.0  # of a model
 GPYTORCH_SECONDS = 200.0
+ERRORS = ("cpu_seconds", "rmse", "nll", "coverage")
 LIBRARIES = {
     "gpboost": "gpboost",
     "gpytorch": "gpytorch",
@@ -83,100 +84,14 @@ def first_lengthscale(num_columns: int) -> float:
     return 0.1 if num_columns == 2 else num_columns**0.5
 
 
-class NeighboursBenchmark(Benchmark):
-    __doc__ = __doc__
-    name = "neighbours"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--methods", type=names(tuple(METHODS), "methods"), default=None)
-        parser.add_argument("--folds", type=indices, default=[0], help="of folds_*, as 0-4")
-        parser.add_argument("--most-seconds", type=float, default=900.0, help="of a model")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        short = arguments.short
-        for data in arguments.datasets or (("terrain",) if short else DATA):
-            for method in arguments.methods or (("features", "both") if short else METHODS):
-                if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
-                    continue
-                if method in ("linear", "nearest_four") and data not in TWO_COLUMNS:
-                    continue
-                if data in FOLDS and method not in OF_FOLDS:
-                    continue
-                given = data in TABLES or data in FOLDS
-                configuration = {
-                    "data": data,
-                    "method": method,
-                    "rows": 600 if short else None,
-                    "source": source_of(arguments.data_dir) if given else "libraries",
-                }
-                for fold in arguments.folds if data in FOLDS else [None]:
-                    yield configuration if fold is None else {**configuration, "fold": fold}
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
-        return dict(from_child(measured, most_seconds=arguments.most_seconds, **given))
-
-    def table(self, records: Sequence[Record]) -> str:
-        """A row for each run; of folds that were done the means and deviations."""
-        headers = ("data", "model", "rows", "CPU s", "s", "RMSE", "NLPD", "in 90%", "GiB", "kept")
-        rows: list[tuple[str, ...]] = []
-        folds: dict[tuple[str, str], list[Any]] = {}
-        for run, result in runs(records):
-            if "fold" in run and "rmse" in result:
-                folds.setdefault((run["data"], run["method"]), []).append(result)
-            else:
-                data = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
-                rows.append((data, run["method"], *figures(result)))
-        of_folds = [(*key, *means(results)) for key, results in sorted(folds.items())]
-        of_means = ("data", "model", "folds", "CPU s", "RMSE", "NLPD", "in 90%", "kept")
-        return f"{markdown(headers, rows)}\n\n{markdown(of_means, of_folds)}"
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
-        """Seconds by the number of made-up rows."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.subplots()
-        for method in METHODS:
-            points = sorted(
-                (result["rows"], result["cpu_seconds"])
-                for run, result in runs(records)
-                if run["data"] in MADE and run["method"] == method and "rows" in result
-            )
-            if len(points) > 1:
-                axes.loglog(*zip(*points, strict=True), marker="o", label=method)
-        if not axes.lines:
-            return
-        axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
-        axes.legend()
-        figure.savefig(folder / "neighbours.png", dpi=150)
-
-
-def means(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What the table has of some folds."""
-    cpu, rmse, nll, coverage = (
-        [result[name] for result in results] for name in ("cpu_seconds", "rmse", "nll", "coverage")
-    )
-    return (
-        *(str(len(results)), mean_and_deviation(cpu, 0)),
-        *(mean_and_deviation(rmse, 4), mean_and_deviation(nll), f"{np.mean(coverage):.1%}"),
-        ", ".join(sorted({result.get("parts", "") for result in results})),
-    )
-
-
-def figures(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the table has of one run."""
-    if "not_done_after" in result:
-        return ("", f"not done after {result['not_done_after']:.0f} s", *[""] * 6)
-    return (
-        f"{result['rows']:,}",
-        *(f"{result[name]:.0f}" for name in ("cpu_seconds", "seconds")),
-        *(f"{result['rmse']:.4f}", f"{result['nll']:.3f}", f"{result['coverage']:.1%}"),
-        f"{result['peak_bytes'] / 2**30:.1f}",
-        result.get("parts", ""),
-    )
+def means(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the table has of several folds."""
+    values = {name: [result[name] for result in results] for name in ERRORS}
+    decimals = {"cpu_seconds": 0, "rmse": 4, "nll": 3}
+    shown = {name: mean_and_deviation(values[name], few) for name, few in decimals.items()}
+    kept = ", ".join(sorted({result.get("parts", "") for result in results}))
+    folds, coverage = str(len(results)), f"{np.mean(values['coverage']):.1%}"
+    return {**shown, "folds": folds, "coverage": coverage, "parts": kept}
 
 
 def rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, Rows]:
@@ -344,26 +259,99 @@ def trees(X: Array, Y: Array, X_test: Array) -> Predictions:
     return model.predict(X_test), np.full(len(X_test), variance)
 
 
-def _method(function: Callable[..., Any], **arguments: Any) -> Callable[..., Any]:
-    return lambda X, Y, X_test: function(X, Y, X_test, **arguments)
-
-
 METHODS: Mapping[str, Callable[..., Any]] = {
-    "features": _method(ours, features=True, near=False),
-    "neighbours": _method(ours, features=False, near=True),
-    "as_many": _method(ours, features=False, near=True, as_many=True),
-    "both": _method(ours, features=True, near=True),
+    "features": partial(ours, features=True, near=False),
+    "neighbours": partial(ours, features=False, near=True),
+    "as_many": partial(ours, features=False, near=True, as_many=True),
+    "both": partial(ours, features=True, near=True),
     "trees": trees,
     "linear": linear,
     "nearest_four": nearest_four,
     "gpytorch": gpytorch,
-    "gpboost_20": _method(gpboost, gp_approx="vecchia", num_neighbors=20),
-    "gpboost_30": _method(gpboost, gp_approx="vecchia", num_neighbors=30),
-    "gpboost_vif": _method(
+    "gpboost_20": partial(gpboost, gp_approx="vecchia", num_neighbors=20),
+    "gpboost_30": partial(gpboost, gp_approx="vecchia", num_neighbors=30),
+    "gpboost_vif": partial(
         gpboost, gp_approx="full_scale_vecchia", num_neighbors=30, num_ind_points=200
     ),
 }
 
 
+class NeighboursBenchmark(
+    Benchmark, data_dir=str, datasets=DATA, methods=METHODS, folds=range, most_seconds=float
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
+        short = arguments.short
+        for data in arguments.datasets or (("terrain",) if short else DATA):
+            for method in arguments.methods or (("features", "both") if short else METHODS):
+                if importlib.util.find_spec(library_of(method).partition(".")[0]) is None:
+                    continue
+                if method in ("linear", "nearest_four") and data not in TWO_COLUMNS:
+                    continue
+                if data in FOLDS and method not in OF_FOLDS:
+                    continue
+                given = data in TABLES or data in FOLDS
+                configuration = {
+                    "data": data,
+                    "method": method,
+                    "rows": 600 if short else None,
+                    "source": source_of(arguments.data_dir) if given else "libraries",
+                }
+                for fold in (arguments.folds or [0]) if data in FOLDS else [None]:
+                    yield configuration if fold is None else {**configuration, "fold": fold}
+
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
+        most_seconds = arguments.most_seconds or MOST_SECONDS
+        return dict(from_child(measured, most_seconds=most_seconds, **given))
+
+    def table(self, records: Records) -> str:
+        """A row for each run; of folds that were done the means and deviations."""
+        rows, folds = [], dict[tuple[str, str], list[Any]]()
+        for run, result in runs(records):
+            if "fold" in run and "rmse" in result:
+                folds.setdefault((run["data"], run["method"]), []).append(result)
+                continue
+            row = {**run, **result}
+            row["data"] = f"{run['data']}, {run['fold']}" if "fold" in run else run["data"]
+            if "not_done_after" in result:
+                row["size"] = ""
+                row["cpu"] = f"not done after {result['not_done_after']:.0f} s"
+            else:
+                row |= {"size": f"{result['rows']:,}", "cpu": f"{result['cpu_seconds']:.0f}"}
+                row["memory"] = result["peak_bytes"] / 2**30
+            rows.append(row)
+        of_runs = tabulated(
+            rows,
+            "data; model = method; rows = size; CPU s = cpu; s = seconds .0f; RMSE = rmse .4f; "
+            "NLPD = nll .3f; in 90% = coverage .1%; GiB = memory .1f; kept = parts",
+        )
+        of_folds = tabulated(
+            ({"data": d, "method": m, **means(found)} for (d, m), found in sorted(folds.items())),
+            "data; model = method; folds; CPU s = cpu_seconds; RMSE = rmse; NLPD = nll; "
+            "in 90% = coverage; kept = parts",
+        )
+        return f"{of_runs}\n\n{of_folds}"
+
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
+        """Seconds by the number of made-up rows."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for method in METHODS:
+            points = sorted(
+                (result["rows"], result["cpu_seconds"])
+                for run, result in runs(records)
+                if run["data"] in MADE and run["method"] == method and "rows" in result
+            )
+            if len(points) > 1:
+                axes.loglog(*zip(*points, strict=True), marker="o", label=method)
+        if not axes.lines:
+            return
+        axes.set(xlabel="rows of two columns", ylabel="CPU seconds, predictions included")
+        axes.legend()
+        figure.savefig(folder / "neighbours.png", dpi=150)
+
+
 if __name__ == "__main__":
-    sys.exit(NeighboursBenchmark().main())
+    NeighboursBenchmark.command()

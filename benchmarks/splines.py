@@ -14,25 +14,24 @@ trees        3,604 trees on 1,000 by 500 metres (`bei_trees` with --data-dir, ot
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.elevations import mountains
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import points, runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = {
     "mountains": "splines_100x85 splines_160x140 splines_260x220 splines_400x345 rough_180x155 "
@@ -49,15 +48,8 @@ SECONDS = [35.0, 120.0]  # of stock SVGP
 SIDES, CELL = (1_000.0, 500.0), 5.0
 
 
-class Splines(Benchmark):
-    __doc__ = __doc__
-    name = "splines"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(tuple(MODELS), "data sets"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Splines(Benchmark, data_dir=str, datasets=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or MODELS:
             for model in (SHORT if short else MODELS)[data].split():
@@ -69,27 +61,18 @@ class Splines(Benchmark):
                     "source": source_of(arguments.data_dir) if data == "trees" else "libraries",
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+    def table(self, records: Records) -> str:
+        rows = (
+            {"fit_seconds": one["seconds"], **one, "memory": one["peak_bytes"] / 2**30}
+            for one in points(records)
+        )
+        return tabulated(
+            rows,
+            "data; model; M = num_inducing ,; fit = fit_seconds .1f; all = seconds .1f; "
+            "RMSE = rmse .4f; NLPD = nll .4f; log density = log_density .5f; GiB = memory .1f",
+        )
 
-    def table(self, records: Sequence[Record]) -> str:
-        headers = ("data", "model", "M", "fit", "all", "RMSE", "NLPD", "log density", "GiB")
-        rows = [
-            (
-                *(run["data"], run["model"]),
-                f"{result['num_inducing']:,}" if "num_inducing" in result else "",
-                f"{result.get('fit_seconds', point['seconds']):.1f}",
-                f"{point['seconds']:.1f}",
-                *(f"{point[name]:.4f}" if name in point else "" for name in ("rmse", "nll")),
-                f"{point['log_density']:.5f}" if "log_density" in point else "",
-                f"{result['peak_bytes'] / 2**30:.1f}",
-            )
-            for run, result in runs(records)
-            for point in result["trace"]
-        ]
-        return markdown(headers, rows)
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Error on the mountains by seconds."""
         from matplotlib.figure import Figure
 
@@ -111,11 +94,8 @@ def measured(
     *, data: str, model: str, seconds: list[float], every: int, data_dir: str | None
 ) -> dict[str, Any]:
     """Train and evaluate one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
-    train, held_out = {"mountains": _mountains, "line": _line, "trees": _trees}[data](
-        every, data_dir
-    )
+    readers = {"mountains": lambda: mountains(every, 0), "line": lambda: _line(every)}
+    train, held_out = readers.get(data, lambda: _trees(every, data_dir))()
     kind, _, size = model.partition("_")
     if data == "trees":
         found = counted(train, held_out, kind, size, seconds)
@@ -126,11 +106,7 @@ def measured(
     return {"rows": len(train[0]), "peak_bytes": peak_of_process(), **found}
 
 
-def _mountains(every: int, _: str | None) -> tuple[Rows, Rows]:
-    return mountains(every, 0)
-
-
-def _line(every: int, _: str | None) -> tuple[Rows, Rows]:
+def _line(every: int) -> tuple[Rows, Rows]:
     """A random walk of 20,000 steps, and noise a tenth of it."""
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=20_001))
@@ -165,27 +141,13 @@ def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
 
 def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, Any]:
     """A product of Matern kernels that ends with its splines, and these."""
-    import gpflow
-
-    import interdomain as idm
-
-    numbers = [int(number) for number in size.split("x")]
-    matern = gpflow.kernels.Matern12 if kind == "rough" else gpflow.kernels.Matern32
-    factors = [
-        matern(lengthscales=lengthscale, active_dims=[column]) for column in range(len(numbers))
-    ]
-    kernel = factors[0] if len(factors) == 1 else gpflow.kernels.Product(factors)
-    for part in factors[1:]:  # one variance is enough
-        gpflow.set_trainable(part.variance, False)
-    splines = idm.inducing_variables.SplineFeatures.from_data(
-        X, numbers, 1 if kind == "rough" else 2
-    )
+    smooth = gpflow.kernels.Matern32, 2
+    how = smooth if kind == "splines" else (gpflow.kernels.Matern12, 1)
+    kernel, splines = race.splines(X, size, *how, 1.0, lengthscale)
     return idm.kernels.FiniteRank(kernel, splines), splines
 
 
 def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, Any]:
-    import interdomain as idm
-
     X, Y = train
     found, started = dict[str, Any](), time.perf_counter()
     if kind in ("splines", "rough"):
@@ -198,8 +160,6 @@ def regression(train: Rows, held_out: Rows, kind: str, size: str) -> dict[str, A
         model, fit = race.fitted(train, *race.waves(X, int(size), 0.2, 2.0))
         found, errors = race.of_fit(model, fit), race.evaluated(model, held_out)
     elif kind == "neighbours":
-        import gpflow
-
         local = gpflow.kernels.Matern32(lengthscales=[0.1, 0.1])
         near = idm.models.VecchiaSGPR(
             train, local_kernel=local, num_neighbours=20, noise_variance=0.1
@@ -217,10 +177,6 @@ def counted(
     train: Rows, held_out: Rows, kind: str, size: str, seconds: Sequence[float]
 ) -> dict[str, Any]:
     """A log-Gaussian Cox process on the map."""
-    import gpflow
-
-    import interdomain as idm
-
     mean = gpflow.functions.Constant(np.log(np.mean(train[1])))
     likelihood, started = gpflow.likelihoods.Poisson(), time.perf_counter()
     if kind == "splines":
@@ -239,4 +195,4 @@ def counted(
 
 
 if __name__ == "__main__":
-    sys.exit(Splines().main())
+    Splines.command()

@@ -12,18 +12,15 @@ svgp_M       gpflow's SVGP with M inducing points (k-means of 20,000 rows), Mate
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks._lib import race
-from benchmarks._lib.child import from_child
 from benchmarks._lib.elevations import mountains
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import points
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("box_480", "box_1080", "box_3000", "svgp_500")
 SHORT = ("box_60", "svgp_20")
@@ -32,14 +29,8 @@ LENGTHSCALE = 0.2  # of all models at the start, in standard deviations of the c
 MARGIN = 2.0  # of the box, in such lengthscales
 
 
-class Terrain(Benchmark):
-    __doc__ = __doc__
-    name = "terrain"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Terrain(Benchmark, models=(*MODELS, *SHORT)):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for model in arguments.models or (SHORT if arguments.short else MODELS):
             yield {
                 "model": model,
@@ -48,30 +39,16 @@ class Terrain(Benchmark):
                 "seed": 0,
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        result: dict[str, Any] = from_child(measured, **configuration)
-        return result
-
-    def table(self, records: Sequence[Record]) -> str:
-        headers = ("model", "M", "seconds", "test RMSE", "test NLPD")
-        rows = [
-            (
-                run["model"],
-                result["num_inducing"],
-                f"{point['seconds']:.1f}",
-                f"{point['rmse']:.3f}",
-                f"{point['nll']:.3f}",
-            )
-            for run, result in runs(records)
-            for point in result["trace"]
-        ]
-        return markdown(headers, rows)
+    def table(self, records: Records) -> str:
+        return tabulated(
+            points(records),
+            "model; M = num_inducing; seconds = seconds .1f; test RMSE = rmse .3f; "
+            "test NLPD = nll .3f",
+        )
 
 
 def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> dict[str, Any]:
     """Train one model; in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
     kind, _, size = model.partition("_")
     train, held_out = mountains(every, seed)
     if kind == "svgp":
@@ -85,4 +62,4 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(Terrain().main())
+    Terrain.command()

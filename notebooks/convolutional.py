@@ -82,7 +82,7 @@ for name, model in models.items():
 # %% [markdown]
 # The digits are small and all in the same place, which suits the RBF kernel: there is little to
 # win here. An inducing patch has 9 numbers where an inducing image has 64. What convolution
-# brings where objects move is in `python -m benchmarks.convolutional`.
+# brings where objects move is in `python -m benchmarks.papers.convolutional.convolutional`.
 #
 # ## What the patches say
 #

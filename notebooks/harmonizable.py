@@ -77,8 +77,8 @@ for name, model in models.items():
 # the kernel.** Its bound is higher by far, since it need not choose between waves and spikes; and
 # it fills these gaps worst of the three. Whether a higher bound helps in a gap depends on whether
 # the waves go on across it. On 110 years of solar irradiance, with gaps of ten years, they do, and
-# it is ahead (`python -m benchmarks.solar`); on the banana data it brings nothing
-# (`python -m benchmarks.banana_hmk`).
+# it is ahead (`python -m benchmarks.papers.harmonizable.solar`); on the banana data it brings
+# nothing (`python -m benchmarks.papers.harmonizable.banana_hmk`).
 
 # %%
 figure, axes = plt.subplots(3, 1, figsize=(10, 7), sharex=True, layout="constrained")

@@ -33,43 +33,26 @@ def from_child(
         returned.
     :raises RuntimeError: when the child process fails; the message ends with its output.
     """
+    search_path = [ROOT, *(entry for entry in sys.path if entry)]
+    variables = {**(environment or {}), "PYTHONPATH": os.pathsep.join(search_path)}
     try:
         child = subprocess.run(
-            _command(function),
+            [sys.executable, "-m", "benchmarks._lib.child", target_of(function)],
             input=json.dumps(arguments),
             capture_output=True,
             text=True,
             cwd=ROOT,
             check=False,
-            env=_environment(environment),
+            env=os.environ | variables,
             timeout=most_seconds,
         )
     except subprocess.TimeoutExpired:
         return {"not_done_after": most_seconds}
-    return _returned(function, arguments, child.returncode, child.stdout, child.stderr)
-
-
-def _command(function: Callable[..., Any]) -> list[str]:
-    return [sys.executable, "-m", "benchmarks._lib.child", target_of(function)]
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    search_path = [ROOT, *(entry for entry in sys.path if entry)]
-    return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join(search_path)}
-
-
-def _returned(
-    function: Callable[..., Any],
-    arguments: Mapping[str, Any],
-    status: int,
-    stdout: str,
-    stderr: str,
-) -> Any:
-    returned = [line for line in stdout.splitlines() if line.startswith(MARK)]
-    if status != 0 or not returned:
+    returned = [line for line in child.stdout.splitlines() if line.startswith(MARK)]
+    if child.returncode != 0 or not returned:
         raise RuntimeError(
-            f"{function.__name__}({dict(arguments)}) failed in a process of its own with exit "
-            f"status {status}:\n{stderr[-2000:]}"
+            f"{function.__name__}({arguments}) failed in a process of its own with exit "
+            f"status {child.returncode}:\n{child.stderr[-2000:]}"
         )
     return json.loads(returned[-1][len(MARK) :])
 
@@ -83,10 +66,15 @@ def function_named(target: str) -> Callable[..., Any]:
 
 def target_of(function: Callable[..., Any]) -> str:
     """The text that `function_named` understands."""
-    module = function.__module__
-    if module == "__main__":  # python -m benchmarks.<name>: the child must import it by its name
-        module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
-    return f"{module}:{function.__name__}"
+    return f"{module_of(function)}:{function.__name__}"
+
+
+def module_of(defined: Callable[..., Any]) -> str:
+    """The name by which the module of a function or a class is imported, also where
+    ``python -m benchmarks.<name>`` runs it as ``__main__``."""
+    if defined.__module__ == "__main__":
+        return str(sys.modules["__main__"].__spec__.name)  # type: ignore[union-attr]
+    return defined.__module__
 
 
 if __name__ == "__main__":

@@ -29,28 +29,16 @@ class DataError(ValueError):
     """A data set is not available, or not the one its name says; the message names the remedy."""
 
 
-@dataclass(frozen=True)
-class OpenMLTable:
-    """Where to find a table on OpenML, and the shape that proves it is the one meant."""
-
-    shape: tuple[int, int]
-    data_id: int | None = None
-    name: str | None = None
-    version: int | str = "active"
-    target: str | None = None  # None: the last column
-    dropped: tuple[str, ...] = ()
-
-
-# The two targets of `energy` are both columns of OpenML's table: the cooling load is no input.
-OPENML_TABLES = {
-    "yacht": OpenMLTable((308, 6), name="yacht_hydrodynamics", version=1),
-    "energy": OpenMLTable(
-        (768, 8), data_id=44960, target="heating_load", dropped=("cooling_load",)
-    ),
-    "concrete": OpenMLTable((1030, 8), data_id=44959),
-    "kin8nm": OpenMLTable((8192, 8), data_id=189, target="y"),
-    "protein": OpenMLTable((45730, 9), data_id=44963, target="RMSD"),
+# Tables on OpenML: the shape that proves it is the one meant, and the arguments of fetch_openml.
+OPENML_TABLES: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
+    "yacht": ((308, 6), {"name": "yacht_hydrodynamics", "version": 1}),
+    "energy": ((768, 8), {"data_id": 44960}),
+    "concrete": ((1030, 8), {"data_id": 44959}),
+    "kin8nm": ((8192, 8), {"data_id": 189}),
+    "protein": ((45730, 9), {"data_id": 44963}),
 }
+TARGETS = {"energy": "heating_load", "kin8nm": "y", "protein": "RMSD"}  # others: the last column
+DROPPED = ("cooling_load",)  # the other target of `energy`, which is no input
 
 KERAS_IMAGES = ("mnist", "cifar10")
 
@@ -103,11 +91,14 @@ def source_of(data_dir: str | None) -> str:
     return "loaders" if data_dir is None else "files"
 
 
-def for_a_process(configuration: Mapping[str, Any], data_dir: str | None) -> dict[str, Any]:
-    """A configuration and the folder of the data as JSON values; without `source`, which only
-    records where the data came from."""
+def for_a_process(
+    configuration: Mapping[str, Any], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """A configuration as JSON values, without `source`, which only records where the data came
+    from; with the folder of the data, `data_dir`, if there is such an option."""
     given = {name: value for name, value in configuration.items() if name != "source"}
-    return {**given, "data_dir": data_dir}
+    folder = {"data_dir": arguments.data_dir} if "data_dir" in arguments else {}
+    return {**given, **folder}
 
 
 def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.generic]]:
@@ -115,7 +106,14 @@ def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.
 
     :raises DataError: without `data_dir`, or when the folder has no such file.
     """
-    path = _path(name, data_dir)
+    file = f"{FILES.get(name, name)}.npz"
+    if data_dir is None:
+        raise DataError(
+            f"no library fetches the data set {name!r}: pass --data-dir, a folder that holds {file}"
+        )
+    path = Path(data_dir) / file
+    if not path.is_file():
+        raise DataError(f"--data-dir holds no {file}, which data set {name!r} needs")
     with np.load(path, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 
@@ -126,8 +124,7 @@ def load_table(name: str, data_dir: str | Path | None) -> Table:
     :raises DataError: when it cannot be found, has the wrong shape, or is not finite.
     """
     if data_dir is None and name in OPENML_TABLES:
-        X, Y = _fetch_openml_table(name, OPENML_TABLES[name])
-        return Table(name, X, Y)
+        return Table(name, *_fetch_openml_table(name))
     arrays = load_arrays(name, data_dir)
     X = np.asarray(arrays["X"], dtype=np.float64)
     Y = np.asarray(arrays["Y"], dtype=np.float64)
@@ -147,42 +144,19 @@ def load_images(name: str, data_dir: str | Path | None) -> Images:
     if data_dir is None and name in KERAS_IMAGES:
         import tensorflow as tf
 
-        (X_train, Y_train), (X_test, Y_test) = getattr(tf.keras.datasets, name).load_data()
+        train, test = getattr(tf.keras.datasets, name).load_data()
     else:
         arrays = load_arrays(name, data_dir)
-        X_train, Y_train = arrays["X_train"], arrays["Y_train"]
-        X_test, Y_test = arrays["X_test"], arrays["Y_test"]
-    return Images(
-        name,
-        X_train,
-        np.asarray(Y_train, dtype=np.int64).reshape(-1),
-        X_test,
-        np.asarray(Y_test, dtype=np.int64).reshape(-1),
-    )
+        train, test = ((arrays[f"X_{part}"], arrays[f"Y_{part}"]) for part in ("train", "test"))
+    labels = [np.asarray(part[1], dtype=np.int64).reshape(-1) for part in (train, test)]
+    return Images(name, train[0], labels[0], test[0], labels[1])
 
 
 def only_classes(images: Images, number: int) -> Images:
     """The images of the first classes."""
     train, test = images.Y_train < number, images.Y_test < number
-    return Images(
-        images.name,
-        images.X_train[train],
-        images.Y_train[train],
-        images.X_test[test],
-        images.Y_test[test],
-    )
-
-
-def _path(name: str, data_dir: str | Path | None) -> Path:
-    file = f"{FILES.get(name, name)}.npz"
-    if data_dir is None:
-        raise DataError(
-            f"no library fetches the data set {name!r}: pass --data-dir, a folder that holds {file}"
-        )
-    path = Path(data_dir) / file
-    if not path.is_file():
-        raise DataError(f"--data-dir holds no {file}, which data set {name!r} needs")
-    return path
+    parts = images.X_train[train], images.Y_train[train], images.X_test[test], images.Y_test[test]
+    return Images(images.name, *parts)
 
 
 def _stored_splits(
@@ -201,27 +175,21 @@ def _stored_splits(
     return ()
 
 
-def _fetch_openml_table(name: str, table: OpenMLTable) -> tuple[Array, Array]:
+def _fetch_openml_table(name: str) -> tuple[Array, Array]:
     from sklearn.datasets import fetch_openml
 
     # With target_column=None every column, the target too, arrives in `data`: which columns
     # OpenML declares as target or ignored then does not matter.
-    bunch = fetch_openml(
-        name=table.name,
-        version=table.version,
-        data_id=table.data_id,
-        target_column=None,
-        as_frame=False,
-        parser="liac-arff",
-    )
+    shape, table = OPENML_TABLES[name]
+    bunch = fetch_openml(**table, target_column=None, as_frame=False, parser="liac-arff")
     columns = [str(column) for column in bunch.feature_names]
-    target = columns[-1] if table.target is None else table.target
-    inputs = [i for i, column in enumerate(columns) if column not in (target, *table.dropped)]
+    target = TARGETS.get(name, columns[-1])
+    inputs = [i for i, column in enumerate(columns) if column not in (target, *DROPPED)]
     values = np.asarray(bunch.data, dtype=np.float64)
     X, Y = values[:, inputs], values[:, [columns.index(target)]]
-    if X.shape != table.shape:
+    if X.shape != shape:
         raise DataError(
-            f"OpenML's table for {name!r} has {X.shape} rows and inputs, expected {table.shape}: "
+            f"OpenML's table for {name!r} has {X.shape} rows and inputs, expected {shape}: "
             "it is not the table the papers use; pass --data-dir"
         )
     _check_finite(name, X, Y)

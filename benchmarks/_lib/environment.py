@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -10,16 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = (
-    "interdomain",
-    "gpflow",
-    "tensorflow",
-    "tensorflow-probability",
-    "numpy",
-    "scipy",
-    "gpytorch",
-    "torch",
-)
+PACKAGES = "interdomain gpflow tensorflow tensorflow-probability numpy scipy gpytorch torch".split()
 
 
 @functools.cache
@@ -27,10 +19,8 @@ def describe_environment() -> dict[str, Any]:
     """Versions, processor and commit; no path and no host name."""
     versions = {}
     for package in PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -49,27 +39,23 @@ def load_average() -> float | None:
 
 
 def _processor() -> str:
-    try:
+    with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
     return platform.processor() or "unknown"
 
 
 def _commit() -> str | None:
     """The commit of this checkout, "+" added when source files differ from it."""
-    folder = Path(__file__).parents[1]  # benchmarks/
+
+    def git(*arguments: str) -> str:
+        command, folder = ["git", *arguments], Path(__file__).parents[1]  # benchmarks/
+        options: Any = {"check": True, "capture_output": True, "text": True, "timeout": 10}
+        return str(subprocess.run(command, cwd=folder, **options).stdout).strip()
+
     try:
-        commit = _git(folder, "rev-parse", "--short=12", "HEAD").strip()
-        changed = _git(folder, "status", "--porcelain", "--", "*.py", ":/src").strip()
+        changed = git("status", "--porcelain", "--", "*.py", ":/src")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ("+" if changed else "")
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=10
-    ).stdout

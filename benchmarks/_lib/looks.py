@@ -1,5 +1,5 @@
-"""Training by minibatches with looks at the model at given times and after given steps. By default
-the times are those of this process's processors, which other work on the machine hardly changes."""
+"""Training with looks at the model: after every few steps, or at given times and after given steps.
+By default the times are those of this process's processors, which other work hardly changes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Trace = list[dict[str, float]]
@@ -64,6 +65,48 @@ def trained_with_looks(
     return trace
 
 
+def train(
+    model: Any,
+    data: Any,
+    evaluate: Callable[[Any], Mapping[str, float]],
+    *,
+    steps: int,
+    points: int = 20,
+    seed: int = 0,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Train by `fit`, evaluating `points` times, which does not count.
+
+    :param evaluate: returns figures of the model, by name.
+    :param settings: for `fit`: batch_size, optimizer, ...
+    :returns: "curve", "train_seconds" and "seconds_per_step": the median over the segments of the
+        curve but the first, which holds the tracing.
+    """
+    import interdomain as idm
+
+    curve: list[dict[str, float]] = []
+    seconds, since = 0.0, time.perf_counter()
+
+    def look(step: int, model: Any) -> None:
+        nonlocal seconds, since
+        seconds += time.perf_counter() - since
+        if not curve or step > curve[-1]["step"]:
+            curve.append({"step": step, "seconds": seconds, **evaluate(model)})
+        since = time.perf_counter()
+
+    options: dict[str, Any] = {"every": max(1, steps // points)}
+    if settings.get("batch_size") is not None:
+        options["seed"] = seed
+    idm.fit(model, data, steps=steps, callbacks=[look], options=options, **settings)
+    passed = np.diff([0.0, *(point["seconds"] for point in curve)])
+    per_step = passed / np.diff([0, *(point["step"] for point in curve)])
+    return {
+        "curve": curve,
+        "train_seconds": curve[-1]["seconds"],
+        "seconds_per_step": float(np.median(per_step[1:] if len(per_step) > 1 else per_step)),
+    }
+
+
 def bound_per_row(
     model: Any, X: NDArray[Any], Y: NDArray[Any], num_data: int
 ) -> Callable[[], float]:
@@ -80,24 +123,29 @@ def compared(
     steps: Sequence[int],
     seconds: Sequence[float],
     figures: Callable[[Mapping[str, float]], list[str]],
-) -> tuple[int | None, list[tuple[list[str], str, list[str]]]]:
-    """The largest of `steps` that all trainings have reached; and of each its figures after that
-    step, the first figure at each of the times, and the figures at the last of them, with the steps
-    until then. What there is no look for is empty.
+) -> tuple[int | None, list[dict[str, Any]]]:
+    """The largest of `steps` that all trainings have reached; and the row of each in a table: its
+    figures after that step ("then_0", ...), the first figure at each of the times ("by_time"), the
+    figures at the last time ("last_0", ...), the "steps" until then, and seconds "per_step". What
+    there is no look for is left out.
 
-    :param figures: Three figures of a look, as text.
+    :param figures: The figures of a look, as text.
     """
     reached = [{one["steps"] for one in trace} for trace in traces]
     step = max((step for step in steps if all(step in one for one in reached)), default=None)
-    cells = []
+    rows = []
     for trace in traces:
-        same = next((figures(one) for one in trace if one["steps"] == step), [""] * 3)
-        looks = [next((one for one in trace if one["seconds"] >= time), None) for time in seconds]
-        last = looks[-1]
-        at_last = [""] * 4 if last is None else [*figures(last), f"{last['steps']:.0f}"]
-        by_time = " / ".join("-" if one is None else figures(one)[0] for one in looks)
-        cells.append((same, by_time, at_last))
-    return step, cells
+        at_times = [next((p for p in trace if p["seconds"] >= time), None) for time in seconds]
+        by_time = ("-" if one is None else figures(one)[0] for one in at_times)
+        row: dict[str, Any] = {"by_time": " / ".join(by_time), "per_step": seconds_per_step(trace)}
+        then = next((one for one in trace if one["steps"] == step), None)
+        for name, look in (("then", then), ("last", at_times[-1])):
+            if look is not None:
+                row |= {f"{name}_{k}": text for k, text in enumerate(figures(look))}
+        if at_times[-1] is not None:
+            row["steps"] = f"{at_times[-1]['steps']:.0f}"
+        rows.append(row)
+    return step, rows
 
 
 def seconds_per_step(trace: Trace) -> float:

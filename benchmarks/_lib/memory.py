@@ -46,7 +46,10 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
 def peak_of_call(call: Callable[[], Any]) -> int:
     """Bytes by which the peak of resident memory during `call()` exceeds that before it."""
     wait_for(call())
-    _return_freed_memory()
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc: small blocks that it keeps
+    if trim is not None:
+        trim(0)
     CLEAR.write_text("5")
     before = _status_bytes("VmRSS")
     result = wait_for(call())
@@ -64,14 +67,6 @@ def peak_of_process() -> int:
 def resident_bytes() -> int:
     """The bytes that are resident in this process now."""
     return _status_bytes("VmRSS")
-
-
-def _return_freed_memory() -> None:
-    """Return all freed memory to the system, with the small blocks that glibc keeps."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
-    if trim is not None:
-        trim(0)
 
 
 def _status_bytes(field: str) -> int:

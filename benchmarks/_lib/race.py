@@ -36,6 +36,25 @@ def waves(X: Array, num_inducing: int, lengthscale: float, margin: float) -> tup
     return kernel, idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
 
 
+def splines(
+    X: Array, size: str, matern: Any, degree: int, variance: float, lengthscale: float
+) -> tuple[Any, Any]:
+    """A product of Matern kernels, one for each column, with one variance; and splines of it.
+
+    :param size: numbers of splines by column, such as "100x85".
+    """
+    import gpflow
+
+    import interdomain as idm
+
+    numbers = [int(number) for number in size.split("x")]
+    first, *others = (matern(variance, lengthscale, active_dims=[k]) for k in range(len(numbers)))
+    for part in others:
+        gpflow.set_trainable(part.variance, False)
+    kernel = gpflow.kernels.Product([first, *others]) if others else first
+    return kernel, idm.inducing_variables.SplineFeatures.from_data(X, numbers, degree)
+
+
 def fitted(data: Rows, kernel: Any, features: Any) -> tuple[Any, Any]:
     """A model under the kernel of the features' rank, after `fit`; and what the fit did."""
     import interdomain as idm
@@ -89,12 +108,13 @@ def with_variance(
 
 
 def gpboost(data: Rows, **arguments: Any) -> Any:
-    """GPBoost's GP with a Matern-3/2 that has a lengthscale for each column, and its defaults."""
+    """GPBoost's GP and its defaults, without other `arguments` with a Matern-3/2 that has a
+    lengthscale for each column."""
     import gpboost as gpb
 
-    model = gpb.GPModel(
-        gp_coords=data[0], cov_function="matern_ard", cov_fct_shape=1.5, seed=0, **arguments
-    )
+    if "cov_function" not in arguments:
+        arguments |= {"cov_function": "matern_ard", "cov_fct_shape": 1.5}
+    model = gpb.GPModel(gp_coords=data[0], seed=0, **arguments)
     model.fit(y=data[1][:, 0])
     return model
 

@@ -1,7 +1,9 @@
-"""Files of results in JSON lines: one record for each finished configuration of a benchmark."""
+"""Files of results in JSON lines: one record for each finished configuration of a benchmark, and
+one line for each environment in which records were measured."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -20,6 +22,11 @@ RESULTS_FOLDER = Path(__file__).parents[1] / "results"
 def configuration_key(configuration: Mapping[str, Any]) -> str:
     """The text that identifies a configuration: its JSON with sorted names."""
     return json.dumps(configuration, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def environment_key(environment: Mapping[str, Any]) -> str:
+    """A short text that identifies an environment: eight hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(configuration_key(environment).encode()).hexdigest()[:8]
 
 
 def finite_or_none(value: Any) -> Any:
@@ -47,13 +54,27 @@ def runs(records: Iterable[Record]) -> Iterator[tuple[Any, Any]]:
     return ((record["configuration"], record["result"]) for record in records)
 
 
+def figures(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The entries of the configuration and the result of each record, by name."""
+    return ({**run, **result} for run, result in runs(records))
+
+
+def points(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """`figures`, with those of each point of the result's trace."""
+    return ({**figure, **point} for figure in figures(records) for point in figure["trace"])
+
+
 @dataclass(frozen=True)
 class ResultFile:
     """The records of one benchmark, in `path`.
 
-    A record is one line and is appended by one write, so that an interruption can tear the last
-    line only. A torn last line is skipped when reading and removed when appending. When a
-    configuration was run again, the newer record counts.
+    A line is a record, or an environment: `{"environment": key, ...}` with what
+    `describe_environment` returns. A record names the environment it was measured in by the key,
+    and stands below that line. Here records always have the whole environment.
+
+    What is appended is one write, so that an interruption can tear the last line only. A torn last
+    line is skipped when reading and removed when appending. When a configuration was run again,
+    the newer record counts.
     """
 
     path: Path
@@ -61,40 +82,63 @@ class ResultFile:
     def records(self) -> list[Record]:
         """The newest record of every configuration, in the order in which they first finished.
 
-        :raises ValueError: when a line other than the last is broken.
+        :raises ValueError: when a line other than the last is broken, or names an environment that
+            no line above it describes.
         """
-        if not self.path.exists():
-            return []
+        return list(self._read()[0].values())
+
+    def finished(self) -> set[str]:
+        """The keys of the configurations that have a record."""
+        return set(self._read()[0])
+
+    def append(self, record: Record) -> None:
+        """Write one record, below its environment; it is on disk when this returns."""
+        lines = [finite_or_none(record)]
+        if "environment" in record:
+            environment = lines[0]["environment"]
+            key = environment_key(environment)
+            lines[0]["environment"] = key
+            if key not in self._read()[1]:
+                lines.insert(0, {"environment": key, **environment})
+        text = "".join(json.dumps(line, sort_keys=True, allow_nan=False) + "\n" for line in lines)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._mend_last_line()
+        with self.path.open("ab") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _read(self) -> tuple[dict[str, Record], dict[str, Any]]:
+        """The newest record of every configuration, and the environments, by their keys."""
         newest: dict[str, Record] = {}
-        lines = self.path.read_bytes().split(b"\n")
+        environments: dict[str, Any] = {}
+        lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
         last = max((i for i, line in enumerate(lines) if line.strip()), default=-1)
         for i, line in enumerate(lines):
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
-                newest[configuration_key(record["configuration"])] = record
-            except (ValueError, KeyError, TypeError) as error:
+                entry = dict(json.loads(line))
+                key = entry.pop("environment", None)
+                if "configuration" not in entry and key is None:
+                    raise ValueError("neither a record nor an environment")
+            except (ValueError, TypeError) as error:
                 if i == last:
                     continue
                 raise ValueError(
                     f"line {i + 1} of {self.path.name} is not a record: remove that line"
                 ) from error
-        return list(newest.values())
-
-    def finished(self) -> set[str]:
-        """The keys of the configurations that have a record."""
-        return {configuration_key(record["configuration"]) for record in self.records()}
-
-    def append(self, record: Record) -> None:
-        """Write one record; it is on disk when this returns."""
-        text = json.dumps(finite_or_none(record), sort_keys=True, allow_nan=False)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._mend_last_line()
-        with self.path.open("ab") as file:
-            file.write(text.encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+            if "configuration" not in entry:
+                environments[key] = entry
+                continue
+            if key is not None and key not in environments:
+                raise ValueError(
+                    f"line {i + 1} of {self.path.name} names the environment {key!r}, which no "
+                    "line above it describes: put that line back"
+                )
+            record = entry if key is None else {**entry, "environment": environments[key]}
+            newest[configuration_key(entry["configuration"])] = record
+        return newest, environments
 
     def _mend_last_line(self) -> None:
         if not self.path.exists():

@@ -1,6 +1,7 @@
 """The base class and the command line of every benchmark: run its configurations, print its table.
 
-A benchmark is a class with four methods; `main` is its command line:
+A benchmark is a class with two to four methods; `main` is its command line. Benchmarks of a paper
+have `benchmarks.papers.<paper>.<name>` in place of `benchmarks.<name>`:
 
     python -m benchmarks.<name>              run what is not yet in results/<name>.jsonl, print the
                                              table
@@ -19,49 +20,76 @@ import inspect
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks._lib.data import DataError
+from benchmarks._lib.child import from_child, module_of
+from benchmarks._lib.data import DataError, add_data_argument, for_a_process
 from benchmarks._lib.environment import describe_environment, load_average
 from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configuration_key
 
-Configuration = dict[str, Any]
+Arguments = argparse.Namespace
+Entries = dict[str, Any]
+"""Of a configuration or a result, by name: JSON values."""
+Configurations = Iterable[Entries]
+Records = Sequence[Record]
 
 
 class Benchmark(abc.ABC):
-    """One question, the configurations that answer it, and the table of the answers."""
+    """One question, the configurations that answer it, and the table of the answers.
+
+    The class says which options it has, each None by default: ``class Terrain(Benchmark,
+    data_dir=str, models=MODELS, seeds=range, rounds=int)`` has ``--data-dir``, ``--models`` with
+    some of the names, separated by commas, ``--seeds`` with numbers such as 0-4, and ``--rounds``
+    with one number. Its documentation and its name, which the file of results has, are its
+    module's, unless it has its own.
+    """
 
     name: str
+    _options: Mapping[str, Iterable[str] | Callable[[str], Any]]
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
-        """Add the options that only this benchmark has; none unless overridden."""
+    def __init_subclass__(cls, **options: Iterable[str] | Callable[[str], Any]) -> None:
+        super().__init_subclass__()
+        cls._options = options
+        cls.__doc__ = cls.__doc__ or sys.modules[cls.__module__].__doc__
+        cls.name = vars(cls).get("name", command_of(cls).rpartition(".")[2])
 
     @abc.abstractmethod
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+    def configurations(self, arguments: Arguments) -> Configurations:
         """What to run, as flat dictionaries of JSON values.
 
         Everything that changes what is measured belongs in the configuration (seed, split, size,
         iterations, `source_of(data_dir)`): its text is the key by which finished work is found.
         """
 
-    @abc.abstractmethod
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        """Run one configuration and return its figures as JSON values."""
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        """Run one configuration and return its figures as JSON values.
+
+        Unless overridden, what the function `measured` of the benchmark's module returns in a
+        process of its own; it takes the entries of the configuration by name, without `source`, and
+        `data_dir` if the benchmark reads data.
+        """
+        measured = sys.modules[type(self).__module__].measured  # type: ignore[attr-defined]
+        return dict(from_child(measured, **for_a_process(configuration, arguments)))
 
     @abc.abstractmethod
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """The stored results as Markdown, the paper's figures or the targets beside ours."""
 
     def draw(  # noqa: B027 - most have no picture
-        self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace
+        self, folder: Path, records: Records, arguments: Arguments
     ) -> None:
         """Draw the pictures of the stored results into their folder, after a run; none unless
         overridden. A DataError means that there is none: the configurations have reported it."""
+
+    @classmethod
+    def command(cls) -> None:
+        """Run the command line and exit: the last line of a benchmark's module."""
+        sys.exit(cls().main())
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """The command line; the exit status is 1 when a configuration failed."""
@@ -75,7 +103,7 @@ class Benchmark(abc.ABC):
                 self.draw(result_folder(arguments), records, arguments)
         return status
 
-    def stored(self, arguments: argparse.Namespace, remedy: str, **wanted: Any) -> Any:
+    def stored(self, arguments: Arguments, remedy: str, **wanted: Any) -> Any:
         """The newest result whose configuration has the entries `wanted`; without one a DataError
         that names the `remedy`."""
         records = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
@@ -86,7 +114,7 @@ class Benchmark(abc.ABC):
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(
-            prog=f"python -m benchmarks.{self.name}",
+            prog=f"python -m {command_of(type(self))}",
             description=inspect.getdoc(type(self)),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -100,20 +128,29 @@ class Benchmark(abc.ABC):
             help="folder of the .jsonl files (default: benchmarks/results; with --short: its "
             "subfolder short, which git ignores)",
         )
-        self.add_arguments(parser)
+        for option, kind in self._options.items():
+            if option == "data_dir":
+                add_data_argument(parser)
+                continue
+            kind = indices if kind is range else kind
+            parsed = kind if callable(kind) else names(tuple(kind), option)
+            parser.add_argument(f"--{option.replace('_', '-')}", type=parsed)
         return parser
 
 
-def result_folder(arguments: argparse.Namespace) -> Path:
+def command_of(kind: type[Benchmark]) -> str:
+    """The module that is the command of a benchmark."""
+    return module_of(kind).removesuffix(".benchmark")
+
+
+def result_folder(arguments: Arguments) -> Path:
     """Where `--results` and `--short` put the results."""
     if arguments.results is not None:
         return Path(arguments.results)
     return RESULTS_FOLDER / "short" if arguments.short else RESULTS_FOLDER
 
 
-def run_configurations(
-    benchmark: Benchmark, arguments: argparse.Namespace, file: ResultFile
-) -> int:
+def run_configurations(benchmark: Benchmark, arguments: Arguments, file: ResultFile) -> int:
     """Run what has no record yet; a configuration that fails is reported and tried again later."""
     configurations = list(benchmark.configurations(arguments))
     finished = set() if arguments.rerun else file.finished()
@@ -124,12 +161,26 @@ def run_configurations(
             "configurations are finished; --rerun runs them again",
             file=sys.stderr,
         )
+    import tensorflow as tf
+
     failures = 0
     progress = tqdm(waiting, desc=benchmark.name, unit="configuration")
     for configuration in progress:
         progress.set_postfix_str(describe(configuration))
+        tf.random.set_seed(int(configuration.get("seed", 0)))
+        load, start = load_average(), time.perf_counter()
         try:
-            file.append(_run_one(benchmark, configuration, arguments))
+            result = benchmark.run(configuration, arguments)
+            record = {
+                "benchmark": benchmark.name,
+                "configuration": configuration,
+                "result": result,
+                "seconds": round(time.perf_counter() - start, 3),
+                "load_before": load,
+                "finished_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "environment": describe_environment(),
+            }
+            file.append(record)
         except DataError as error:  # the message says what to do
             failures += 1
             tqdm.write(f"{describe(configuration)}: {error}", file=sys.stderr)
@@ -140,7 +191,7 @@ def run_configurations(
     return 1 if failures else 0
 
 
-def describe(configuration: Configuration) -> str:
+def describe(configuration: Entries) -> str:
     """A configuration on one line."""
     return ", ".join(f"{name}={value}" for name, value in configuration.items())
 
@@ -172,22 +223,3 @@ def names(choices: Sequence[str], plural: str) -> Any:
         return chosen
 
     return parse
-
-
-def _run_one(
-    benchmark: Benchmark, configuration: Configuration, arguments: argparse.Namespace
-) -> Record:
-    import tensorflow as tf
-
-    tf.random.set_seed(int(configuration.get("seed", 0)))
-    load, start = load_average(), time.perf_counter()
-    result = benchmark.run(configuration, arguments)
-    return {
-        "benchmark": benchmark.name,
-        "configuration": configuration,
-        "result": result,
-        "seconds": round(time.perf_counter() - start, 3),
-        "load_before": load,
-        "finished_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "environment": describe_environment(),
-    }

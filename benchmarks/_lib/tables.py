@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from tabulate import tabulate
@@ -19,6 +20,25 @@ def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         if len(row) != len(headers):
             raise ValueError(f"{len(headers)} headers, {list(headers)}, for the row {row}")
     return str(tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True))
+
+
+def tabulated(rows: Iterable[Mapping[str, Any]], layout: str) -> str:
+    """A table in GitHub's Markdown of figures by name.
+
+    :param layout: columns, separated by semicolons: a header, which is the name of the figure, too,
+        or "header = name", or "header = name format" with a format of Python: ``RMSE = rmse .3f``.
+        Figures that a row lacks, or that are None, are empty cells.
+    """
+    columns = []
+    for column in layout.split(";"):
+        header, _, figure = column.strip().partition(" = ")
+        name, _, form = figure.partition(" ") if figure else (header, "", "")
+        columns.append((" ".join(header.split()), name, form))
+    cells = [
+        [None if row.get(name) is None else format(row[name], form) for _, name, form in columns]
+        for row in rows
+    ]
+    return markdown([header for header, _, _ in columns], cells)
 
 
 @dataclass(frozen=True)

@@ -26,18 +26,14 @@ recommend     which of these `recommend` names after 60 seconds
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.data import source_of
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks.pareto.data_sets import DATA, MADE, rows_of
 from benchmarks.pareto.methods import GPBOOST, GPYTORCH, METHODS, Task
 from benchmarks.pareto.pictures import draw_curves
@@ -47,25 +43,15 @@ BUDGETS = (10.0, 20.0, 40.0, 80.0, 120.0)
 MOST_TESTED = 10_000
 
 
-class Pareto(Benchmark):
-    __doc__ = __doc__
-    name = "pareto"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument(
-            "--methods", type=names(tuple(METHODS), "methods"), default=None, help="those that fit"
-        )
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Pareto(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for method in arguments.methods or (("svgp_200", "waves") if short else METHODS):
             library = {GPYTORCH: "gpytorch", GPBOOST: "gpboost"}.get(method, "interdomain")
             if importlib.util.find_spec(library) is None:
                 continue
             for data in arguments.datasets or (("terrain",) if short else DATA):
-                if METHODS[method].fits(data):
+                if data in METHODS[method].data:
                     yield {
                         "data": data,
                         "method": method,
@@ -75,37 +61,24 @@ class Pareto(Benchmark):
                         "source": "libraries" if data in MADE else source_of(arguments.data_dir),
                     }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return table_of(records)
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         draw_curves(folder, records)
 
 
-def measured(
-    *,
-    data: str,
-    method: str,
-    num_inducing: int,
-    rows: int | None,
-    seconds: Sequence[float],
-    data_dir: str | None,
-) -> dict[str, Any]:
-    """Train one model, in a process of its own.
-
-    :param num_inducing: that of a short run, of `rows` rows; otherwise a method has its own.
-    """
-    (X, Y), held_out = rows_of(data, data_dir)
-    order = np.random.default_rng(0).permutation(len(X))[:rows]
+def measured(**run: Any) -> Entries:
+    """Train one model, in a process of its own; only a short run, of some rows, has its number of
+    inducing variables from the configuration."""
+    (X, Y), held_out = rows_of(run["data"], run["data_dir"])
+    order = np.random.default_rng(0).permutation(len(X))[: run["rows"]]
     task = Task(
-        method,
-        data,
+        run["method"],
+        run["data"],
         train=(X[order], Y[order]),
         held_out=(held_out[0][:MOST_TESTED], held_out[1][:MOST_TESTED]),
-        seconds=seconds,
-        num_inducing=None if rows is None else num_inducing,
+        seconds=run["seconds"],
+        num_inducing=None if run["rows"] is None else run["num_inducing"],
     )
-    return {"num_rows": len(order), **METHODS[method].train(task)}
+    return {"num_rows": len(order), **METHODS[run["method"]].train(task)}

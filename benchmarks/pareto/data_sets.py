@@ -38,11 +38,6 @@ def _halves(split: Split) -> tuple[Rows, Rows]:
     return (own.X_train, own.Y_train), (own.X_test, own.Y_test)
 
 
-def _flights(_: str, __: str | None) -> tuple[Rows, Rows]:
-    train, test = flights(FLIGHTS), flights(FLIGHTS // 10, test=True)
-    return _halves(Split(*train, *test))
-
-
 def _terrain(_: str, __: str | None) -> tuple[Rows, Rows]:
     heights = jacksboro()
     X, Y = np.argwhere(np.isfinite(heights)) / 100.0, heights.reshape(-1, 1)
@@ -56,14 +51,10 @@ def _zeros_and_ones(_: str, folder: str | None) -> tuple[Rows, Rows]:
     return (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
 
 
-def _first_fold(name: str, folder: str | None) -> tuple[Rows, Rows]:
-    return of_fold(name, folder, 0)
-
-
 _READERS: Mapping[str, Any] = {
-    "flights": _flights,
+    "flights": lambda _, __: _halves(Split(*flights(FLIGHTS), *flights(FLIGHTS // 10, test=True))),
     "terrain": _terrain,
     "banana": lambda _, folder: banana(folder),
     "mnist": _zeros_and_ones,
-    **dict.fromkeys(UNSEEN, _first_fold),
+    **dict.fromkeys(UNSEEN, lambda name, folder: of_fold(name, folder, 0)),
 }

@@ -6,15 +6,22 @@ To add one, add it to `METHODS`; a model of ours takes a colour of `pictures.COL
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import gpflow
+
+import interdomain as idm
 from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
+from benchmarks._lib.runner import Entries
 from benchmarks._lib.table_models import boosting
-from benchmarks.pareto.data_sets import CLASSES, IMAGES, TWO_COLUMNS
+from benchmarks.pareto.data_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
+from benchmarks.pareto.gpytorch_side import trained
+from interdomain.recommending.candidates import STEPS, candidates_for
+from interdomain.recommending.prepared import checked_likelihood, prepare
 
 ROWS_EXACT = 2_000
 FEATURES_OF_COLUMNS = 100
@@ -39,71 +46,39 @@ class Task:
 
     def described(self) -> dict[str, Any]:
         """What `recommend` is told beside the rows."""
-        import gpflow
-
         return {
             "likelihood": gpflow.likelihoods.Bernoulli() if self.classes else None,
             "image_shape": (28, 28) if self.data in IMAGES else None,
         }
 
 
-Result = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Method:
     """A model, by how it is trained and for which data sets it is."""
 
-    train: Callable[[Task], Result]
-    fits: Callable[[str], bool]
+    train: Callable[[Task], Entries]
+    data: Collection[str]
     ours: bool = True
 
 
-def anything(data: str) -> bool:
-    return True
+ANYTHING = frozenset(DATA)
+COLUMNS = ANYTHING - set(IMAGES)
+NUMBERS = ANYTHING - set(CLASSES)
+"""Targets that are numbers, not classes."""
+WIDE = COLUMNS - set(TWO_COLUMNS)
+"""Tables of three columns or more: of fewer waves and splines say what harmonics do."""
+MAPS_OF_NUMBERS = NUMBERS & set(TWO_COLUMNS)
+FEW_ROWS = frozenset({"kin8nm", "power"})
+"""Data that GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
 
 
-def columns(data: str) -> bool:
-    return data not in IMAGES
-
-
-def numbers(data: str) -> bool:
-    """Targets that are numbers, not classes."""
-    return data not in CLASSES
-
-
-def wide(data: str) -> bool:
-    """Tables of three columns or more: of fewer waves and splines say what harmonics do."""
-    return data not in (*IMAGES, *TWO_COLUMNS)
-
-
-def few_rows(data: str) -> bool:
-    """That GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
-    return data in ("kin8nm", "power")
-
-
-def two_columns(data: str) -> bool:
-    return data in TWO_COLUMNS
-
-
-def map_of_numbers(data: str) -> bool:
-    return two_columns(data) and numbers(data)
-
-
-def images(data: str) -> bool:
-    return data in IMAGES
-
-
-def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
+def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Entries]:
     """The candidate of `recommend` of this name, trained by `race`.
 
     :param training: replaces arguments of `fit`.
     """
 
-    def train(task: Task) -> Result:
-        from interdomain.recommending.candidates import STEPS, candidates_for
-        from interdomain.recommending.prepared import checked_likelihood, prepare
-
+    def train(task: Task) -> Entries:
         started = time.process_time()
         size = task.num_inducing or num_inducing
         described = task.described()
@@ -121,16 +96,15 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
     return train
 
 
-def exact(task: Task) -> Result:
+def exact(task: Task) -> Entries:
     """On few rows."""
     X, Y = task.train
     few = replace(task, train=(X[:ROWS_EXACT], Y[:ROWS_EXACT]))
     return {**candidate("exact")(few), "num_rows": len(few.train[0])}
 
 
-def effects_of_columns(task: Task) -> Result:
+def effects_of_columns(task: Task) -> Entries:
     """Of few features, without pairs."""
-    import interdomain as idm
 
     def build(rows: Rows) -> Any:
         return idm.tables.fit_additive(
@@ -140,7 +114,7 @@ def effects_of_columns(task: Task) -> Result:
     return raced(task, (build, None))
 
 
-def boosted_trees(task: Task) -> Result:
+def boosted_trees(task: Task) -> Entries:
     (point,) = boosting(task.train, task.held_out, 0, clock=time.process_time)["trace"]
     return {
         "trace": [
@@ -149,7 +123,7 @@ def boosted_trees(task: Task) -> Result:
     }
 
 
-def by_gpboost(task: Task) -> Result:
+def by_gpboost(task: Task) -> Entries:
     """Its Vecchia approximation, as in `neighbours`: one point, at its end."""
     X_test, Y_test = task.held_out
     started = time.process_time()
@@ -162,17 +136,13 @@ def by_gpboost(task: Task) -> Result:
     return {"trace": [point], "error": None}
 
 
-def by_gpytorch(task: Task) -> Result:
-    from benchmarks.pareto.gpytorch_side import trained
-
+def by_gpytorch(task: Task) -> Entries:
     size = task.num_inducing or 500
     return trained(task.train, task.held_out, size, task.seconds, classes=task.classes)
 
 
-def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
+def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Entries:
     """What `recommend` names, and what the small versions predicted."""
-    import interdomain as idm
-
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
     entries = found.race.entries
     return {
@@ -187,10 +157,8 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
     }
 
 
-def raced(task: Task, entrant: Any) -> Result:
+def raced(task: Task, entrant: Any) -> Entries:
     """What the test rows say of a model at the budgets."""
-    import interdomain as idm
-
     found = idm.race(
         {task.method: entrant},
         task.train,
@@ -213,33 +181,33 @@ GPYTORCH, GPBOOST = "gpytorch_500", "gpboost_20"
 ADAM_ALONE = candidate("points", optimizer=(None, 0.01))
 
 METHODS = {
-    "svgp_500": Method(candidate("points"), anything, ours=False),
-    "svgp_200": Method(candidate("points", 200), anything, ours=False),
-    "svgp_100": Method(candidate("points", 100), anything, ours=False),
-    "svgp_1000": Method(candidate("points", 1_000), anything, ours=False),
-    "svgp_500_adam": Method(ADAM_ALONE, anything, ours=False),
-    "harmonics": Method(candidate("harmonics"), wide),
-    "effects": Method(candidate("effects"), columns),
-    "waves": Method(candidate("waves"), two_columns),
-    "patches": Method(candidate("patches"), images),
-    "splines": Method(candidate("splines"), map_of_numbers),
-    "neighbours": Method(candidate("neighbours"), numbers),
-    "effects and harmonics": Method(candidate("effects and harmonics"), wide),
-    "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), wide),
-    "blocks": Method(candidate("blocks"), columns),
-    "orthogonal points": Method(candidate("orthogonal points"), anything),
-    "harmonics with full q": Method(candidate("harmonics with full q"), wide),
-    "harmonics and neighbours": Method(candidate("harmonics and neighbours"), wide),
-    "harmonics_200": Method(candidate("harmonics", 200), wide),
-    "effects_200": Method(candidate("effects", 200), columns),
-    "orthogonal points_200": Method(candidate("orthogonal points", 200), anything),
-    "orthogonal points_100": Method(candidate("orthogonal points", 100), anything),
-    "main effects": Method(effects_of_columns, numbers),
-    GPYTORCH: Method(by_gpytorch, anything, ours=False),
-    GPBOOST: Method(by_gpboost, few_rows, ours=False),
-    "exact": Method(exact, numbers, ours=False),
-    "boosting": Method(boosted_trees, numbers, ours=False),
-    "recommend": Method(recommended, anything, ours=False),
+    "svgp_500": Method(candidate("points"), ANYTHING, ours=False),
+    "svgp_200": Method(candidate("points", 200), ANYTHING, ours=False),
+    "svgp_100": Method(candidate("points", 100), ANYTHING, ours=False),
+    "svgp_1000": Method(candidate("points", 1_000), ANYTHING, ours=False),
+    "svgp_500_adam": Method(ADAM_ALONE, ANYTHING, ours=False),
+    "harmonics": Method(candidate("harmonics"), WIDE),
+    "effects": Method(candidate("effects"), COLUMNS),
+    "waves": Method(candidate("waves"), frozenset(TWO_COLUMNS)),
+    "patches": Method(candidate("patches"), frozenset(IMAGES)),
+    "splines": Method(candidate("splines"), MAPS_OF_NUMBERS),
+    "neighbours": Method(candidate("neighbours"), NUMBERS),
+    "effects and harmonics": Method(candidate("effects and harmonics"), WIDE),
+    "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), WIDE),
+    "blocks": Method(candidate("blocks"), COLUMNS),
+    "orthogonal points": Method(candidate("orthogonal points"), ANYTHING),
+    "harmonics with full q": Method(candidate("harmonics with full q"), WIDE),
+    "harmonics and neighbours": Method(candidate("harmonics and neighbours"), WIDE),
+    "harmonics_200": Method(candidate("harmonics", 200), WIDE),
+    "effects_200": Method(candidate("effects", 200), COLUMNS),
+    "orthogonal points_200": Method(candidate("orthogonal points", 200), ANYTHING),
+    "orthogonal points_100": Method(candidate("orthogonal points", 100), ANYTHING),
+    "main effects": Method(effects_of_columns, NUMBERS),
+    GPYTORCH: Method(by_gpytorch, ANYTHING, ours=False),
+    GPBOOST: Method(by_gpboost, FEW_ROWS, ours=False),
+    "exact": Method(exact, NUMBERS, ours=False),
+    "boosting": Method(boosted_trees, NUMBERS, ours=False),
+    "recommend": Method(recommended, ANYTHING, ours=False),
 }
 """In the order in which they run."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Records
 from benchmarks.pareto.data_sets import DATA
 from benchmarks.pareto.methods import OURS
 from benchmarks.pareto.verdicts import density_of
@@ -21,7 +20,7 @@ MARKERS = "sv^<>DpX"
 """Of others."""
 
 
-def draw_curves(folder: Path, records: Sequence[Record]) -> None:
+def draw_curves(folder: Path, records: Records) -> None:
     """`pareto_<data>.png`: lines of what was looked at along the way, points of what is ready at
     once; ours are coloured, others grey and dashed."""
     import matplotlib
@@ -42,15 +41,11 @@ def draw_curves(folder: Path, records: Sequence[Record]) -> None:
         others = [name for name in ranking if name not in OURS]
         for name in ranking:
             trace = found[name]
+            style: dict[str, Any] = {"color": "0.5", "ls": "--"}
             if name in OURS:
-                style: dict[str, Any] = {
-                    "color": COLOURS[OURS.index(name)],
-                    "marker": "o",
-                    "ls": "-",
-                }
+                style = {"color": COLOURS[OURS.index(name)], "marker": "o", "ls": "-"}
             else:
-                place = others.index(name)
-                style = {"color": "0.5", "marker": MARKERS[place % len(MARKERS)], "ls": "--"}
+                style["marker"] = MARKERS[others.index(name) % len(MARKERS)]
             ax.plot(
                 [point["seconds"] for point in trace],
                 [density_of(point) for point in trace],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Records
 from benchmarks._lib.tables import markdown
 from benchmarks.pareto.data_sets import DATA
 from benchmarks.pareto.methods import OURS
@@ -19,7 +19,7 @@ def at(trace: Sequence[Mapping[str, float]], seconds: float) -> Mapping[str, flo
     return points[-1] if points else None
 
 
-def table_of(records: Sequence[Record]) -> str:
+def table_of(records: Records) -> str:
     """For each set the log densities at the budgets, all methods; when stock SVGP's is reached, and
     the last one of the best rival."""
     texts, summary = [], []
@@ -94,7 +94,7 @@ def _first(ours: Mapping[str, Any], goal: float) -> tuple[str, str]:
     return name, f"{seconds:.0f} s" if reached else "-"
 
 
-def _named(data: str, found: Mapping[str, Any], records: Sequence[Record]) -> tuple[str, str]:
+def _named(data: str, found: Mapping[str, Any], records: Records) -> tuple[str, str]:
     """The candidate that `recommend` named, and how far it is behind the best of all, each at its
     last."""
     own = [

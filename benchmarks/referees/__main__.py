@@ -1,8 +1,5 @@
 """The command `python -m benchmarks.referees`."""
 
-import sys
-
 from benchmarks.referees.benchmark import Referees
 
-if __name__ == "__main__":
-    sys.exit(Referees().main())
+Referees.command()

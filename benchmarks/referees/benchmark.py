@@ -13,48 +13,33 @@ ratios are ours over Stan's.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.data import for_a_process, source_of
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import markdown
 from benchmarks.referees.mgcv import mgcv_gaussian, mgcv_poisson
 from benchmarks.referees.stan import stan_counts, stan_motorcycle, stan_regression
 
-REFEREES: dict[str, Callable[..., dict[str, float]]] = {
-    "mgcv_gaussian": mgcv_gaussian,
-    "mgcv_poisson": mgcv_poisson,
-    "stan_regression": stan_regression,
-    "stan_counts": stan_counts,
-    "stan_motorcycle": stan_motorcycle,
-}
-
+FUNCTIONS = (mgcv_gaussian, mgcv_poisson, stan_regression, stan_counts, stan_motorcycle)
+REFEREES: dict[str, Callable[..., dict[str, float]]] = {f.__name__: f for f in FUNCTIONS}
 DRAWS = {"stan_regression": 5_000, "stan_counts": 250, "stan_motorcycle": 300}
 """Of our chain, or of hyperparameters; a hundredth of them in a short run."""
 
 
-class Referees(Benchmark):
-    __doc__ = __doc__
-    name = "referees"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--referees", type=names(tuple(REFEREES), "referees"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Referees(Benchmark, data_dir=str, referees=REFEREES):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for referee in arguments.referees or (list(REFEREES)[:1] if arguments.short else REFEREES):
             draws = DRAWS.get(referee, 0) // (100 if arguments.short else 1)
             more = {"draws": draws} if draws else {}
             yield {"referee": referee, **more, "source": source_of(arguments.data_dir)}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = for_a_process(configuration, arguments.data_dir)
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
+        given = for_a_process(configuration, arguments)
         return REFEREES[given.pop("referee")](**given)
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         rows = [
             (run["referee"], name.replace("_", " "), f"{value:.2g}")
             for run, result in runs(records)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
 
 UNPENALISED = {"mgcv_gaussian": 1e-9, "mgcv_poisson": 1e-2}
@@ -22,10 +24,6 @@ a count under the prior is a number."""
 
 def mgcv_gaussian(data_dir: str | None) -> dict[str, float]:
     """Both models, without training: the optimal q of mgcv's parameters."""
-    import gpflow
-
-    import interdomain as idm
-
     fit = load_arrays("mgcv_gaussian", data_dir)
     noise = gpflow.likelihoods.Gaussian(float(fit["scale"]))
     design, terms = whitened_design(fit, UNPENALISED["mgcv_gaussian"])
@@ -44,10 +42,6 @@ def mgcv_gaussian(data_dir: str | None) -> dict[str, float]:
 
 
 def mgcv_poisson(data_dir: str | None) -> dict[str, float]:
-    import gpflow
-
-    import interdomain as idm
-
     fit = load_arrays("mgcv_poisson", data_dir)
     design, terms = whitened_design(fit, UNPENALISED["mgcv_poisson"])
     data, prior = (design, fit["y"][:, None].astype(float)), linear_prior()
@@ -64,10 +58,6 @@ def mgcv_poisson(data_dir: str | None) -> dict[str, float]:
 
 def linear_prior() -> tuple[Any, Any]:
     """A linear function of 24 columns, and its values at unit vectors: the coefficients."""
-    import gpflow
-
-    import interdomain as idm
-
     values = gpflow.inducing_variables.InducingPoints(np.eye(24))
     return idm.kernels.FiniteRank(gpflow.kernels.Linear(), values), values
 

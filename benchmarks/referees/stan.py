@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
+from tensorflow_probability import bijectors, distributions, mcmc
 from tqdm import tqdm, trange
 
+import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
 
 WARMING_UP = 100  # draws of the chain, which begins at the mode
@@ -24,11 +28,6 @@ INTERCEPTS = {"f": (-13.0, 36.0), "g": (0.0, 10.0)}  # means and scales of their
 
 def stan_regression(data_dir: str | None, draws: int) -> dict[str, float]:
     """StructuredSGPR at Stan's mean hyperparameters, and in a chain of its own."""
-    import gpflow
-    from tensorflow_probability import bijectors, distributions
-
-    import interdomain as idm
-
     stan = load_arrays("posteriordb_gp", data_dir)
     X, Y = stan["regr_x"][:, None], stan["regr_y"][:, None]
     mean, sd = stan["regr_hyper_mean"], stan["regr_hyper_sd"]
@@ -63,10 +62,6 @@ def chain_of(
 ) -> tuple[list[Array], float]:
     """Hamiltonian Monte Carlo from the present parameters on: their values ``[n, 3]``, and means
     and variances of f at X, ``[n, N]``; and the share of proposals that were accepted."""
-    import gpflow
-    import tensorflow as tf
-    from tensorflow_probability import mcmc
-
     helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, parameters)
     leapfrogs, rng = tf.Variable(LEAPFROGS[0]), np.random.default_rng(0)
     kernel = mcmc.HamiltonianMonteCarlo(helper.target_log_prob_fn, STEP_SIZE, leapfrogs)
@@ -92,10 +87,6 @@ def chain_of(
 def stan_counts(data_dir: str | None, draws: int) -> dict[str, float]:
     """DualSVGP and Laplace's approximation, averaged over some of Stan's draws of the
     hyperparameters, at equal distances in its chains."""
-    import gpflow
-
-    import interdomain as idm
-
     stan = load_arrays("posteriordb_gp", data_dir)
     X, Y = stan["pois_x"][:, None], stan["pois_k"][:, None].astype(float)
     base, prior, waves = exact_waves(X)
@@ -145,26 +136,20 @@ def stan_motorcycle(data_dir: str | None, draws: int) -> dict[str, float]:
     for values in tqdm(drawn, desc="motorcycle", leave=False):
         moments, bound = moments_at(values)
         mixture.append(moments)
-        logs.append(bound + log_prior(*values) + np.sum(np.log(values)))
+        # The priors, up to a constant: half-t of deviations, inverse gamma of lengthscales.
+        deviations, lengths = values[::2], values[1::2]
+        prior = -2 * np.log1p((deviations / 36) ** 2 / 3)
+        prior = prior - 2.124909 * np.log(lengths) - 0.0177 / lengths
+        logs.append(bound + np.sum(prior) + np.sum(np.log(values)))
     weights = np.array(logs) + np.sum(np.square(normal), axis=1) / 2
     weights = np.exp(weights - np.max(weights))
     found |= compared(stan, "averaged", mixture, weights)
     return found | {"effective draws": float(np.sum(weights) ** 2 / np.sum(weights**2))}
 
 
-def log_prior(sd_f: float, length_f: float, sd_g: float, length_g: float) -> float:
-    """Up to a constant: half-t for deviations, inverse gamma for lengthscales."""
-    of_sds = sum(-2 * np.log1p((sd / 36) ** 2 / 3) for sd in (sd_f, sd_g))
-    return of_sds + sum(-2.124909 * np.log(x) - 0.0177 / x for x in (length_f, length_g))
-
-
 def motorcycle_model(stan: Mapping[str, Any]) -> Callable[[Array], tuple[Array, float]]:
     """What gives means and variances of f and g, ``[2, N, 2]``, and the bound at given
     hyperparameters. Each latent GP is linear in its own columns of X."""
-    import gpflow
-
-    import interdomain as idm
-
     Y = stan["mcycle_accel"][:, None]
     bases = [(stan[f"mcycle_basis_{name}"], stan[f"mcycle_sqrt_eig_{name}"]) for name in "fg"]
     sizes = [1 + len(frequencies) for _, frequencies in bases]
@@ -223,10 +208,6 @@ def compared(
 def exact_waves(X: Array) -> tuple[Any, Any, Any]:
     """A squared exponential; waves as a prior that is this kernel to 1e-9 of its variance among
     rows of a range of 20, with lengthscales from 3 to 12; and the waves."""
-    import gpflow
-
-    import interdomain as idm
-
     base = gpflow.kernels.SquaredExponential()
     box = idm.kernels.Periodized(base, X.min() - 40, X.max() + 40)
     periods = np.arange(41)[:, None]
@@ -236,8 +217,6 @@ def exact_waves(X: Array) -> tuple[Any, Any, Any]:
 
 def effective(values: Array) -> Array:
     """The effective number of draws of each column of a chain."""
-    from tensorflow_probability import mcmc
-
     return np.asarray(mcmc.effective_sample_size(values, filter_beyond_positive_pairs=True))
 
 

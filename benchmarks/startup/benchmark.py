@@ -17,79 +17,55 @@ refer to, and every other label is compared with it.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import megabytes, spread, tabulated
 from benchmarks.startup import cases
 from benchmarks.startup.cases import CASES
 
 BEFORE, NOW = "before", "now"
 FITS = ("second", "third")
-SIZES = {
-    "num_data": 10_000,
-    "batch_size": 1_000,
-    "max_degree": 3,
-    "num_inducing": 210,
-    "part_size": 100,
-    "num_images": 1_000,
-    "num_patches": 50,
-}
-SHORT_SIZES = {
-    "num_data": 500,
-    "batch_size": 100,
-    "max_degree": 2,
-    "num_inducing": 54,
-    "part_size": 20,
-    "num_images": 100,
-    "num_patches": 10,
+SIZES = {  # and of a short run
+    "num_data": (10_000, 500),
+    "batch_size": (1_000, 100),
+    "max_degree": (3, 2),
+    "num_inducing": (210, 54),
+    "part_size": (100, 20),
+    "num_images": (1_000, 100),
+    "num_patches": (50, 10),
 }
 SHORT_CASES = ("svgp", "harmonics", "hvgp")
-FIRST_TARGETS = {
-    "svgp": 2.0,
-    "harmonics": 2.5,
-    "harmonics_diagonal": 2.5,
-    "hvgp": 4.0,
-    "orthogonal": 4.0,
-}
+FIRST_TARGETS = {"svgp": 2.0, "harmonics": 2.5, "harmonics_diagonal": 2.5}
+FIRST_TARGETS |= {"hvgp": 4.0, "orthogonal": 4.0}
 FIRST_TARGET_OF_OTHERS = 0.5  # of the seconds before
 SECOND_TARGET = 0.5
 IMPORT_TARGET = 0.4  # of `import interdomain`
 
 
-class Startup(Benchmark):
-    __doc__ = __doc__
-    name = "startup"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--cases", type=names(tuple(CASES), "cases"), default=None)
-        parser.add_argument("--rounds", type=int, default=None, help="default 3")
-        parser.add_argument("--label", default=NOW, help=f"of the code; default {NOW!r}")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Startup(Benchmark, cases=CASES, rounds=int, label=str):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for k in range(arguments.rounds or (1 if short else 3)):
             for case in arguments.cases or (SHORT_CASES if short else CASES):
-                sizes = SHORT_SIZES if short else SIZES
-                yield {"case": case, "code": arguments.label, "round": k, **sizes, "seed": 0}
+                sizes = {name: pair[short] for name, pair in SIZES.items()}
+                yield {"case": case, "code": arguments.label or NOW, "round": k, **sizes, "seed": 0}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         given = {key: value for key, value in configuration.items() if key not in ("code", "round")}
         return dict(from_child(cases.measure, **given))
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each case and label, "before" first; what the imports take."""
         groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
         for record in records:
             run = record["configuration"]
             key = (list(CASES).index(run["case"]), run["code"] != BEFORE, run["code"])
             groups.setdefault(key, []).append(record["result"])
-        rows = []
+        rows, lines = [], []
         for (number, _, code), results in sorted(groups.items()):
             case = list(CASES)[number]
             before = groups.get((number, False, BEFORE))
@@ -97,42 +73,40 @@ class Startup(Benchmark):
             if target is None and before and code != BEFORE:
                 target = FIRST_TARGET_OF_OTHERS * _median(before, "first", "seconds")
             first, second = (_median(results, fit, "seconds") for fit in ("first", "second"))
-            rows.append(
-                (
-                    *(case, code, len(results), _spread(results, "first", "seconds")),
-                    _spread(results, "first", "cpu_seconds"),
-                    "" if target is None else _verdict(first, target),
-                    _spread(results, "second", "seconds"),
-                    _spread(results, "second", "cpu_seconds"),
-                    _verdict(second, SECOND_TARGET),
-                    ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS),
-                    ", ".join(megabytes(_median(results, fit, "growth_bytes")) for fit in FITS),
-                )
-            )
-        headers = (
-            *("case", "code", "rounds", "first step s", "CPU s", "target"),
-            *("second fit s", "CPU s", "target", "graphs", "MB"),
-        )
-        lines = []
+            row = {"case": case, "code": code, "rounds": len(results)}
+            row |= {
+                f"{fit}_{measure}": _spread(results, fit, measure)
+                for fit in ("first", "second")
+                for measure in ("seconds", "cpu_seconds")
+            }
+            row |= {"target": None if target is None else _verdict(first, target)}
+            row |= {"second_target": _verdict(second, SECOND_TARGET)}
+            row |= {"graphs": ", ".join(f"{_median(results, fit, 'graphs'):.0f}" for fit in FITS)}
+            growth = (megabytes(_median(results, fit, "growth_bytes")) for fit in FITS)
+            rows.append(row | {"growth": ", ".join(growth)})
         for code in dict.fromkeys(code for _, _, code in groups):
-            of_code = [
-                result for key, group in groups.items() if key[2] == code for result in group
-            ]
             imports = [
                 {name: times["seconds"] for name, times in result["imports"].items()}
-                for result in of_code
+                for key, group in groups.items()
+                for result in group
+                if key[2] == code
             ]
             gpflow = statistics.median(one["tensorflow"] + one["gpflow"] for one in imports)
             added = statistics.median(one["interdomain"] for one in imports)
             lines.append(
-                f"Imports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; interdomain "
-                f"adds {added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
+                f"\n\nImports, {code}, {len(imports)} processes: gpflow {gpflow:.3g} s; "
+                f"interdomain adds {added:.3g} s ({_verdict(added, IMPORT_TARGET)})"
             )
+        table = tabulated(
+            rows,
+            "case; code; rounds; first step s = first_seconds; CPU s = first_cpu_seconds; target; "
+            "second fit s = second_seconds; CPU s = second_cpu_seconds; target = second_target; "
+            "graphs; MB = growth",
+        )
         return (
             "Fresh processes: median [least, most] over rounds. First step: from the end of the "
             "imports; graphs and MB: of the second and the third fit.\n\n"
-            + markdown(headers, rows)
-            + "".join(f"\n\n{line}" for line in lines)
+            + "".join([table, *lines])
         )
 
 

@@ -198,11 +198,4 @@ def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]
     natural = gpflow.optimizers.NaturalGradient(NATURAL_GRADIENT)
     optimizer = natural if case == "svgp_natural" else (None, 0.01)
-    return idm.fit(
-        model,
-        data,
-        batch_size=batch_size,
-        steps=1,
-        progress=False,
-        optimizer=optimizer,
-    )
+    return idm.fit(model, data, batch_size=batch_size, steps=1, progress=False, optimizer=optimizer)

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import terrain, vff_additive
+from benchmarks import terrain
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
+from benchmarks._lib.runner import command_of
+from benchmarks.papers.vish import vff_additive
 
 
 @pytest.mark.slow
@@ -25,7 +27,7 @@ def test_a_model_in_a_process_of_its_own(
 ) -> None:
     options = ["--short", "--results", str(tmp_path), "--models", "box_60"]
     assert terrain.Terrain().main(options) == 0
-    record = json.loads((tmp_path / "terrain.jsonl").read_text())
+    (record,) = ResultFile(tmp_path / "terrain.jsonl").records()
     assert record["configuration"]["model"] == "box_60"
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
@@ -40,29 +42,38 @@ FOLDER = Path(benchmarks.__file__).parent
 def test_a_question_imports_helpers_and_its_own_files_only() -> None:
     """Imports inside of functions included."""
     for path in FOLDER.rglob("*.py"):
-        part = path.relative_to(FOLDER).parts[0]
-        pattern = r"^ *from benchmarks(?:\.| import )(\w+(?:, \w+)*)"
-        lines = re.findall(pattern, path.read_text(), re.M)
-        names = {name for line in lines for name in line.split(", ")}
-        if part != "__main__.py":
-            foreign = names - {"_lib", part.removesuffix(".py")}
+        parts = path.relative_to(FOLDER).with_suffix("").parts
+        own = "benchmarks." + ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
+        lines = re.findall(r"^ *(?:from|import) (benchmarks[\w.]*)", path.read_text(), re.M)
+        if parts != ("__main__",):
+            allowed = (own, "benchmarks._lib")
+            foreign = [name for name in lines if not f"{name}.".startswith(allowed)]
             assert not foreign, f"{path.relative_to(FOLDER)} imports {sorted(foreign)}"
 
 
 def test_every_benchmark_is_a_command() -> None:
-    for name in BENCHMARKS:
-        folder = (FOLDER / name).is_dir()
-        command = f"benchmarks.{name}.__main__" if folder else f"benchmarks.{name}"
-        assert importlib.util.find_spec(command) is not None, f"python -m benchmarks.{name}"
+    readme = (FOLDER / "README.md").read_text()
+    for kind in BENCHMARKS.values():
+        command = command_of(kind)
+        spec = importlib.util.find_spec(command)
+        assert spec is not None, command
+        if spec.submodule_search_locations:
+            assert importlib.util.find_spec(f"{command}.__main__") is not None, command
+        assert f"| `python -m {command}` |" in readme, command
 
 
 # The schema of the stored results: what tables, pages and pictures need of them.
 
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
-ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
+ENVIRONMENT = {"environment", "python", "system", "processor", "cores", "packages", "commit"}
 
 
 def check(record: Any, name: str, line: str) -> None:
+    assert not re.search(r'"[/~]|NaN|Infinity', line)  # no path of a machine, and JSON
+    if "configuration" not in record:
+        assert set(record) == ENVIRONMENT and record["cores"] >= 1
+        assert {"gpflow", "tensorflow", "numpy"} <= set(record["packages"])
+        return
     assert record["benchmark"] == name
     assert record["configuration"] and record["result"] and record["seconds"] >= 0
     for value in record["configuration"].values():  # flat: the key of finished work
@@ -70,10 +81,6 @@ def check(record: Any, name: str, line: str) -> None:
         assert all(part is None or isinstance(part, str | int | float) for part in parts), value
     assert record["load_before"] is None or record["load_before"] >= 0
     assert datetime.fromisoformat(record["finished_at"]).utcoffset() == timedelta(0)
-    environment = record["environment"]
-    assert set(environment) == ENVIRONMENT and environment["cores"] >= 1
-    assert {"gpflow", "tensorflow", "numpy"} <= set(environment["packages"])
-    assert not re.search(r'"[/~]|NaN|Infinity', line)  # no path of a machine, and JSON
 
 
 def test_every_file_is_complete_and_makes_a_table() -> None:
@@ -84,7 +91,9 @@ def test_every_file_is_complete_and_makes_a_table() -> None:
                 check(json.loads(line), path.stem, line)
             except (AssertionError, KeyError, ValueError) as error:
                 raise AssertionError(f"{path.name}, line {number}: {error!r}") from error
-        text = BENCHMARKS[path.stem]().table(ResultFile(path).records())
+        records = ResultFile(path).records()
+        assert all(record["environment"]["packages"] for record in records)
+        text = BENCHMARKS[path.stem]().table(records)
         assert text.count("\n|") >= 2, f"{path.name} makes no table"
 
 

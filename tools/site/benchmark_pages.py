@@ -13,22 +13,27 @@ from pathlib import Path
 
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
-from benchmarks._lib.runner import Benchmark
+from benchmarks._lib.runner import Benchmark, command_of
 
 README = RESULTS_FOLDER.parent / "README.md"
-QUESTION = re.compile(r"^\| `python -m benchmarks\.(\w+)` \| (.*?) \| .*\|$", re.MULTILINE)
+QUESTION = re.compile(
+    r"^\| `python -m benchmarks\.(?:\w+\.)*(\w+)` \| (.*?) \| .*\|$", re.MULTILINE
+)
 
 GROUPS = {
     "Judged by others": "heaton referees calibration",
-    "Regression in one pass": "terrain splines globe data_pass collapsed_step",
-    "Tables": "pareto additive uci_vish vff_additive uci_orthogonal",
-    "Other likelihoods": "any_likelihood banana_degree",
+    "Regression in one pass": "terrain splines neighbours globe fast_sums",
+    "Tables": "pareto additive",
+    "Other likelihoods": "any_likelihood",
     "Many rows": "airline_scale",
-    "Sums of kernels": "hvgp_scaling hvgp_tables elevation nystrom transform_mnist",
-    "Images": "convolutional image_patches",
-    "Deep models": "deep_uci deep_conv",
-    "Spectral kernels": "kernel_recovery banana_hmk solar",
-    "Costs of single steps": "snelson startup",
+    "Deep models": "deep_uci",
+    "Costs of single steps": "hvgp_scaling startup",
+    "Spherical harmonics (Dutordoir et al. 2020)": "uci_vish vff_additive banana_degree",
+    "Harmonic kernels (Sun et al. 2021)": "hvgp_tables elevation nystrom transform_mnist "
+    "image_patches deep_conv",
+    "Convolutional Gaussian processes (van der Wilk et al. 2017)": "convolutional",
+    "Harmonizable mixtures (Shen et al. 2019)": "kernel_recovery banana_hmk solar",
+    "Activation features (Tiao et al. 2023)": "uci_orthogonal snelson",
 }
 
 
@@ -71,7 +76,7 @@ def page(kind: type[Benchmark], note: str | None) -> str:
     parts = [
         f"# {name}",
         questions().get(name, ""),
-        f"```\npython -m benchmarks.{name}\n```",
+        f"```\npython -m {command_of(kind)}\n```",
         "## Results",
         *(f"![What {name} has drawn](images/{path.name})" for path in pictures(name)),
         f"```{{rst-class}} scrolls\n```\n\n{table(kind())}",

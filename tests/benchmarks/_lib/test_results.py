@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ from benchmarks._lib import data
 from benchmarks._lib.data import DataError
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import test_errors as errors_on_test_rows
-from benchmarks._lib.results import Record, ResultFile, configuration_key
-from benchmarks._lib.runner import Benchmark, Configuration, indices
+from benchmarks._lib.results import Record, ResultFile, configuration_key, environment_key
+from benchmarks._lib.runner import Benchmark, Entries, indices
 from benchmarks._lib.splits import Split, normalise, take_split
 
 
-class Squares(Benchmark):
+class Squares(Benchmark, numbers=indices, failing=int):
     """Squares of a few numbers."""
 
     name = "squares"
@@ -31,14 +32,10 @@ class Squares(Benchmark):
     def __init__(self) -> None:
         self.ran: list[int] = []
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--numbers", type=indices, default=[1, 2, 3])
-        parser.add_argument("--failing", type=int)
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Entries]:
+        return [{"number": number} for number in arguments.numbers or [1, 2, 3]]
 
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        return [{"number": number} for number in arguments.numbers]
-
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: argparse.Namespace) -> dict[str, Any]:
         number = configuration["number"]
         if number == arguments.failing:
             raise DataError(f"no data for {number}")
@@ -67,6 +64,25 @@ def test_records(tmp_path: Path) -> None:
         assert numbers() == [3.0, 2.0]
     file.path.write_text('{"broken\n{"configuration": {}}\n')
     with pytest.raises(ValueError, match=r"line 1 of results\.jsonl is not a record"):
+        file.records()
+
+
+def test_an_environment_is_stored_once(tmp_path: Path) -> None:
+    """Above the records that were measured in it, each of which has it when it is read."""
+    file = ResultFile(tmp_path / "results.jsonl")
+    here, there = {"python": "3.12", "commit": "abc"}, {"python": "3.12", "commit": "def"}
+    for number, environment in enumerate([here, there, here]):
+        file.append({"configuration": {"number": number}, "environment": environment})
+        with file.path.open("ab") as stream:
+            stream.write(b'{"environment": "to')  # an interruption
+    assert [one["environment"] for one in file.records()] == [here, there, here]
+    lines = file.path.read_text().splitlines()[:-1]
+    stored = [json.loads(line) for line in lines]
+    keys = [environment_key(one) for one in (here, there)]
+    assert [line["environment"] for line in stored] == [keys[0], keys[0], keys[1], keys[1], keys[0]]
+    assert stored[0] == {"environment": keys[0], **here} and stored[2]["commit"] == "def"
+    file.path.write_text("\n".join(lines[1:]))
+    with pytest.raises(ValueError, match=r"line 1 of results\.jsonl names the environment"):
         file.records()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import interdomain as idm
 from benchmarks._lib.data import Array
 
 
@@ -15,8 +16,6 @@ def axis_negations(X: Array, num_groups: int, *, interleaved_about: Array | None
 
     `num_groups` groups decompose a kernel into 2^`num_groups` components.
     """
-    import interdomain as idm
-
     columns = np.arange(X.shape[1])
     groups = np.array_split(columns, num_groups)
     centre = X.mean(axis=0)

@@ -20,19 +20,19 @@ Wigner distribution of the harmonizable mixture with the frequencies of its feat
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, gaussian_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("se", "sm", "hmk", "hmk_whole", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
 TITLES = {
@@ -42,18 +42,11 @@ TITLES = {
 }
 LENGTHSCALES = (0.02, 0.05, 0.1, 0.3, 1.0)
 PLACES, FREQUENCIES = 60, 48
+BOUND = itemgetter("bound")
 
 
-class Solar(Benchmark):
-    __doc__ = __doc__
-    name = "solar"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--starts", type=indices, default=None, help="default 0-4")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (MODELS[:3] if short else MODELS):
             for start in arguments.starts or ([0] if short else range(5)):
@@ -69,9 +62,7 @@ class Solar(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import interdomain as idm
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         years = load_years(arguments.data_dir)
         model = build_model(configuration, years.train)
         outcome = idm.fit(
@@ -86,38 +77,31 @@ class Solar(Benchmark):
             **results_of(model, years),
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each model: the start with the best bound, and the range over all."""
         rows = []
         for model, found in by_model(records).items():
             results = [record["result"] for record in found]
-            best = best_of(results)
-            rows.append(
-                (
-                    model,
-                    best["num_inducing"],
-                    f"{best['rmse']:.3f}",
-                    f"{best['nll']:.3f}",
-                    f"{best['bound']:.1f}",
-                    *(
-                        f"{min(values):.3f} to {max(values):.3f}"
-                        for values in ([r[name] for r in results] for name in ("rmse", "nll"))
-                    ),
-                    len(results),
-                    best["iterations"],
-                    f"{np.median([r['fit_seconds'] for r in results]):.0f}",
-                )
-            )
-        headers = (
-            *("model", "M", "test RMSE", "test NLPD", "bound", "RMSE of all starts"),
-            *("NLPD of all starts", "starts", "iterations", "seconds"),
-        )
+            spans = {
+                f"{name}s": f"{min(values):.3f} to {max(values):.3f}"
+                for name in ("rmse", "nll")
+                for values in ([result[name] for result in results],)
+            }
+            seconds = np.median([result["fit_seconds"] for result in results])
+            own = {"model": model, "starts": len(results), "seconds": seconds}
+            rows.append({**max(results, key=BOUND), **spans, **own})
         return (
             "Solar irradiance, 110 test years in five intervals, standardised outputs; the start "
-            "with the best bound on the training years.\n\n" + markdown(headers, rows)
+            "with the best bound on the training years.\n\n"
+            + tabulated(
+                rows,
+                "model; M = num_inducing; test RMSE = rmse .3f; test NLPD = nll .3f; "
+                "bound = bound .1f; RMSE of all starts = rmses; NLPD of all starts = nlls; "
+                "starts; iterations; seconds = seconds .0f",
+            )
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Figure 4: a prediction for each kernel, and the Wigner distribution."""
         years = load_years(arguments.data_dir)
         from matplotlib.figure import Figure
@@ -129,10 +113,11 @@ class Solar(Benchmark):
         axes = figure.subplots(len(groups) + 1, 1, squeeze=False)[:, 0]
         year = years.year[:, 0]
         for axis, (model, found) in zip(axes, groups.items(), strict=False):
-            best = best_of([record["result"] for record in found])
+            best = max([record["result"] for record in found], key=BOUND)
             mean, deviation = np.array(best["mean"]), np.array(best["deviation"])
-            for begin, end in test_intervals(years):
-                axis.axvspan(begin, end, color="0.9")
+            changes = np.flatnonzero(np.diff(np.r_[0, years.is_test.ravel(), 0].astype(int)))
+            for first, end in changes.reshape(-1, 2):
+                axis.axvspan(year[first], year[end - 1], color="0.9")
             axis.plot(year[~years.is_test], years.Y[~years.is_test], "k.", ms=3)
             axis.plot(year[years.is_test], years.Y[years.is_test], "r.", ms=3)
             axis.plot(year, mean, "C0", lw=1)
@@ -144,7 +129,7 @@ class Solar(Benchmark):
             axis.set_title(title, fontsize=9)
         hmk = [record["result"] for record in groups.get("hmk", [])]
         if hmk:
-            _draw_wigner(axes[-1], best_of(hmk), years)
+            _draw_wigner(axes[-1], max(hmk, key=BOUND), years)
         figure.savefig(folder / "solar.png", dpi=70)
 
 
@@ -173,10 +158,6 @@ def load_years(data_dir: str | None) -> Years:
 
 def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> Any:
     """A model at its start."""
-    import gpflow
-
-    import interdomain as idm
-
     X, Y = data
     start, name = configuration["start"], configuration["model"]
     kind, _, inference = name.partition("_")
@@ -209,8 +190,6 @@ def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> 
 def results_of(model: Any, years: Years) -> dict[str, Any]:
     """Errors of the test years and the prediction of all; for the features, the Wigner
     distribution and where their frequencies are."""
-    import interdomain as idm
-
     mean, variance = Predictor(model, 1)(years.X)
     noise = float(model.likelihood.variance.numpy())
     variance = variance + noise
@@ -253,26 +232,12 @@ def wigner_grid(years: Years) -> tuple[Array, Array]:
     return places, frequencies
 
 
-def by_model(records: Sequence[Record]) -> dict[str, list[Record]]:
+def by_model(records: Records) -> dict[str, list[Record]]:
     """The records of each model, in the order of MODELS."""
     found = {
         model: [r for r in records if r["configuration"]["model"] == model] for model in MODELS
     }
     return {model: rows for model, rows in found.items() if rows}
-
-
-def best_of(results: Sequence[Any]) -> Any:
-    """That with the best bound."""
-    return max(results, key=lambda result: result["bound"])
-
-
-def test_intervals(years: Years) -> list[tuple[float, float]]:
-    """First and last year of each interval that is left out."""
-    change = np.flatnonzero(np.diff(np.concatenate([[0], years.is_test, [0]]).astype(int)))
-    return [
-        (float(years.year[first, 0]), float(years.year[last - 1, 0]))
-        for first, last in zip(change[::2], change[1::2], strict=True)
-    ]
 
 
 def _draw_wigner(axis: Any, result: Any, years: Years) -> None:
@@ -295,4 +260,4 @@ def _draw_wigner(axis: Any, result: Any, years: Years) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(Solar().main())
+    Solar.command()

@@ -20,22 +20,21 @@ the models can.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
+import interdomain as idm
+from benchmarks._lib.data import load_images, source_of
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.looks import seconds_per_step, trained_with_looks
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.results import runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 MODELS = ("M", "2M", "M+M", "2xM", "2xM (sum)")
 DATA = ("mnist", "cifar10")
@@ -47,20 +46,11 @@ CHANNELS, FIRST, SECOND, STRIDE = 10, (5, 5), (3, 3), 2
 BATCH_SIZE, EVALUATIONS, TEST_SAMPLES = 64, 2, 10
 
 
-class DeepConv(Benchmark):
-    __doc__ = __doc__
-    name = "deep_conv"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=list(DATA))
-        parser.add_argument("--models", type=names(MODELS, "models"), default=list(MODELS))
-        parser.add_argument("--seconds", type=float, default=150.0, help="of CPU, for each model")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=float):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
-        for data in arguments.datasets[: 1 if short else None]:
-            models = ("M", "2xM") if short else arguments.models
+        for data in (arguments.datasets or DATA)[: 1 if short else None]:
+            models = ("M", "2xM") if short else arguments.models or MODELS
             for as_authors, model in itertools.product((True,) if short else (False, True), models):
                 if as_authors and model == "2xM (sum)":
                     continue
@@ -70,44 +60,39 @@ class DeepConv(Benchmark):
                     **({"as_authors": True} if as_authors else {}),
                     "num_inducing": 6 if short else 64,
                     "images": 60 if short else 5_000,
-                    "seconds": 3.0 if short else arguments.seconds,
+                    "seconds": 3.0 if short else arguments.seconds or 150.0,
                     "seed": 0,
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """The last evaluation, and the curve."""
         rows = []
-        for record in records:
-            run, trace = record["configuration"], record["result"]["trace"]
-            last = trace[-1]
-            curve = ", ".join(f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
-            paper = PAPER[run["model"]] if run["data"] == "cifar10" else ("", "")
+        for run, result in runs(records):
+            trace, paper = result["trace"], PAPER[run["model"]] if run["data"] == "cifar10" else ()
+            curve = (f"{100 * p['accuracy']:.1f} ({p['seconds']:.0f} s)" for p in trace)
             rows.append(
-                [
-                    run["data"],
-                    run["model"],
-                    "authors" if "as_authors" in run else "ours",
-                    run["num_inducing"],
-                    f"{seconds_per_step(trace):.2f}",
-                    f"{last['steps']:.0f}",
-                    f"{100 * last['accuracy']:.2f}",
-                    f"{last['nll']:.3f}",
-                    *paper,
-                    curve,
-                ]
+                {
+                    **run,
+                    **trace[-1],
+                    "percent": 100 * trace[-1]["accuracy"],
+                    "protocol": "authors" if "as_authors" in run else "ours",
+                    "per_step": seconds_per_step(trace),
+                    **dict(zip(("their_accuracy", "their_nll"), paper, strict=False)),
+                    "curve": ", ".join(curve),
+                }
             )
-        headers = ["data", "model", "protocol", "M", "CPU s per step", "steps", "accuracy", "NLL"]
-        return markdown([*headers, "paper's accuracy", "paper's NLL", "accuracy by seconds"], rows)
+        return tabulated(
+            rows,
+            "data; model; protocol; M = num_inducing; CPU s per step = per_step .2f; "
+            "steps = steps .0f; accuracy = percent .2f; NLL = nll .3f; "
+            "paper's accuracy = their_accuracy; paper's NLL = their_nll; "
+            "accuracy by seconds = curve",
+        )
 
 
-def measured(run: dict[str, Any]) -> dict[str, Any]:
+def measured(**run: Any) -> dict[str, Any]:
     """Train one model, in a process of its own; its errors by CPU seconds."""
-    import gpflow
-
     images = load_images(run["data"], run["data_dir"])
     number = run["images"]
     rows = labelled_rows(images, train=number, test=number // 5, seed=run["seed"])
@@ -129,8 +114,6 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
 
 def errors(model: Any, rows: Any) -> dict[str, float]:
     """Accuracy and negative log-likelihood of the test images."""
-    import interdomain as idm
-
     predict = idm.predict_in_batches
     options: dict[str, Any] = {"batch_size": 100, "progress": False}
     probabilities, _ = predict(model, rows.X_test, method="predict_y", **options)
@@ -141,9 +124,7 @@ def errors(model: Any, rows: Any) -> dict[str, float]:
 
 def built(run: dict[str, Any], X: Any, shape: Sequence[int], num_classes: int) -> Any:
     """Two layers; the second on the image that the first one's mean makes."""
-    import gpflow
-
-    from interdomain import deep
+    from interdomain import deep  # needs the extra of this name
 
     kernel, q = prior(run, X, shape, FIRST, CHANNELS, convolutional=False)
     for _, q_sqrt in q.variational_parameters:
@@ -172,15 +153,15 @@ def prior(
     convolutional: bool,
 ) -> tuple[Any, Any]:
     """Kernel and q of a layer: on patches, with points among those of the images, or on images."""
-    import gpflow
-
-    import interdomain as idm
-
     model, seed, size = run["model"], run["seed"], run["num_inducing"]
     places = convolutional and "as_authors" in run
     count = size * (2 if model == "2M" else 1)
     Z, Z2 = (patches_of(X, shape, patch, count, seed + k, places=places) for k in (0, 1))
-    kernel: Any = squared_exponential(X, shape, patch, 10.0 if convolutional else 1.0)
+    some = patches_of(X, shape, patch, 200, 0)
+    usual = max(float(np.median(np.linalg.norm(some[:, None] - some[None], axis=-1))), 0.1)
+    kernel: Any = gpflow.kernels.SquaredExponential(
+        10.0 if convolutional else 1.0, usual, active_dims=range(some.shape[1])
+    )
     negation = idm.transforms.Negation(dims=kernel.active_dims)
     if places:
         pixels = len(kernel.active_dims)
@@ -211,18 +192,6 @@ def prior(
     return kernel, idm.models.JointQ(kernel, points(Z), **options)
 
 
-def squared_exponential(X: Any, shape: Sequence[int], patch: Sequence[int], variance: float) -> Any:
-    """On the pixels of patches, with their usual distance as its lengthscale."""
-    import gpflow
-
-    some = patches_of(X, shape, patch, 200, 0)
-    distances = np.linalg.norm(some[:, None] - some[None], axis=-1)
-    lengthscale = max(float(np.median(distances)), 0.1)
-    return gpflow.kernels.SquaredExponential(
-        variance, lengthscale, active_dims=range(some.shape[1])
-    )
-
-
 def patches_of(
     X: Any,
     shape: Sequence[int],
@@ -248,4 +217,4 @@ def patches_of(
 
 
 if __name__ == "__main__":
-    sys.exit(DeepConv().main())
+    DeepConv.command()

@@ -31,46 +31,36 @@ multi_channel  a function for each channel; shared inducing patches, independent
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
+from gpflow.keras import tf_keras
 
-from benchmarks._lib.data import add_data_argument, load_images, only_classes, source_of
+import interdomain as idm
+from benchmarks._lib.data import load_images, only_classes, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
+from benchmarks._lib.looks import train
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
-from benchmarks._lib.training import train
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import tabulated
 
 # Test error in percent and mean negative log predictive probability, as printed. Figure 3 has
 # curves; the text has two final errors.
-PAPER: dict[str, dict[str, tuple[str, str]]] = {
-    "rectangles": {
-        "invariant": ("1.4", "0.055"),
-        "weighted": ("0.0", "0.005"),
-        "rbf_full": ("5.0", "0.258"),
-    },
-    "zero_one": {"invariant": ("0.3", "")},
-    "ten": {
-        "rbf": ("1.90", "0.068"),
-        "invariant": ("2.08", "0.077"),
-        "weighted": ("1.22", "0.048"),
-        "weighted_rbf": ("1.17", "0.039"),
-    },
-    "cifar10": {
-        "rbf": ("48.6", ""),
-        "weighted": ("", ""),
-        "colour_patch": ("", ""),
-        "additive": ("", ""),
-        "multi_channel": ("35.4", ""),
-    },
+PRINTED = """
+rectangles: invariant 1.4 0.055, weighted 0.0 0.005, rbf_full 5.0 0.258
+zero_one: invariant 0.3 -
+ten: rbf 1.90 0.068, invariant 2.08 0.077, weighted 1.22 0.048, weighted_rbf 1.17 0.039
+cifar10: rbf 48.6 -, weighted - -, colour_patch - -, additive - -, multi_channel 35.4 -
+"""
+PAPER = {
+    task: {name: [f.strip("-") for f in both] for name, *both in map(str.split, cells.split(", "))}
+    for task, cells in (line.split(": ") for line in PRINTED.strip().splitlines())
 }
 SOFTMAX = {"cifar10_softmax": 0.02, "cifar10_softmax_small_steps": 0.005}
 TASKS = (*PAPER, *SOFTMAX)
+MODELS = tuple(dict.fromkeys(model for models in PAPER.values() for model in models))
 TITLES = {
     "rectangles": "Rectangles, 50,000 test images",
     "zero_one": "MNIST, zeros against ones",
@@ -83,17 +73,8 @@ STEPS = {"invariant": 2_000, "weighted": 3_000, "rbf_full": 500}
 CURVE_ROWS = 1_000  # test images on which the curves are evaluated
 
 
-class ConvolutionalGps(Benchmark):
-    __doc__ = __doc__
-    name = "convolutional"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--tasks", type=names(TASKS, "tasks"), default=None)
-        parser.add_argument("--models", nargs="*", default=(), help="default: those of the task")
-        parser.add_argument("--steps", type=int, default=None, help="of Adam: 2000 to 3000")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, steps=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         for task in arguments.tasks or (("zero_one",) if arguments.short else TASKS):
             for model in PAPER["cifar10" if task in SOFTMAX else task]:
                 if not arguments.models or model in arguments.models:
@@ -102,7 +83,7 @@ class ConvolutionalGps(Benchmark):
                         run |= {"num_inducing": 10, "images": 200, "test_images": 100, "steps": 5}
                     yield {**run, "seed": 0, "source": source_of(arguments.data_dir)}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         task = task_of(configuration)
         file = task if task in ("rectangles", "cifar10") else "mnist"
         images = load_images(file, arguments.data_dir)
@@ -115,9 +96,39 @@ class ConvolutionalGps(Benchmark):
             seed=configuration["seed"],
             largest=1.0 if task == "rectangles" else 255.0,
         )
-        return train_and_judge(configuration, rows)
+        model = build_model(configuration, rows)
+        X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
+        predict = Predictor(model, X.shape[1], cached=False)
+        rate: Any = configuration["learning_rate"] or 0.0
+        if configuration["decay_every"]:
+            rate = tf_keras.optimizers.schedules.ExponentialDecay(
+                rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
+            )
+        minibatches = configuration["batch_size"] is not None
+        optimizer: Any = tf_keras.optimizers.Adam(rate)
+        if configuration["natural_gradient"]:
+            natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+            optimizer = (natural, optimizer)
+        trained = train(
+            model,
+            None if configuration["model"] == "rbf_full" else (rows.X_train, rows.Y_train),
+            lambda model: class_errors(model, X, Y, predict),
+            steps=configuration["steps"],
+            points=10,
+            batch_size=configuration["batch_size"],
+            optimizer=optimizer if minibatches else None,
+            seed=configuration["seed"],
+        )
+        kernel: dict[str, float] = {}
+        for path, parameter in gpflow.utilities.parameter_dict(model.kernel).items():
+            values = parameter.numpy()
+            if path.endswith("weights"):
+                kernel[f"{path} (deviation)"] = float(values.std())
+            else:
+                kernel[path] = float(values.mean())
+        return {**class_errors(model, rows.X_test, rows.Y_test), **trained, "kernel": kernel}
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         parts = []
         for task, title in TITLES.items():
             of_task = [one for one in records if task_of(one["configuration"]) == task]
@@ -125,7 +136,7 @@ class ConvolutionalGps(Benchmark):
         return "\n\n".join(parts)
 
 
-def configuration_of(task: str, model: str, steps: int | None) -> Configuration:
+def configuration_of(task: str, model: str, steps: int | None) -> Entries:
     """The sizes and the training of a task."""
     if task == "rectangles":
         full = model == "rbf_full"
@@ -159,17 +170,13 @@ def configuration_of(task: str, model: str, steps: int | None) -> Configuration:
     }
 
 
-def task_of(run: Configuration) -> str:
+def task_of(run: Entries) -> str:
     """The task of a configuration, whose likelihood is another matter."""
     return str(run.get("task", "rectangles" if run["patch"] == 3 else "cifar10"))
 
 
-def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
+def build_model(configuration: Entries, rows: LabelledRows) -> Any:
     """A model at its initial parameters; all latent GPs have the same kernel."""
-    import gpflow
-
-    import interdomain as idm
-
     name, M = configuration["model"], configuration["num_inducing"]
     likelihood: Any = gpflow.likelihoods.Bernoulli()
     if rows.num_classes > 2:
@@ -206,20 +213,14 @@ def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
     return gpflow.models.SVGP(kernel, likelihood, patches, **settings)
 
 
-def _rbf(configuration: Configuration) -> Any:
-    import gpflow
-
+def _rbf(configuration: Entries) -> Any:
     return gpflow.kernels.SquaredExponential(
         variance=configuration["rbf_variance"], lengthscales=configuration["rbf_lengthscale"]
     )
 
 
-def _convolutional(configuration: Configuration, rows: LabelledRows) -> Any:
+def _convolutional(configuration: Entries, rows: LabelledRows) -> Any:
     """The convolutional kernel, or the convolutional summand."""
-    import gpflow
-
-    import interdomain as idm
-
     name, patch = configuration["model"], (configuration["patch"],) * 2
 
     def base() -> Any:
@@ -242,72 +243,24 @@ def _convolutional(configuration: Configuration, rows: LabelledRows) -> Any:
     )
 
 
-def train_and_judge(configuration: Configuration, rows: LabelledRows) -> dict[str, Any]:
-    """Train one configuration.
-
-    :returns: accuracy and nll of the test images, what `training.train` returns, and the kernel's
-        variances and lengthscales, by path, and the spread of the weights.
-    """
-    import gpflow
-    from gpflow.keras import tf_keras
-
-    model = build_model(configuration, rows)
-    X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
-    predict = Predictor(model, X.shape[1], cached=False)
-    rate: Any = configuration["learning_rate"] or 0.0
-    if configuration["decay_every"]:
-        rate = tf_keras.optimizers.schedules.ExponentialDecay(
-            rate, configuration["decay_every"], 10 ** (-1 / 3), staircase=True
-        )
-    minibatches = configuration["batch_size"] is not None
-    optimizer: Any = tf_keras.optimizers.Adam(rate)
-    if configuration["natural_gradient"]:
-        natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
-        optimizer = (natural, optimizer)
-    trained = train(
-        model,
-        None if configuration["model"] == "rbf_full" else (rows.X_train, rows.Y_train),
-        lambda model: class_errors(model, X, Y, predict),
-        steps=configuration["steps"],
-        points=10,
-        batch_size=configuration["batch_size"],
-        optimizer=optimizer if minibatches else None,
-        seed=configuration["seed"],
-    )
-    kernel: dict[str, float] = {}
-    for path, parameter in gpflow.utilities.parameter_dict(model.kernel).items():
-        values = parameter.numpy()
-        if path.endswith("weights"):
-            kernel[f"{path} (deviation)"] = float(values.std())
-        else:
-            kernel[path] = float(values.mean())
-    return {**class_errors(model, rows.X_test, rows.Y_test), **trained, "kernel": kernel}
-
-
-def table_of(records: Sequence[Record], paper: dict[str, tuple[str, str]]) -> str:
+def table_of(records: Records, paper: dict[str, list[str]]) -> str:
     """The models in the paper's order: what was run, the paper's figures, ours."""
     models, rows = list(paper), []
-    for record in sorted(records, key=lambda one: models.index(one["configuration"]["model"])):
-        run, result = record["configuration"], record["result"]
-        error, nlpp = paper[run["model"]]
-        rows.append(
-            (
-                run["model"],
-                "all" if run["model"] == "rbf_full" else run["num_inducing"],
-                *(f"{run['images']:,}", method_of(run), f"{run['steps']:,}"),
-                *(error, f"{100 * (1 - result['accuracy']):.2f}", nlpp),
-                "not finite" if result["nll"] is None else f"{result['nll']:.3f}",
-                *(f"{result['seconds_per_step']:.2f}", f"{result['train_seconds']:.0f}"),
-            )
-        )
-    headers = (
-        *("model", "M", "training images", "method", "steps"),
-        *("paper: error %", "ours", "paper: nlpp", "ours", "s per step", "training s"),
+    ordered = sorted(records, key=lambda one: models.index(one["configuration"]["model"]))
+    for one in figures(ordered):
+        row = {**one, "M": "all" if one["model"] == "rbf_full" else one["num_inducing"]}
+        row |= dict(zip(("their_error", "their_nlpp"), paper[one["model"]], strict=True))
+        row |= {"method": method_of(one), "error": 100 * (1 - one["accuracy"])}
+        rows.append(row | {"nlpp": "not finite" if one["nll"] is None else f"{one['nll']:.3f}"})
+    return tabulated(
+        rows,
+        "model; M; training images = images ,; method; steps = steps ,; "
+        "paper: error % = their_error; ours = error .2f; paper: nlpp = their_nlpp; ours = nlpp; "
+        "s per step = seconds_per_step .2f; training s = train_seconds .0f",
     )
-    return markdown(headers, rows)
 
 
-def method_of(run: Configuration) -> str:
+def method_of(run: Entries) -> str:
     """How a configuration is trained, in a few words."""
     if run["batch_size"] is None:
         return "L-BFGS"
@@ -320,4 +273,4 @@ def method_of(run: Configuration) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(ConvolutionalGps().main())
+    ConvolutionalGps.command()

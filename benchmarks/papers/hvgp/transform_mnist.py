@@ -30,28 +30,30 @@ robust_max  both tasks by minibatches of 256 images of 14 x 14 pixels, with the 
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._lib.data import Array, add_data_argument, load_images, source_of
-from benchmarks._lib.negations import axis_negations
+import interdomain as idm
+from benchmarks._lib.data import Array, load_images, source_of
+from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, runs
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.regression import median_distance
+from benchmarks._lib.results import figures, runs
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import Split
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
+from benchmarks.papers.hvgp.negations import axis_negations
+from interdomain.diagnostics.variance import nystrom_trace_error
 
 NUM_CLASSES = 10
 SHIFT_ORDER = 7  # a shift by 4 of 28 pixels
 COMPONENTS = {"flip": 4, "translate": 16}
 MODELS = ("svgp_m", "svgp_Tm", "matching", "matching_shared", "negations", "negations_grey")
-MEASURES: dict[str, Configuration] = {
+MEASURES: dict[str, Entries] = {
     "untrained": {},
     "optimal_q": {
         **{"collapsed": True, "one_hot": True},
@@ -63,16 +65,9 @@ NUM_INDUCING = {"flip": 100, "translate": 50}  # as in the paper
 NUM_INDUCING_ROBUST_MAX = {"flip": 50, "translate": 20}
 
 
-class TransformMnist(Benchmark):
-    __doc__ = __doc__
-    name = "transform_mnist"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--measures", type=names(tuple(MEASURES), "measures"), default=MEASURES)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        for measure in arguments.measures:
+class TransformMnist(Benchmark, data_dir=str, measures=MEASURES):
+    def configurations(self, arguments: Arguments) -> Configurations:
+        for measure in arguments.measures or MEASURES:
             for task in ("flip",) if measure == "optimal_q" else COMPONENTS:
                 for model in ("svgp_m", "matching") if arguments.short else MODELS:
                     if model == "matching_shared" and task == "flip":
@@ -99,7 +94,7 @@ class TransformMnist(Benchmark):
                         run |= {"steps": min(run["steps"], 5)}
                     yield run
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         digits = load_digits(configuration, arguments.data_dir)
         model = build_model(configuration, digits)
         if "collapsed" in configuration:
@@ -108,35 +103,33 @@ class TransformMnist(Benchmark):
             return trained_by_minibatches(model, digits, configuration)
         return {"trace_error": unexplained(model, digits.X_train[-1_000:])}  # points: the first
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         parts = [table_of_minibatches(records), table_of_optimal_q(records), untrained(records)]
         return "\n\n".join(part for part in parts if part)
 
 
-def load_digits(configuration: Configuration, data_dir: str | None) -> Split:
+def load_digits(configuration: Entries, data_dir: str | None) -> Split:
     """MNIST, a random part of its training images, transformed as the task says."""
     images = load_images("mnist", data_dir)
     generator = np.random.default_rng(configuration["seed"])
-    transform = {"flip": randomly_flipped, "translate": randomly_shifted}[configuration["task"]]
     chosen = generator.permutation(len(images.X_train))[: configuration["images"]]
-    tested, pixels = slice(configuration["test_images"]), configuration["pixels"]
+    task, tested = configuration["task"], slice(configuration["test_images"])
+    pixels = configuration["pixels"]
     return Split(
-        flattened(transform(images.X_train[chosen], generator), pixels),
+        flattened(transformed(images.X_train[chosen], task, generator), pixels),
         images.Y_train[chosen, None],
-        flattened(transform(images.X_test[tested], generator), pixels),
+        flattened(transformed(images.X_test[tested], task, generator), pixels),
         images.Y_test[tested, None],
     )
 
 
-def randomly_flipped(images: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
-    """Each of the images [N, H, W] flipped along each axis with probability one half."""
-    flips = generator.integers(2, size=(len(images), 2)).astype(bool)
-    images = np.where(flips[:, 0, None, None], images[:, ::-1], images)
-    return np.where(flips[:, 1, None, None], images[:, :, ::-1], images)
-
-
-def randomly_shifted(images: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
-    """Each of the images [N, H, W] shifted cyclically along both axes."""
+def transformed(images: NDArray[Any], task: str, generator: np.random.Generator) -> NDArray[Any]:
+    """Each of the images [N, H, W] flipped along each axis with probability one half, or shifted
+    cyclically along both axes."""
+    if task == "flip":
+        flips = generator.integers(2, size=(len(images), 2)).astype(bool)
+        images = np.where(flips[:, 0, None, None], images[:, ::-1], images)
+        return np.where(flips[:, 1, None, None], images[:, :, ::-1], images)
     shifts = generator.integers(images.shape[1], size=(len(images), 2))
     pairs = zip(images, shifts, strict=True)
     return np.stack([np.roll(image, tuple(shift), axis=(0, 1)) for image, shift in pairs])
@@ -154,13 +147,8 @@ def one_hot(Y: NDArray[np.int64]) -> Array:
     return np.eye(NUM_CLASSES)[Y[:, 0]] - 1 / NUM_CLASSES
 
 
-def build_model(configuration: Configuration, digits: Split) -> Any:
+def build_model(configuration: Entries, digits: Split) -> Any:
     """One model at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import median_distance
-
     task, name, m = (configuration[key] for key in ("task", "model", "num_inducing"))
     seed, T = configuration["seed"], COMPONENTS[task]
     lengthscale = median_distance(digits.X_train, seed, max_rows=1_000)
@@ -182,8 +170,6 @@ def build_model(configuration: Configuration, digits: Split) -> Any:
 
 def transforms_of(task: str, model: str, X: Array) -> Any:
     """The transforms that decompose the kernel into `COMPONENTS[task]` components."""
-    import interdomain as idm
-
     pixels = round(X.shape[1] ** 0.5)
     if model in ("negations", "negations_grey"):
         grey = np.full(X.shape[1], 0.5) if model == "negations_grey" else None
@@ -199,8 +185,6 @@ def transforms_of(task: str, model: str, X: Array) -> Any:
 
 def unexplained(model: Any, rows: Array) -> float:
     """The prior variance of an image that the points leave unexplained, on average."""
-    from interdomain.diagnostics.variance import nystrom_trace_error
-
     error = nystrom_trace_error(model.kernel, model.inducing_variable, rows)
     return float(error) / len(rows)
 
@@ -209,9 +193,6 @@ def trained_with_optimal_q(model: Any, digits: Split, iterations: int) -> dict[s
     """Train the kernel, the noise and the inducing points by L-BFGS on the bound that the optimal q
     has on one-hot labels; minus the bound per image before and after, iterations, seconds of the
     processors, the unexplained share of the variance, and errors."""
-    import interdomain as idm
-    from benchmarks._lib.optimal_q import OptimalQ
-
     X, Y = digits.X_test, digits.Y_test
     optimal = OptimalQ(model, (digits.X_train, one_hot(digits.Y_train)))
     before = float(optimal.training_loss())
@@ -234,10 +215,8 @@ def trained_with_optimal_q(model: Any, digits: Split, iterations: int) -> dict[s
     }
 
 
-def trained_by_minibatches(model: Any, digits: Split, run: Configuration) -> dict[str, float]:
+def trained_by_minibatches(model: Any, digits: Split, run: Entries) -> dict[str, float]:
     """The loss per training image, errors on the test images, and seconds of a step."""
-    import interdomain as idm
-
     data = digits.X_train, digits.Y_train
     started = time.process_time()
     idm.fit(
@@ -258,44 +237,32 @@ def trained_by_minibatches(model: Any, digits: Split, run: Configuration) -> dic
     }
 
 
-def table_of_minibatches(records: Sequence[Record]) -> str:
-    rows = [
-        (run["task"], run["model"], size_of(run), f"{result['loss']:.3f}")
-        + (f"{result['accuracy']:.4f}", f"{result['nll']:.3f}")
-        + (f"{result['seconds_per_step']:.3f}", run["steps"])
-        for run, result in runs(records)
-        if "robust_max" in run
-    ]
-    headers = (
-        "task",
-        "model",
-        "size",
-        "loss per image",
-        "accuracy",
-        "NLL",
-        "CPU s per step",
-        "steps",
+def table_of_minibatches(records: Records) -> str:
+    rows = [{**one, "size": size_of(one)} for one in figures(records) if "robust_max" in one]
+    table = tabulated(
+        rows,
+        "task; model; size; loss per image = loss .3f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "CPU s per step = seconds_per_step .3f; steps",
     )
-    return f"Minibatches, robust maximum\n\n{markdown(headers, rows)}" if rows else ""
+    return f"Minibatches, robust maximum\n\n{table}" if rows else ""
 
 
-def table_of_optimal_q(records: Sequence[Record]) -> str:
+def table_of_optimal_q(records: Records) -> str:
     rows = [
-        (
-            *(run["model"], size_of(run), f"{result['iterations']:.0f}"),
-            *(f"{result[key]:.3f}" for key in ("loss_before", "loss")),
-            *(f"{100 * result['unexplained']:.2f}", f"{result['accuracy']:.4f}"),
-            *(f"{result['nll']:.3f}", f"{result['train_seconds']:.0f}"),
-        )
-        for run, result in runs(records)
-        if "collapsed" in run
+        {**one, "size": size_of(one), "unexplained": 100 * one["unexplained"]}
+        for one in figures(records)
+        if "collapsed" in one
     ]
-    headers = ("model", "size", "iterations", "loss before", "loss", "unexplained %", "accuracy")
-    title = "Flips, one-hot labels, the optimal q all along"
-    return f"{title}\n\n{markdown((*headers, 'NLL', 'CPU s'), rows)}" if rows else ""
+    table = tabulated(
+        rows,
+        "model; size; iterations = iterations .0f; loss before = loss_before .3f; loss = loss .3f; "
+        "unexplained % = unexplained .2f; accuracy = accuracy .4f; NLL = nll .3f; "
+        "CPU s = train_seconds .0f",
+    )
+    return f"Flips, one-hot labels, the optimal q all along\n\n{table}" if rows else ""
 
 
-def untrained(records: Sequence[Record]) -> str:
+def untrained(records: Records) -> str:
     lines = []
     for task in COMPONENTS:
         errors = [
@@ -308,11 +275,11 @@ def untrained(records: Sequence[Record]) -> str:
     return "\n\n".join(lines)
 
 
-def size_of(run: Configuration) -> str:
+def size_of(run: Entries) -> str:
     """The number of inducing points as the paper writes it."""
     T, m = COMPONENTS[run["task"]], run["num_inducing"]
     return {"svgp_m": f"{m}", "svgp_Tm": f"{T * m}"}.get(run["model"], f"{T}x{m}")
 
 
 if __name__ == "__main__":
-    sys.exit(TransformMnist().main())
+    TransformMnist.command()

@@ -18,19 +18,19 @@ gpr   exact regression, where there are at most 2,000 rows.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+import interdomain as idm
+from benchmarks._lib.data import load_table, source_of
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, test_errors, vish_model
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.vish_table import SIZES, accuracy_table
+from benchmarks.papers.vish.vish_table import SIZES, accuracy_table
 
 MINIBATCH = ("minibatch", "minibatch_log")
 METHODS = ("vish", "vish_log", "vish_truncated", "svgp", *MINIBATCH, "gpr")
@@ -39,18 +39,10 @@ NUM_POINTS = 100
 """Of the models that are trained by minibatches."""
 
 
-class UciVish(Benchmark):
-    __doc__ = __doc__
-    name = "uci_vish"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(list(SIZES), "data sets"), default=None)
-        parser.add_argument("--methods", type=names(METHODS, "methods"), default=None)
-        parser.add_argument("--splits", type=indices, default=None, help="such as 0-4 (default)")
-        parser.add_argument("--max-iterations", type=int, default=None, help="of L-BFGS")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class UciVish(
+    Benchmark, data_dir=str, datasets=SIZES, methods=METHODS, splits=range, max_iterations=int
+):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for dataset in arguments.datasets or (["yacht"] if short else list(SIZES)):
             for method in arguments.methods or METHODS:
@@ -66,9 +58,7 @@ class UciVish(Benchmark):
                         "source": source_of(arguments.data_dir),
                     }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        from benchmarks._lib.regression import fit_by_lbfgs, test_errors
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         table = load_table(configuration["dataset"], arguments.data_dir)
         split = normalise(take_split(table, configuration["split"]))
         num_inducing, max_degree = SIZES[configuration["dataset"]]
@@ -78,14 +68,22 @@ class UciVish(Benchmark):
         )
         rows, steps = (split.X_train, split.Y_train), configuration["max_iterations"]
         if configuration["method"] in MINIBATCH:
-            fit = fit_by_minibatches(model, rows, steps)
+            outcome = idm.fit(
+                model,
+                rows,
+                steps=steps,
+                batch_size=min(256, len(rows[0]) // 2),
+                optimizer=(gpflow.optimizers.NaturalGradient(0.1), 0.01),
+            )
+            fit = {"objective": float(model.elbo(rows)), "iterations": outcome.steps}
+            fit |= {"converged": False, "ended": outcome.message, "num_inducing": NUM_POINTS}
         else:
             data = rows if configuration["method"] == "svgp" else None
             fit = fit_by_lbfgs(model, data, steps)
         seconds = time.perf_counter() - start
         return {**test_errors(model, split), **fit, "fit_seconds": round(seconds, 2)}
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         return accuracy_table(records, METHODS)
 
 
@@ -93,12 +91,6 @@ def build_model(
     method: str, split: NormalisedSplit, num_inducing: int, max_degree: int, seed: int
 ) -> Any:
     """The model of one method at its initial parameters: unit scales, noise variance 0.1."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.optimal_q import OptimalQ
-    from benchmarks._lib.regression import inducing_points, vish_model
-
     data = (split.X_train, split.Y_train)
     num_rows, input_dim = split.X_train.shape
     if method.startswith("vish"):
@@ -130,21 +122,5 @@ def build_model(
     return model
 
 
-def fit_by_minibatches(model: Any, rows: tuple[Array, Array], steps: int) -> dict[str, Any]:
-    """As `fit_by_lbfgs` says it; the objective is the bound of all rows."""
-    import gpflow
-
-    import interdomain as idm
-
-    optimizer = gpflow.optimizers.NaturalGradient(0.1), 0.01
-    size = min(256, len(rows[0]) // 2)
-    outcome = idm.fit(model, rows, steps=steps, batch_size=size, optimizer=optimizer)
-    objective = float(model.elbo(rows))
-    return {
-        **{"objective": objective, "iterations": outcome.steps, "converged": False},
-        **{"ended": outcome.message, "num_inducing": NUM_POINTS},
-    }
-
-
 if __name__ == "__main__":
-    sys.exit(UciVish().main())
+    UciVish.command()

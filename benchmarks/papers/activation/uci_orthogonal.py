@@ -22,18 +22,18 @@ the paper trains it.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import add_data_argument, load_table, source_of
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+import interdomain as idm
+from benchmarks._lib.data import load_table, source_of
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, test_errors
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
 from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
 
@@ -99,17 +99,8 @@ def figures_of_paper() -> dict[tuple[Any, ...], list[PaperFigure]]:
     return found
 
 
-class UciOrthogonal(Benchmark):
-    __doc__ = __doc__
-    name = "uci_orthogonal"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(list(DATASETS), "data sets"), default=None)
-        parser.add_argument("--splits", type=indices, default=None, help="0-4; 0 of the last two")
-        parser.add_argument("--max-iterations", type=int, default=None, help="of the second phase")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, max_iterations=int):
+    def configurations(self, arguments: Arguments) -> Configurations:
         """All cells of a split before the next split, so that an interrupted run has whole ones."""
         short = arguments.short
         for split in arguments.splits or range(1 if short else 5):
@@ -117,30 +108,24 @@ class UciOrthogonal(Benchmark):
                 splits, first, iterations = DATASETS[dataset]
                 if arguments.splits is None and split >= splits:
                     continue
-                for kernel in KERNELS:
-                    for inducing in INDUCING:
-                        for M, K in SIZES[1:2] if short else SIZES:
-                            yield {
-                                "dataset": dataset,
-                                "kernel": kernel,
-                                "inducing": inducing,
-                                "M": M,
-                                "K": K,
-                                "split": split,
-                                "seed": split,
-                                "q": "optimal",
-                                "first_iterations": 20 if short else first,
-                                "max_iterations": arguments.max_iterations
-                                or (20 if short else iterations),
-                                "source": source_of(arguments.data_dir),
-                            }
+                first, iterations = (20, 20) if short else (first, iterations)
+                cells = itertools.product(KERNELS, INDUCING, SIZES[1:2] if short else SIZES)
+                for kernel, inducing, (M, K) in cells:
+                    yield {
+                        "dataset": dataset,
+                        "kernel": kernel,
+                        "inducing": inducing,
+                        "M": M,
+                        "K": K,
+                        "split": split,
+                        "seed": split,
+                        "q": "optimal",
+                        "first_iterations": first,
+                        "max_iterations": arguments.max_iterations or iterations,
+                        "source": source_of(arguments.data_dir),
+                    }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import gpflow
-
-        from benchmarks._lib.optimal_q import OptimalQ
-        from benchmarks._lib.regression import fit_by_lbfgs, test_errors
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         table = load_table(configuration["dataset"], arguments.data_dir)
         split = normalise(take_split(table, configuration["split"]))
         start = time.perf_counter()
@@ -165,7 +150,7 @@ class UciOrthogonal(Benchmark):
             "fit_seconds": round(seconds, 2),
         }
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per cell with both metrics; our figures are means over the finished splits."""
         order = (list(DATASETS), list(KERNELS), list(INDUCING))
         groups: dict[tuple[Any, ...], list[Record]] = {}
@@ -219,13 +204,8 @@ class UciOrthogonal(Benchmark):
         )
 
 
-def build_model(configuration: Configuration, split: NormalisedSplit) -> Any:
+def build_model(configuration: Entries, split: NormalisedSplit) -> Any:
     """The model of one cell at its initial parameters: unit scales, noise variance 1."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     M, K, activation, seed = (configuration[key] for key in ("M", "K", "inducing", "seed"))
     num_rows, input_dim = split.X_train.shape
     ones = np.ones(input_dim)
@@ -254,4 +234,4 @@ def build_model(configuration: Configuration, split: NormalisedSplit) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(UciOrthogonal().main())
+    UciOrthogonal.command()

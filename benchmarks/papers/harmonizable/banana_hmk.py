@@ -20,21 +20,23 @@ The picture, banana_hmk.png, is drawn from the records.
 
 from __future__ import annotations
 
-import argparse
 import base64
-import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+from gpflow.keras import tf_keras
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record, runs, significant
-from benchmarks._lib.runner import Benchmark, Configuration
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import figures, significant
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
+from benchmarks._lib.tables import tabulated
 
 SIZES = {
     "points": (6, 8, 12, 18, 24),
@@ -47,14 +49,8 @@ GRID = 60  # predictions are stored on a grid of GRID x GRID inputs
 MARGIN = 0.5  # around the training inputs
 
 
-class BananaHmk(Benchmark):
-    __doc__ = __doc__
-    name = "banana_hmk"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class BananaHmk(Benchmark, data_dir=str):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         full = {
             "model": "full",
@@ -72,7 +68,7 @@ class BananaHmk(Benchmark):
                 more = {"model": model, "size": size, "kernel": "fixed", "seed": 0}
                 yield {**full, **sparse, **more}
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         data = banana(arguments.data_dir)
         if configuration["model"] == "full":
             return train_full(configuration, data)
@@ -82,39 +78,26 @@ class BananaHmk(Benchmark):
         full = self.stored(arguments, remedy, model="full", **wanted)
         return train_sparse(configuration, data, full["kernel_parameters"])
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each size of each model, by the number of variational parameters."""
+        ordered = sorted(records, key=lambda one: one["result"].get("num_variational", 0))
         rows = [
-            (
-                *(run["model"], run.get("size"), result.get("num_variational")),
-                f"{100 * result['test_error']:.2f}",
-                f"{result['test_nlpd']:.3f}",
-                f"{100 * result['train_accuracy']:.1f}",
-                *(f"{result['elbo']:.1f}", f"{result['train_seconds']:.0f}"),
-            )
-            for run, result in runs(
-                sorted(records, key=lambda one: one["result"].get("num_variational", 0))
-            )
+            {**one, "error": 100 * one["test_error"], "accuracy": 100 * one["train_accuracy"]}
+            for one in figures(ordered)
         ]
-        headers = (
-            *("model", "points, frequencies", "variational parameters", "test error, %", "NLPD"),
-            *("training accuracy, %", "ELBO", "seconds"),
-        )
-        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + markdown(
-            headers, rows
+        return "Banana, 4,900 test rows; the paper's Figure 2 gives no numbers.\n\n" + tabulated(
+            rows,
+            "model; points, frequencies = size; variational parameters = num_variational; "
+            "test error, % = error .2f; NLPD = test_nlpd .3f; training accuracy, % = accuracy .1f; "
+            "ELBO = elbo .1f; seconds = train_seconds .0f",
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
         data = banana(arguments.data_dir)
         from matplotlib.figure import Figure
 
-        by_size = {
-            (record["configuration"]["model"], record["configuration"].get("size")): record[
-                "result"
-            ]
-            for record in records
-        }
+        by_size = {(one["model"], one.get("size")): one for one in figures(records)}
         figure = Figure(figsize=(11.0, 10.5), layout="constrained")
         first, second = grid_axes(data["X"])
         for row, (model, sizes) in zip(figure.subplots(len(DRAWN), 4), DRAWN.items(), strict=True):
@@ -146,35 +129,20 @@ def banana(data_dir: str | None) -> dict[str, Array]:
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in names}
 
 
-def initial_kernel(configuration: Configuration, data: Mapping[str, Array]) -> Any:
+def initial_kernel(configuration: Entries, data: Mapping[str, Array]) -> Any:
     """The mixture that `from_data` finds in the training rows."""
-    import interdomain as idm
-
-    return idm.kernels.HarmonizableMixture.from_data(
-        data["X"],
-        2.0 * data["Y"] - 1.0,
-        configuration["num_components"],
-        configuration["num_frequencies"],
-    )
+    sizes = configuration["num_components"], configuration["num_frequencies"]
+    return idm.kernels.HarmonizableMixture.from_data(data["X"], 2.0 * data["Y"] - 1.0, *sizes)
 
 
-def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[str, Any]:
+def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, Any]:
     """The VGP, and the parameters of its kernel."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = initial_kernel(configuration, data)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
-    outcome = idm.fit(
-        model,
-        steps=configuration["full_steps"],
-        optimizer=(
-            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
-            configuration["learning_rate"],
-        ),
-    )
+    natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+    optimizer = natural, configuration["learning_rate"]
+    outcome = idm.fit(model, steps=configuration["full_steps"], optimizer=optimizer)
     return {
         "elbo": outcome.elbo,
         "train_seconds": round(outcome.seconds, 1),
@@ -187,15 +155,9 @@ def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[
 
 
 def train_sparse(
-    configuration: Configuration, data: Mapping[str, Array], parameters: Mapping[str, Any]
+    configuration: Entries, data: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A sparse model with the kernel of the full one."""
-    import gpflow
-    from gpflow.keras import tf_keras
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     kernel = initial_kernel(configuration, data)
     values = {name: np.array(value) for name, value in parameters.items()}
     gpflow.utilities.multiple_assign(kernel, values)
@@ -216,15 +178,9 @@ def train_sparse(
     rate = tf_keras.optimizers.schedules.PiecewiseConstantDecay(
         [alone - 1], [0.0, configuration["learning_rate"]]
     )
-    outcome = idm.fit(
-        model,
-        rows,
-        steps=alone + configuration["rounds"],
-        optimizer=(
-            gpflow.optimizers.NaturalGradient(configuration["natural_gradient"]),
-            tf_keras.optimizers.Adam(rate),
-        ),
-    )
+    natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
+    optimizer = natural, tf_keras.optimizers.Adam(rate)
+    outcome = idm.fit(model, rows, steps=alone + configuration["rounds"], optimizer=optimizer)
     pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
     blocks = [int(mean.shape[0]) for mean, _ in pairs]
     return {
@@ -269,4 +225,4 @@ def probabilities_of(result: Mapping[str, Any]) -> Array:
 
 
 if __name__ == "__main__":
-    sys.exit(BananaHmk().main())
+    BananaHmk.command()

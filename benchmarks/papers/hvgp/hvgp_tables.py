@@ -15,22 +15,21 @@ same training.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
-from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
+import interdomain as idm
+from benchmarks._lib.data import load_table, source_of
+from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.race import evaluated
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.regression import inducing_points, median_distance
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.tables import tabulated
 
 DATA = ("protein", "keggdirected")
 MODELS = ("svgp_m", "svgp_2m", "svgp_4m", "hvgp_2xm", "hvgp_4xm", "hvgp_8xm")
@@ -41,16 +40,8 @@ ROWS_FOR_BOUND = 5_000
 ROWS_FOR_CENTRES = 10_000
 
 
-class HvgpTables(Benchmark):
-    __doc__ = __doc__
-    name = "hvgp_tables"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class HvgpTables(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or (DATA[:1] if short else DATA):
             for model in arguments.models or (("svgp_m", "hvgp_4xm") if short else MODELS):
@@ -63,10 +54,7 @@ class HvgpTables(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
-
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """A table for each data set, and who is best when."""
         parts = []
         for data in DATA:
@@ -79,38 +67,23 @@ class HvgpTables(Benchmark):
         return "\n\n".join(parts)
 
 
-def measured(
-    *,
-    data: str,
-    model: str,
-    num_inducing: int,
-    seconds: Sequence[float],
-    split: int,
-    data_dir: str | None,
-) -> dict[str, Any]:
+def measured(**run: Any) -> Entries:
     """Train one model, in a process of its own."""
-    import interdomain  # noqa: F401 - imports are not counted
-
-    rows = normalise(take_split(load_table(data, data_dir), split))
+    rows = normalise(take_split(load_table(run["data"], run["data_dir"]), run["split"]))
+    data, held_out = (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
     started = time.process_time()
-    built = build_model(model, rows, num_inducing, seed=split)
-    bound = bound_per_row(
-        built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
-    )
-
-    def evaluate(model: Any) -> dict[str, float]:
-        return {**evaluated(model, (rows.X_test, rows.Y_test)), "bound": bound()}
-
+    built = build_model(run["model"], rows, run["num_inducing"], seed=run["split"])
+    bound = bound_per_row(built, *(part[:ROWS_FOR_BOUND] for part in data), len(rows.X_train))
     trace = trained_with_looks(
         built,
-        (rows.X_train, rows.Y_train),
-        evaluate,
-        seconds=seconds,
+        data,
+        lambda model: {**evaluated(model, held_out), "bound": bound()},
+        seconds=run["seconds"],
         steps=STEPS,
         started=started,
         batch_size=min(BATCH_SIZE, len(rows.X_train)),
         optimizer=0.01,
-        options={"seed": split},
+        options={"seed": run["split"]},
     )
     return {"trace": trace, "rows": len(rows.X_train), "test_rows": len(rows.X_test)}
 
@@ -123,32 +96,21 @@ def parts_of(name: str) -> tuple[int, int]:
 
 def build_model(name: str, rows: NormalisedSplit, num_inducing: int, seed: int) -> Any:
     """A model at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import median_distance
-
     components, times = parts_of(name)
     kernel = gpflow.kernels.Matern32(lengthscales=median_distance(rows.X_train, seed, 1_000))
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     num_data = len(rows.X_train)
-    Z = _centres(rows.X_train, times * num_inducing, components, seed)
+    # Centres of k-means of different rows for each component, [components, times m, D].
+    order = np.random.default_rng(seed).permutation(num_data)
+    share = min(ROWS_FOR_CENTRES, num_data) // components
+    parts = (rows.X_train[order[i * share : (i + 1) * share]] for i in range(components))
+    Z = np.stack([inducing_points(part, times * num_inducing, seed) for part in parts])
     if components == 1:
         return gpflow.models.SVGP(kernel, likelihood, Z[0], num_data=num_data)
     negations = idm.transforms.PrincipalNegation.from_data(
         rows.X_train, components.bit_length() - 1
     )
     return idm.models.HVGP(kernel, likelihood, Z, negations, num_data=num_data)
-
-
-def _centres(X: Array, count: int, components: int, seed: int) -> Array:
-    """[components, count, D]: k-means of different rows for each component."""
-    from benchmarks._lib.regression import inducing_points
-
-    order = np.random.default_rng(seed).permutation(len(X))
-    share = min(ROWS_FOR_CENTRES, len(X)) // components
-    parts = [order[i * share : (i + 1) * share] for i in range(components)]
-    return np.stack([inducing_points(X[part], count, seed) for part in parts])
 
 
 def _table(data: str, found: Mapping[str, Record]) -> str:
@@ -158,20 +120,19 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
     traces = [found[name]["result"]["trace"] for name in models]
     step, cells = compared(traces, STEPS, seconds, _figures)
     rows = []
-    for name, trace, (same, by_time, last) in zip(models, traces, cells, strict=True):
+    for name, cell in zip(models, cells, strict=True):
         components, times = parts_of(name)
         points = f"{components} x {num_inducing}" if components > 1 else times * num_inducing
-        rows.append((name, points, f"{seconds_per_step(trace):.4f}", *same, by_time, *last))
+        rows.append({"model": name, "points": points, **cell})
     after = " / ".join(f"{one:g}" for one in seconds)
-    headers = (
-        *("model", "points", "s per step"),
-        *(f"NLL after {step} steps", "RMSE then", "bound of a row then"),
-        *(f"NLL after {after} s", "NLL at last", "RMSE at last", "bound of a row at last"),
-        "steps",
-    )
     result = found[models[0]]["result"]
     title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows"
-    return f"{title}\n\n{markdown(headers, rows)}"
+    return f"{title}\n\n" + tabulated(
+        rows,
+        f"model; points; s per step = per_step .4f; NLL after {step} steps = then_0; "
+        f"RMSE then = then_1; bound of a row then = then_2; NLL after {after} s = by_time; "
+        "NLL at last = last_0; RMSE at last = last_1; bound of a row at last = last_2; steps",
+    )
 
 
 def _figures(look: Mapping[str, float]) -> list[str]:
@@ -179,4 +140,4 @@ def _figures(look: Mapping[str, float]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(HvgpTables().main())
+    HvgpTables.command()

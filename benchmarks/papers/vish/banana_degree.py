@@ -14,24 +14,22 @@ product of two columns' waves (VFF) has, and each harmonic; a line is drawn arou
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, source_of
+import interdomain as idm
+from benchmarks._lib.data import source_of
 from benchmarks._lib.mixed_tables import banana
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Records
+from benchmarks._lib.tables import tabulated
 
 PRIORS = ("full", "fixed")
 LIMIT = "vgp"
@@ -39,18 +37,10 @@ DEGREES = (2, 4, 6, 10, 14, 20, 27)
 PAPER = (2, 14, 27)
 
 
-class BananaDegree(Benchmark):
-    __doc__ = __doc__
-    name = "banana_degree"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--priors", type=names(PRIORS, "priors"), default=PRIORS)
-        parser.add_argument("--degrees", type=indices, default=None, help="such as 2,14,27")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
+    def configurations(self, arguments: Arguments) -> Configurations:
         degrees = arguments.degrees or ((2, 4) if arguments.short else DEGREES)
-        for prior in arguments.priors:
+        for prior in arguments.priors or PRIORS:
             for some in [degrees] if prior == "fixed" else [[degree] for degree in degrees]:
                 yield {
                     "prior": prior,
@@ -58,13 +48,36 @@ class BananaDegree(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+    def table(self, records: Records) -> str:
+        """A row for each prior and degree, and whether bounds rise with the degree."""
+        order = (*PRIORS, LIMIT)
+        fits = [fit for record in records for fit in record["result"]["fits"]]
+        fits.sort(key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
+        rows = []
+        for fit in fits:
+            row = {**fit, "error": 100 * (1 - fit["accuracy"])}
+            if fit["prior"] == LIMIT:
+                row["degree"] = "all rows"
+            else:
+                row["M"] = (fit["degree"] + 1) ** 2
+                row["paper"] = "yes" if fit["degree"] in PAPER else ""
+            rows.append(row)
+        layout = (
+            "prior; highest degree = degree; M; in the paper = paper; bound = elbo .2f; "
+            "error % = error .2f; NLPD = nll .4f; CPU s = seconds .1f"
+        )
+        lines = [tabulated(rows, layout)]
+        for prior in ("full", "fixed"):
+            bounds = [fit["elbo"] for fit in fits if fit["prior"] == prior]
+            if len(bounds) > 1:
+                least = min(np.diff(bounds))
+                lines.append(
+                    f"{prior}: the bound rises with the degree: "
+                    f"{'yes' if least >= -0.01 else 'no'} (the least rise is {least:.3f})"
+                )
+        return "\n\n".join(lines)
 
-    def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
-
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figures 3 and 4."""
         from matplotlib.figure import Figure
 
@@ -86,10 +99,6 @@ def shares_of_variables() -> tuple[Any, Any]:
     """The shares of the prior variance of products of two columns' waves ``[13, 13]``, and of
     harmonics by degree and order ``[10, 19]``, where NaN stands for none. Initial Matern-3/2
     kernels; waves of the interval [-1, 1]."""
-    import gpflow
-
-    import interdomain as idm
-
     waves = idm.inducing_variables.VariationalFourierFeatures(-1, 1, 6, polynomial_degree=0)
     kernel = gpflow.kernels.Matern32()
     of_column = 1 / np.diagonal(gpflow.covariances.Kuu(waves, kernel))
@@ -129,17 +138,11 @@ def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[st
 
 def harmonics_up_to(kernel: Any, degree: int) -> Any:
     """All of two inputs."""
-    import interdomain as idm
-
     return idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=degree)
 
 
 def fitted(train: Rows, degree: int) -> tuple[Any, float]:
     """A model whose kernel is trained, and its bound."""
-    import gpflow
-
-    import interdomain as idm
-
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = harmonics_up_to(kernel, degree)
     model = idm.models.DualSVGP(train, kernel, gpflow.likelihoods.Bernoulli(), harmonics)
@@ -150,10 +153,6 @@ def fitted(train: Rows, degree: int) -> tuple[Any, float]:
 def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple[Any, float]:
     """The optimal q of harmonics up to a degree, or of the values at all rows (None), under a
     kernel that stays as it is; and the bound."""
-    import gpflow
-
-    import interdomain as idm
-
     gpflow.set_trainable(kernel, False)
     likelihood = gpflow.likelihoods.Bernoulli()
     if degree is None:
@@ -165,43 +164,5 @@ def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple
     return model, max(fit.elbos)
 
 
-def fits_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """All fits, by prior and degree."""
-    order = (*PRIORS, LIMIT)
-    fits = [fit for record in records for fit in record["result"]["fits"]]
-    return sorted(fits, key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
-
-
-def table_of(records: Sequence[Record]) -> str:
-    """A row for each prior and degree, and whether bounds rise with the degree."""
-    fits = fits_of(records)
-    rows = [
-        (
-            fit["prior"],
-            *(("all rows", "", "") if fit["prior"] == LIMIT else _size(fit["degree"])),
-            f"{fit['elbo']:.2f}",
-            f"{100 * (1 - fit['accuracy']):.2f}",
-            f"{fit['nll']:.4f}",
-            f"{fit['seconds']:.1f}",
-        )
-        for fit in fits
-    ]
-    headers = ("prior", "highest degree", "M", "in the paper", "bound", "error %", "NLPD", "CPU s")
-    lines = []
-    for prior in ("full", "fixed"):
-        bounds = [fit["elbo"] for fit in fits if fit["prior"] == prior]
-        if len(bounds) > 1:
-            least = min(np.diff(bounds))
-            lines.append(
-                f"{prior}: the bound rises with the degree: "
-                f"{'yes' if least >= -0.01 else 'no'} (the least rise is {least:.3f})"
-            )
-    return "\n\n".join([markdown(headers, rows), *lines])
-
-
-def _size(degree: int) -> tuple[int, int, str]:
-    return degree, (degree + 1) ** 2, "yes" if degree in PAPER else ""
-
-
 if __name__ == "__main__":
-    sys.exit(BananaDegree().main())
+    BananaDegree.command()

@@ -17,20 +17,23 @@ Unlike the paper's, the sum of Kuf ends at the same degree as that of Kuu: a val
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
-from benchmarks._lib.results import Record, significant
-from benchmarks._lib.runner import Benchmark, Configuration, indices
-from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
+import interdomain as idm
+from benchmarks._lib.data import Array, load_arrays, source_of
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import significant
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.tables import mean_and_deviation, ranges, tabulated
+from interdomain.diagnostics.variance import VarianceTerms
 
 KERNELS = ("matern52", "arc_cosine")
 ACTIVATIONS = ("relu", "softplus")
@@ -40,15 +43,8 @@ COLOURS = {"L8": "C0", "L16": "C1", "L8_K8": "C2"}
 KERNEL_NAMES = {"matern52": "Matern-5/2", "arc_cosine": "arc-cosine"}
 
 
-class Snelson(Benchmark):
-    __doc__ = __doc__
-    name = "snelson"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--seeds", type=indices, default=None, help="default 0-4")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Snelson(Benchmark, data_dir=str, seeds=range):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         combinations = itertools.product(
             arguments.seeds or ([0] if short else range(5)),
@@ -67,44 +63,44 @@ class Snelson(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         X, Y, X_test = standardised(arguments.data_dir)
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
         if configuration["seed"] == 0:
-            result["curves"] = curves_of(model, X_test)
+            # With nine digits, because the terms of the variance are far larger than their sum.
+            terms = idm.diagnostics.variance_terms(model, X_test)
+            curves = {"mean": model.predict_f(X_test)[0], **terms._asdict()}
+            result["curves"] = {k: significant(v.numpy()[:, 0]) for k, v in curves.items()}
         return result
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per combination and variant: means over the seeds."""
         rows = []
         for key, found in _grouped(records).items():
             results = [record["result"] for record in found]
+            names = ("elbo", "noise_variance", "iterations", "iterations_per_second")
+            values = {name: [result[name] for result in results] for name in names}
             unfinished = sum(not result["converged"] for result in results)
-            rows.append(
-                (
-                    KERNEL_NAMES[key[0]],
-                    *key[1:3],
-                    mean_and_deviation([result["elbo"] for result in results], decimals=1),
-                    f"{max(result['elbo'] for result in results):.1f}",
-                    mean_and_deviation([result["noise_variance"] for result in results]),
-                    f"{np.mean([result['iterations'] for result in results]):.0f}",
-                    f"{unfinished} of {len(found)} at {key[3]}",
-                    f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
-                    ranges(record["configuration"]["seed"] for record in found),
-                )
-            )
-        headers = (
-            *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
-            *("iterations", "not converged", "iterations / s", "seeds"),
-        )
+            row = {"kernel": KERNEL_NAMES[key[0]], "activation": key[1], "variant": key[2]}
+            row |= {"elbo": mean_and_deviation(values["elbo"], decimals=1)}
+            row |= {"noise": mean_and_deviation(values["noise_variance"])}
+            row |= {"unfinished": f"{unfinished} of {len(found)} at {key[3]}"}
+            row |= {"seeds": ranges(record["configuration"]["seed"] for record in found)}
+            row |= {name: np.mean(values[name]) for name in names[2:]}
+            rows.append({**row, "best": max(values["elbo"])})
         return (
             "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
             "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
-            + markdown(headers, rows)
+            + tabulated(
+                rows,
+                "kernel; activation; variant; ELBO = elbo; best ELBO = best .1f; "
+                "noise variance = noise; iterations = iterations .0f; "
+                "not converged = unfinished; iterations / s = iterations_per_second .0f; seeds",
+            )
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
         X, Y, X_test = standardised(arguments.data_dir)
         from matplotlib.figure import Figure
@@ -127,7 +123,11 @@ class Snelson(Benchmark):
                     _draw_prediction(row[column], X, Y, X_test, first[0]["result"])
                     if variant != "L16":
                         _draw_terms(row[3 + (variant == "L8_K8")], X_test, first[0]["result"])
-                _draw_throughput(row[5], variant, [record["result"] for record in found])
+                names, colour = ("iterations_per_second", "elbo"), COLOURS[variant]
+                places = np.array([[one["result"][name] for name in names] for one in found])
+                row[5].plot(*places.T, "o", color=colour, alpha=0.3, ms=4)
+                row[5].plot(*places.mean(axis=0), "X", color=colour, ms=8, label=variant)
+                row[5].set_xlabel("iterations per second", fontsize=7)
             for axis, name in zip(
                 row, (*VARIANTS, "L8: variance", "L8_K8: variance"), strict=False
             ):
@@ -149,11 +149,6 @@ def standardised(data_dir: str | None) -> tuple[Array, Array, Array]:
 
 def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
     """One model at its initial parameters; directions of units are random, points by k-means."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     kernel = {
         "matern52": lambda: idm.kernels.SphericalMatern52(lengthscale=0.5),
         "arc_cosine": lambda: idm.kernels.ArcCosine(order=1),
@@ -172,10 +167,6 @@ def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
 
 def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[str, Any]:
     """Train by L-BFGS; the throughput is that of the median iteration, without compilation."""
-    import gpflow
-
-    import interdomain as idm
-
     times: list[float] = []
     outcome = idm.fit(
         model,
@@ -199,22 +190,7 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
     }
 
 
-def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
-    """The mean of f, and the terms of its variance, at the test inputs.
-
-    They are stored with nine digits, because the terms are far larger than their sum.
-    """
-    import interdomain as idm
-
-    terms = idm.diagnostics.variance_terms(model, X_test)
-    mean = model.predict_f(X_test)[0]
-    curves = {"mean": mean, **terms._asdict()}
-    return {name: significant(values.numpy()[:, 0]) for name, values in curves.items()}
-
-
 def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) -> None:
-    from interdomain.diagnostics.variance import VarianceTerms
-
     curves = {name: np.array(values) for name, values in result["curves"].items()}
     mean = curves.pop("mean")
     deviation = np.sqrt(VarianceTerms(**curves).variance + result["noise_variance"])
@@ -228,10 +204,6 @@ def _draw_prediction(axis: Any, X: Array, Y: Array, X_test: Array, result: Any) 
 
 
 def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
-    import tensorflow as tf
-
-    from interdomain.diagnostics.variance import VarianceTerms
-
     columns = {
         name: tf.constant(values, tf.float64)[:, None]
         for name, values in result["curves"].items()
@@ -244,14 +216,7 @@ def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
     axis.set_ylim(0.0, 1.3 * highest or 1.0)
 
 
-def _draw_throughput(axis: Any, variant: str, results: Sequence[Any]) -> None:
-    points = np.array([[r["iterations_per_second"], r["elbo"]] for r in results])
-    axis.plot(*points.T, "o", color=COLOURS[variant], alpha=0.3, ms=4)
-    axis.plot(*points.mean(axis=0), "X", color=COLOURS[variant], ms=8, label=variant)
-    axis.set_xlabel("iterations per second", fontsize=7)
-
-
-def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], list[Record]]:
+def _grouped(records: Records) -> dict[tuple[str, str, str, int, str], list[Record]]:
     """The trainings by kernel, activation, variant, iterations and source, in a fixed order."""
     groups: dict[tuple[str, str, str, int, str], list[Record]] = {}
     for record in records:
@@ -269,4 +234,4 @@ def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], 
 
 
 if __name__ == "__main__":
-    sys.exit(Snelson().main())
+    Snelson.command()

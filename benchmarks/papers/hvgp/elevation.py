@@ -7,27 +7,26 @@ natural gradients of 0.1 for q.
 svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points;
 hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24, which
                     give 7 and 13 components), m inducing points for each component.
-
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gpflow
 import numpy as np
 
-from benchmarks._lib.data import add_data_argument, load_arrays, source_of
+import interdomain as idm
+from benchmarks._lib.data import load_arrays, source_of
 from benchmarks._lib.elevations import split
+from benchmarks._lib.looks import train
 from benchmarks._lib.race import evaluated
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.regression import inducing_points
+from benchmarks._lib.results import figures
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.splits import Split
-from benchmarks._lib.tables import markdown
-from benchmarks._lib.training import train
+from benchmarks._lib.tables import tabulated
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
 COMPONENTS = {"svgp_m": 1, "svgp_3m": 3, "hvgp_7xm": 7, "hvgp_13xm": 13}
@@ -47,15 +46,8 @@ PAPER = {
 }
 
 
-class Elevation(Benchmark):
-    __doc__ = __doc__
-    name = "elevation"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class Elevation(Benchmark, data_dir=str, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for model in arguments.models or (("svgp_m", "hvgp_7xm") if short else MODELS):
             yield {
@@ -70,9 +62,7 @@ class Elevation(Benchmark):
                 "source": source_of(arguments.data_dir),
             }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        import gpflow
-
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         rows = load_elevations(arguments.data_dir, configuration["seed"])
         model = build_model(configuration, rows)
         natural = gpflow.optimizers.NaturalGradient(configuration["natural_gradient"])
@@ -91,43 +81,32 @@ class Elevation(Benchmark):
         seconds = time.perf_counter() - start
         return {**errors, **trained, "num_train": len(rows.X_train), "test_seconds": seconds}
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row per model and size, the paper's figures beside ours."""
         rows = []
-        for record in sorted(records, key=_position):
-            run, result = record["configuration"], record["result"]
-            size, rmse, nll, hours = PAPER[run["model"]]
-            gamma = run["natural_gradient"]
-            rows.append(
-                (
-                    run["model"],
-                    run["num_inducing"],
-                    f"{run['steps']:,}",
-                    "Adam" if gamma is None else f"natural {gamma:g}",
-                    *(f"{result[name]:.3f}" for name in ("rmse", "nll")),
-                    f"{result['seconds_per_step']:.3f}",
-                    f"{result['train_seconds']:.0f}",
-                    size,
-                    *(f"{rmse:.3f}", f"{nll:.3f}", f"{hours:.2f}"),
-                )
-            )
-        headers = (
-            *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
-            *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
+        order = sorted(figures(records), key=lambda o: (o["steps"], MODELS.index(o["model"])))
+        for one in order:
+            gamma, names = one["natural_gradient"], ("size", "their_rmse", "their_nll", "hours")
+            q = "Adam" if gamma is None else f"natural {gamma:g}"
+            rows.append({**one, "q": q, **dict(zip(names, PAPER[one["model"]], strict=True))})
+        table = tabulated(
+            rows,
+            "model; m = num_inducing; steps = steps ,; q by = q; RMSE = rmse .3f; NLL = nll .3f; "
+            "s per step = seconds_per_step .3f; training s = train_seconds .0f; "
+            "paper's size = size; paper's RMSE = their_rmse .3f; paper's NLL = their_nll .3f; "
+            "paper's hours = hours .2f",
         )
         _, rmse, nll, hours = PAPER["svgp_5m"]
         return (
             "Elevation: test RMSE and NLL of standardised elevations. The paper's figures are for "
             "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
             f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
-            + markdown(headers, rows)
+            + table
         )
 
 
 def load_elevations(data_dir: str | None, seed: int) -> Split:
     """Unit vectors and elevations of `etopo20`, these standardised by the training rows."""
-    import interdomain as idm
-
     arrays = load_arrays("etopo20", data_dir)
     heights = np.asarray(arrays["elevation"], dtype=np.float64)
     longitudes, latitudes = np.meshgrid(arrays["lon"], arrays["lat"])
@@ -139,13 +118,8 @@ def load_elevations(data_dir: str | None, seed: int) -> Split:
     return Split(X[train], Y[train], X[test], Y[test])
 
 
-def build_model(configuration: Configuration, data: Split) -> Any:
+def build_model(configuration: Entries, data: Split) -> Any:
     """One model at its initial parameters; inducing points are centres of k-means."""
-    import gpflow
-
-    import interdomain as idm
-    from benchmarks._lib.regression import inducing_points
-
     name, num_inducing = configuration["model"], configuration["num_inducing"]
     kernel = gpflow.kernels.SquaredExponential(lengthscales=INITIAL_LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=0.1)
@@ -172,11 +146,5 @@ def hyperparameters(model: Any) -> dict[str, float]:
     }
 
 
-def _position(record: Record) -> tuple[int, float, int, int, int]:
-    run = record["configuration"]
-    size = (run["num_inducing"], run["natural_gradient"] or 0.0, run["steps"])
-    return *size, MODELS.index(run["model"]), run["seed"]
-
-
 if __name__ == "__main__":
-    sys.exit(Elevation().main())
+    Elevation.command()

@@ -21,23 +21,23 @@ equal seconds comes from the same training.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
+import gpflow
+import tensorflow as tf
+
+import interdomain as idm
+from benchmarks._lib.data import load_images, source_of
 from benchmarks._lib.image_models import LabelledRows, labelled_rows
-from benchmarks._lib.looks import bound_per_row, compared, seconds_per_step, trained_with_looks
-from benchmarks._lib.negations import axis_negations
+from benchmarks._lib.looks import bound_per_row, compared, trained_with_looks
 from benchmarks._lib.prediction import Predictor, class_errors
-from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.tables import markdown
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Record, Records
+from benchmarks._lib.tables import tabulated
+from benchmarks.papers.hvgp.negations import axis_negations
 
 MODELS = ("m", "2m", "m_plus_m", "2xm", "4xm")
 TITLES = {"m": "M", "2m": "2M", "m_plus_m": "M + M", "2xm": "2 x M", "4xm": "4 x M"}
@@ -63,18 +63,11 @@ SECONDS = {"mnist": [10.0, 20.0, 40.0, 80.0], "cifar10": [10.0, 20.0, 40.0]}
 STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
 ROWS_FOR_BOUND = 1_000
 PATCH = (5, 5)
+OF_GROUP = tuple("data num_inducing images batch_size learning_rate variance seed".split())
 
 
-class ImagePatches(Benchmark):
-    __doc__ = __doc__
-    name = "image_patches"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_data_argument(parser)
-        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         for data in arguments.datasets or (DATA[:1] if short else DATA):
             models = arguments.models or (("m", "4xm") if short else MODELS)
@@ -95,20 +88,18 @@ class ImagePatches(Benchmark):
                     "source": source_of(arguments.data_dir),
                 }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        return dict(from_child(measured, run=for_a_process(configuration, arguments.data_dir)))
+    def table(self, records: Records) -> str:
+        """A table for each data set and size, and who is best when."""
+        groups: dict[tuple[Any, ...], dict[str, Record]] = {}
+        for record in records:
+            run = record["configuration"]
+            key = (*(run[name] for name in OF_GROUP), tuple(run["seconds"]), "places" in run)
+            groups.setdefault(key, {})[run["model"]] = record
+        return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 
-    def table(self, records: Sequence[Record]) -> str:
-        return table_of(records)
 
-
-def measured(run: dict[str, Any]) -> dict[str, Any]:
+def measured(**run: Any) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    import gpflow
-    import tensorflow as tf
-
-    import interdomain  # noqa: F401 - imports are not counted
-
     tf.random.set_seed(run["seed"])
     images = load_images(run["data"], run["data_dir"])
     rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
@@ -136,10 +127,6 @@ def measured(run: dict[str, Any]) -> dict[str, Any]:
 
 def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
     """A model at its initial parameters."""
-    import gpflow
-
-    import interdomain as idm
-
     name, M, data = run["model"], run["num_inducing"], run["data"]
     pixels, places = math.prod((*PATCH, *rows.shape[2:])), "places" in run
     base = gpflow.kernels.SquaredExponential(
@@ -169,43 +156,29 @@ def build_model(run: dict[str, Any], rows: LabelledRows) -> Any:
     return gpflow.models.SVGP(kernel, likelihood, patches(Z), **settings)
 
 
-def table_of(records: Sequence[Record]) -> str:
-    """A table for each data set and size, and who is best when."""
-    groups: dict[tuple[Any, ...], dict[str, Record]] = {}
-    for record in records:
-        run = record["configuration"]
-        key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "variance", "seed")
-        group = (*(run[name] for name in key), tuple(run["seconds"]), "places" in run)
-        groups.setdefault(group, {})[run["model"]] = record
-    return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
-
-
 def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     data, num_inducing, images, *_, places = key
     models = [name for name in MODELS if name in found]
     traces = [found[name]["result"]["trace"] for name in models]
     seconds = found[models[0]]["configuration"]["seconds"]
     step, cells = compared(traces, STEPS, seconds, _figures)
-    rows = [
-        (
-            TITLES[name],
-            SETS[name] * num_inducing,
-            *(PAPER[name] if data == "cifar10" else ("", "", "")),
-            *(f"{seconds_per_step(trace):.3f}", *same, *last),
-        )
-        for name, trace, (same, _, last) in zip(models, traces, cells, strict=True)
-    ]
-    after = f"{seconds[-1]:.0f} s"
+    rows = []
+    for name, cell in zip(models, cells, strict=True):
+        paper = PAPER[name] if data == "cifar10" else ()
+        theirs = dict(zip(("accuracy", "nll", "seconds"), paper, strict=False))
+        patches = SETS[name] * num_inducing
+        rows.append({"model": TITLES[name], "patches": patches, **theirs, **cell})
     then = "equal steps" if step is None else f"{step} steps"
-    headers = (
-        *("model", "patches", "paper: accuracy %", "paper: NLL", "paper: s per step"),
-        *("s per step", f"error % after {then}", "NLL then", "bound then"),
-        *(f"error % after {after}", "NLL at last", "bound at last", "steps"),
-    )
     count = found[models[0]]["result"]["test_images"]
     kind = ", with places" if places else ""
     title = f"{data}{kind}, {images:,} images, M = {num_inducing}; {count:,} test images"
-    return f"{title}\n\n{markdown(headers, rows)}"
+    return f"{title}\n\n" + tabulated(
+        rows,
+        "model; patches; paper: accuracy % = accuracy; paper: NLL = nll; "
+        f"paper: s per step = seconds; s per step = per_step .3f; error % after {then} = then_0; "
+        f"NLL then = then_1; bound then = then_2; error % after {seconds[-1]:.0f} s = last_0; "
+        "NLL at last = last_1; bound at last = last_2; steps",
+    )
 
 
 def _figures(look: Mapping[str, float]) -> list[str]:
@@ -213,4 +186,4 @@ def _figures(look: Mapping[str, float]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(ImagePatches().main())
+    ImagePatches.command()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Record, Records
 from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
 
 # Data set: (number of inducing variables M of VISH, maximum degree).
@@ -76,7 +76,7 @@ def paper_verdict(dataset: str, method: str, metric: str, ours: float) -> tuple[
     return text, verdict
 
 
-def accuracy_table(records: Sequence[Record], methods: Sequence[str]) -> str:
+def accuracy_table(records: Records, methods: Sequence[str]) -> str:
     """One row per data set and method; our figures are means over the finished splits."""
     keys = ("frequencies", "margin", "source", "max_iterations")
     groups: dict[tuple[Any, ...], list[Record]] = {}

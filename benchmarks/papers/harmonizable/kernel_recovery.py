@@ -20,21 +20,22 @@ The pictures kernel_recovery.png and kernel_recovery_wigner.png are drawn from t
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
+import tensorflow as tf
+from gpflow.keras import tf_keras
 
+import interdomain as idm
 from benchmarks._lib.data import Array
-from benchmarks._lib.results import Record, significant
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
-from benchmarks._lib.tables import markdown, ranges
+from benchmarks._lib.results import significant
+from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Record, Records
+from benchmarks._lib.tables import ranges, tabulated
 
 KERNELS = ("hmk", "sm")
 PHASES = ("adam_seconds", "lbfgs_seconds")
@@ -59,8 +60,6 @@ class Target:
 
     def K(self, X: Any, X2: Any) -> Any:
         """The values of the kernel, [N, N2], at places [N, 1] and [N2, 1]."""
-        import tensorflow as tf
-
         s, t = tf.reshape(X, [-1, 1]), tf.reshape(X2, [1, -1])
         if self.hurst is not None:
             power = 2 * self.hurst
@@ -88,19 +87,11 @@ def slope(x: Any) -> Any:
     return 2.0 + 2.0 * x
 
 
-class KernelRecovery(Benchmark):
-    __doc__ = __doc__
-    name = "kernel_recovery"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--targets", type=names(tuple(TARGETS), "targets"), default=None)
-        parser.add_argument("--kernels", type=names(KERNELS, "kernels"), default=KERNELS)
-        parser.add_argument("--seeds", type=indices, default=None, help="default 0-4; sm: 0-1")
-
-    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
+    def configurations(self, arguments: Arguments) -> Configurations:
         short = arguments.short
         P, Q = (3, 2) if short else (6, 3)
-        for kernel in arguments.kernels:
+        for kernel in arguments.kernels or KERNELS:
             hmk = kernel == "hmk"
             # A component of the mixture has a centre, an envelope, an excess, Q frequencies and a
             # complex [Q, Q]; a peak of the stationary kernel has three numbers.
@@ -119,10 +110,10 @@ class KernelRecovery(Benchmark):
                         "seed": seed,
                     }
 
-    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+    def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         return recover(configuration)
 
-    def table(self, records: Sequence[Record]) -> str:
+    def table(self, records: Records) -> str:
         """One row for each target and approximation: the best and the median start."""
         rows, ridge = [], ""
         for target in TARGETS:
@@ -130,42 +121,38 @@ class KernelRecovery(Benchmark):
                 starts = of_kernel(records, target, kernel)
                 if not starts:
                     continue
-                run, first = starts[0]["configuration"], starts[0]["result"]
+                first = {**starts[0]["configuration"], **starts[0]["result"]}
                 results = [record["result"] for record in starts]
-                best, median = first["mse"], float(np.median([result["mse"] for result in results]))
-                paper = TARGETS[target].paper
-                met = "yes, median too" if median <= paper else "yes, best only"
-                rows.append(
-                    (
-                        *(target, kernel, f"{run['num_components']} x {run['num_frequencies']}"),
-                        *(first["num_parameters"], f"{best:.5f}", f"{median:.5f}"),
-                        f"{min(result['mse_after_adam'] for result in results):.5f}",
-                        *((paper, met if best <= paper else "no") if kernel == "hmk" else ("", "")),
-                        *(f"{mse / first['mean_square']:.1e}" for mse in (best, median)),
-                        f"{first['stationary_mse']:.3f}",
-                        f"{np.median([sum(map(r.get, PHASES)) for r in results]):.0f}",
-                        ranges(record["configuration"]["seed"] for record in starts),
-                    )
-                )
+                best, median = first["mse"], float(np.median([one["mse"] for one in results]))
+                row = {**first, "size": "{num_components} x {num_frequencies}".format(**first)}
+                if kernel == "hmk":
+                    paper = TARGETS[target].paper
+                    met = "yes, median too" if median <= paper else "yes, best only"
+                    row |= {"paper": paper, "met": met if best <= paper else "no"}
+                row |= {"median": median, "adam": min(one["mse_after_adam"] for one in results)}
+                row |= {"relative_median": median / first["mean_square"]}
+                row |= {"seconds": np.median([sum(map(one.get, PHASES)) for one in results])}
+                row |= {"starts": ranges(record["configuration"]["seed"] for record in starts)}
+                rows.append(row)
                 if "ridge" in first:
                     ridge = (
                         "\n\nThe ridge of the best GSM's Wigner distribution is {to_slope:.2f} "
                         "from the slope of mu(x) x and {to_mu:.2f} from mu(x), in the mean over "
                         "|x| < 0.9."
                     ).format(**first["ridge"])
-        headers = (
-            *("target", "kernel", "P x Q", "numbers", "MSE, best", "median", "best of Adam alone"),
-            *("paper's MSE", "met", "relative MSE, best", "median", "least stationary MSE"),
-            *("seconds", "starts"),
+        table = tabulated(
+            rows,
+            "target; kernel; P x Q = size; numbers = num_parameters; MSE, best = mse .5f; "
+            "median = median .5f; best of Adam alone = adam .5f; paper's MSE = paper; met; "
+            "relative MSE, best = relative_mse .1e; median = relative_median .1e; "
+            "least stationary MSE = stationary_mse .3f; seconds = seconds .0f; starts",
         )
         return (
             "Mean squared errors on a regular grid of 100 x 100. The paper's functions and scales "
-            "are not known: the relative error is to the target's mean square.\n\n"
-            + markdown(headers, rows)
-            + ridge
+            "are not known: the relative error is to the target's mean square.\n\n" + table + ridge
         )
 
-    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+    def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
         """The paper's Figure 3 (kernels) and Figure 5 (the Wigner distribution of the GSM)."""
         from matplotlib.figure import Figure
 
@@ -207,10 +194,8 @@ class KernelRecovery(Benchmark):
             figure.savefig(folder / "kernel_recovery_wigner.png", dpi=80)
 
 
-def build_kernel(configuration: Configuration) -> Any:
+def build_kernel(configuration: Entries) -> Any:
     """An approximation at its random start."""
-    import interdomain as idm
-
     target = TARGETS[configuration["target"]]
     generator = np.random.default_rng(configuration["seed"])
     P, Q = configuration["num_components"], configuration["num_frequencies"]
@@ -261,14 +246,8 @@ def build_kernel(configuration: Configuration) -> Any:
     return idm.kernels.HarmonizableMixture(components)
 
 
-def recover(configuration: Configuration) -> dict[str, Any]:
+def recover(configuration: Entries) -> dict[str, Any]:
     """One start: Adam on random pairs, L-BFGS on a grid; errors on another grid."""
-    import gpflow
-    import tensorflow as tf
-    from gpflow.keras import tf_keras
-
-    import interdomain as idm
-
     target = TARGETS[configuration["target"]]
     tested, fitted = target.grid(TESTED_GRID), target.grid(FITTED_GRID)
     truth = target.K(tested, tested).numpy()
@@ -342,21 +321,15 @@ def least_stationary_error(matrix: Array) -> float:
     return sum(len(values) * float(np.var(values)) for values in diagonals) / count**2
 
 
-def of_kernel(records: Sequence[Record], target: str, kernel: str) -> list[Record]:
+def of_kernel(records: Records, target: str, kernel: str) -> list[Record]:
     """The records of a target and an approximation, those of least error first."""
-    chosen = [
-        record
-        for record in records
-        if record["configuration"]["target"] == target
-        and record["configuration"]["kernel"] == kernel
-    ]
+    wanted = {"target": target, "kernel": kernel}.items()
+    chosen = [record for record in records if wanted <= record["configuration"].items()]
     return sorted(chosen, key=lambda record: record["result"]["mse"])
 
 
 def recovered_kernel(record: Record) -> Any:
     """The kernel of a record, as training left it."""
-    import gpflow
-
     kernel = build_kernel(record["configuration"])
     values = {path: np.array(v) for path, v in record["result"]["parameters"].items()}
     gpflow.utilities.multiple_assign(kernel, values)
@@ -364,4 +337,4 @@ def recovered_kernel(record: Record) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(KernelRecovery().main())
+    KernelRecovery.command()

@@ -1,0 +1,1 @@
+"""Van der Wilk, Rasmussen & Hensman 2017, "Convolutional Gaussian processes"."""

@@ -1,0 +1,2 @@
+"""Shen, Heinonen & Kaski 2019, "Harmonizable mixture kernels with variational Fourier
+features"."""
