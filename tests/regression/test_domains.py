@@ -1,7 +1,5 @@
 """Features on an interval in a StructuredSGPR: one pass for all parameters, rows inside alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -51,8 +49,7 @@ def with_points() -> tuple[Any, Any]:
 
 def make_model(parts: Any, data: Any = (X, Y), **settings: Any) -> StructuredSGPR:
     always = {"noise_variance": 0.2, "charge": "trace", "progress": False, "batch_size": 16}
-    settings = always | settings
-    return StructuredSGPR(data, *parts, **settings)
+    return StructuredSGPR(data, *parts, **(always | settings))
 
 
 @pytest.mark.parametrize("parts", [additive, with_points])
@@ -73,9 +70,8 @@ def test_bound_and_gradients_are_those_of_gpflow(parts: Any) -> None:
     assert_close(model.predict_f(BEYOND[::7]), sgpr.predict_f(BEYOND[::7]), rtol=1e-7)
 
 
-def test_one_pass_serves_all_parameters_and_no_subset_is_needed(
-    computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_pass_serves_all_parameters(computed_rows: list[int], monkeypatch: Any) -> None:
+    """No subset is needed."""
     model = make_model(additive())
     assert model.feature_parameters == {}
     before = model.elbo()
