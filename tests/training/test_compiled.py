@@ -1,7 +1,5 @@
 """What fits compile: once a model, without AutoGraph, and nothing that is out of date."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle
@@ -18,9 +16,9 @@ from gpflow.keras import tf_keras
 
 from interdomain import _tracing, fit
 from interdomain.core.kept import kept
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR
+from tests.parts import with_harmonics
 from tests.training.conftest import (
     MINIBATCHES,
     Line,
@@ -74,9 +72,7 @@ def test_passes_compile_once(data, traces) -> None:
     """Their objective stays the same function: a step of a DualSVGP changes numbers alone."""
     X, Y = data
     kernel = SphericalMatern32(weight_variances=np.ones(2))
-    gpflow.set_trainable(kernel.weight_variances, False)
-    gpflow.set_trainable(kernel.bias_variance, False)
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
+    kernel, harmonics = with_harmonics(kernel, 3, fixed=True)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = DualSVGP((X, (Y > 0) * 1.0), kernel, likelihood, harmonics, progress=False)
     assert fit(model, progress=False).steps > 3
@@ -225,8 +221,7 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
     """In a user's own tf.function, whatever of GPflow it enters by; only the bound, which calls the
     user's likelihood, is converted."""
     X, Y = map(tf.constant, data)
-    kernel = SphericalMatern32(weight_variances=[1.0, 1.0])
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+    kernel, harmonics = with_harmonics(SphericalMatern32(weight_variances=[1.0, 1.0]), 1)
     additive = additive_svgp(data)
     svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
     for model, loss_of in {
