@@ -1,7 +1,5 @@
 """The pictures hold the data they are given."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 
@@ -170,10 +168,7 @@ def test_globe() -> None:
 
 def test_errors(of_table: Effects) -> None:
     for call, message in [
-        (
-            lambda: of_table.plot_effect((0, 1, 2)),
-            "one or two columns .*, found 'age in years",
-        ),
+        (lambda: of_table.plot_effect((0, 1, 2)), "one or two columns .*, found 'age in years"),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
     ]:
         with pytest.raises(ValueError, match=message):
