@@ -10,11 +10,7 @@ import numpy as np
 from gpflow.kernels import Matern32
 
 from interdomain import fit
-from interdomain.inducing_variables import (
-    InducingPatches,
-    SumInducingVariables,
-    VariationalFourierFeatures,
-)
+from interdomain import inducing_variables as iv
 from interdomain.kernels import Convolutional, SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR, VecchiaSGPR
 from interdomain.regression.scales import warn_of_data
@@ -42,14 +38,14 @@ def on_the_sphere(**parameters: Any) -> Any:
 
 
 def sum_on_intervals() -> Any:
-    intervals = [VariationalFourierFeatures(-end, end, 3) for end in (1, 0.5)]
+    intervals = [iv.VariationalFourierFeatures(-end, end, 3) for end in (1, 0.5)]
     kernel = Matern32(active_dims=[0]) + Matern32(active_dims=[1])
-    return svgp(kernel, SumInducingVariables(intervals))
+    return svgp(kernel, iv.SumInducingVariables(intervals))
 
 
 def of_images() -> Any:
     kernel = Convolutional(Matern32(), (6, 6), (3, 3))
-    return svgp(kernel, InducingPatches.from_data(kernel, IMAGES, 5))
+    return svgp(kernel, iv.InducingPatches.from_data(kernel, IMAGES, 5))
 
 
 def regression(Y: np.ndarray) -> Any:

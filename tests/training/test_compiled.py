@@ -19,13 +19,8 @@ from interdomain.core.kept import kept
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR
 from tests.parts import with_harmonics
-from tests.training.conftest import (
-    MINIBATCHES,
-    Line,
-    additive_svgp,
-    harmonics_svgp,
-    orthogonal_svgp,
-)
+from tests.training import conftest as models
+from tests.training.conftest import MINIBATCHES, Line
 from tests.training.strategy_models import regression
 from tests.workers import finish, start
 
@@ -51,7 +46,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def test_second_fit_compiles_nothing(data, traces, make_noisy_line) -> None:
     other_rows = (data[0][::-1].copy(), data[1][::-1].copy())
     for model, arguments, changed in [
-        (harmonics_svgp(data), MINIBATCHES, {"optimizer": 0.003}),
+        (models.harmonics_svgp(data), MINIBATCHES, {"optimizer": 0.003}),
         (make_noisy_line(), {**MINIBATCHES, "optimizer": tf_keras.optimizers.Adam(0.02)}, {}),
         (make_noisy_line(), {"steps": 3}, {}),
         (regression(data), {"steps": 3}, {}),
@@ -108,7 +103,7 @@ def test_changed_model_is_compiled_anew(make_svgp) -> None:
 
 
 def test_used_model_is_not_compiled_anew(data) -> None:
-    for make in (harmonics_svgp, additive_svgp, orthogonal_svgp):
+    for make in (models.harmonics_svgp, models.additive_svgp, models.orthogonal_svgp):
         model = make(data)
         first = kept_by(model)
         model.elbo(data)
@@ -222,7 +217,7 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
     user's likelihood, is converted."""
     X, Y = map(tf.constant, data)
     kernel, harmonics = with_harmonics(SphericalMatern32(weight_variances=[1.0, 1.0]), 1)
-    additive = additive_svgp(data)
+    additive = models.additive_svgp(data)
     svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
     for model, loss_of in {
         additive: lambda: additive.training_loss((X, Y)),
