@@ -1,7 +1,5 @@
 """Ranks of the truth are uniform under every model's predictive (`benchmarks/calibration`)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri

@@ -1,7 +1,6 @@
 """Constructors name the argument that has a value of a wrong kind, where users trip."""
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,10 @@ import interdomain as idm
 
 X = np.random.default_rng(0).uniform(-1, 1, (20, 2))
 KERNELS, FEATURES, TRANSFORMS = idm.kernels, idm.inducing_variables, idm.transforms
+Harmonics, Activations = FEATURES.SphericalHarmonics, FEATURES.ActivationFeatures
+HarmonicPoints = FEATURES.HarmonicInducingPoints
 ZONAL = KERNELS.SphericalMatern52()
-HARMONICS = FEATURES.SphericalHarmonics.for_kernel(ZONAL, 2, max_degree=2)
+HARMONICS = Harmonics.for_kernel(ZONAL, 2, max_degree=2)
 HARMONIC = KERNELS.HarmonicKernel(Matern32(), TRANSFORMS.Negation())
 GAUSSIAN = gpflow.likelihoods.Gaussian()
 
@@ -27,19 +28,14 @@ def svgp(**arguments: Any) -> idm.models.SVGP:
 
 def random_units(**arguments: Any) -> Any:
     some = {"input_dim": 2, "num_inducing": 3, "activation": "relu", "max_degree": 4}
-    return FEATURES.ActivationFeatures.random(**(some | arguments))
+    return Activations.random(**(some | arguments))
 
 
-def structured(**arguments: Any) -> Any:
-    return idm.models.StructuredSGPR((X, X), ZONAL, HARMONICS, **arguments)
-
-
-def vecchia(**arguments: Any) -> Any:
-    return idm.models.VecchiaSGPR((X, X), local_kernel=Matern32(), **arguments)
-
-
+STRUCTURED = functools.partial(idm.models.StructuredSGPR, (X, X), ZONAL, HARMONICS)
+VECCHIA = functools.partial(idm.models.VecchiaSGPR, (X, X), local_kernel=Matern32())
 NO_MEANS = ("zero", 0.5, [1.0], Matern32)
 NO_NUMBERS = ("radians", [1, 2], Matern32, Matern32(), {}, object(), -1, 0.5)
+NO_INTEGERS = (*NO_NUMBERS, None)
 NO_LISTS = ("radians", [1, 2], Matern32, None, object(), 3, np.ones((2, 2)), ["a"])
 
 # By the name of the argument: constructors with one argument, and wrong values of it.
@@ -51,50 +47,26 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("components", KERNELS.HarmonizableMixture, (*NO_LISTS, Matern32())),
     ("components", KERNELS.SpectralMixture, (*NO_LISTS, Matern32())),
     ("base_kernels", lambda wrong: KERNELS.ChannelAdditive(wrong, (1, 1)), NO_LISTS),
-    (
-        "base_kernels",
-        lambda wrong: KERNELS.MultiChannelConvolutional(wrong, (2, 2, 2), (1, 1)),
-        NO_LISTS,
-    ),
+    ("base_kernels", lambda v: KERNELS.MultiChannelConvolutional(v, (2, 2, 2), (1, 1)), NO_LISTS),
     ("inputs", lambda wrong: KERNELS.GlobeMatern52(inputs=wrong), ("radians", 1, None)),
-    ("dimension", KERNELS.LocallyStationaryGaussian, (*NO_NUMBERS, None)),
+    ("dimension", KERNELS.LocallyStationaryGaussian, NO_INTEGERS),
     ("variance", lambda wrong: KERNELS.LocallyStationaryGaussian(variance=wrong), ((), "a", -1.0)),
-    ("input_dim", lambda wrong: random_units(input_dim=wrong), (*NO_NUMBERS, None)),
-    ("num_inducing", lambda wrong: random_units(num_inducing=wrong), (*NO_NUMBERS, None)),
-    ("seed", lambda wrong: random_units(seed=wrong), (*NO_NUMBERS, None)),
-    (
-        "seed",
-        lambda wrong: FEATURES.ActivationFeatures.from_data(ZONAL, X, 3, "relu", 4, seed=wrong),
-        (*NO_NUMBERS, None),
-    ),
-    (
-        "seed",
-        lambda wrong: FEATURES.HarmonicInducingPoints.from_data(HARMONIC, X, 3, seed=wrong),
-        (*NO_NUMBERS, None),
-    ),
-    ("num_components", lambda wrong: FEATURES.HarmonicInducingPoints(X, wrong), NO_NUMBERS),
-    (
-        "input_dim",
-        lambda wrong: FEATURES.SphericalHarmonics.for_kernel(ZONAL, wrong, 2),
-        (*NO_NUMBERS, None),
-    ),
-    (
-        "max_degree",
-        lambda wrong: FEATURES.SphericalHarmonics.for_kernel(ZONAL, 2, wrong),
-        (*NO_NUMBERS, None),
-    ),
-    (
-        "max_degree",
-        lambda wrong: FEATURES.SphericalHarmonics.for_data(ZONAL, X, 5, max_degree=wrong),
-        NO_NUMBERS,
-    ),
+    ("input_dim", lambda wrong: random_units(input_dim=wrong), NO_INTEGERS),
+    ("num_inducing", lambda wrong: random_units(num_inducing=wrong), NO_INTEGERS),
+    ("seed", lambda wrong: random_units(seed=wrong), NO_INTEGERS),
+    ("seed", lambda v: Activations.from_data(ZONAL, X, 3, "relu", 4, seed=v), NO_INTEGERS),
+    ("seed", lambda wrong: HarmonicPoints.from_data(HARMONIC, X, 3, seed=wrong), NO_INTEGERS),
+    ("num_components", lambda wrong: HarmonicPoints(X, wrong), NO_NUMBERS),
+    ("input_dim", lambda wrong: Harmonics.for_kernel(ZONAL, wrong, 2), NO_INTEGERS),
+    ("max_degree", lambda wrong: Harmonics.for_kernel(ZONAL, 2, wrong), NO_INTEGERS),
+    ("max_degree", lambda v: Harmonics.for_data(ZONAL, X, 5, max_degree=v), NO_NUMBERS),
     ("kernel", lambda wrong: KERNELS.FiniteRank(wrong, HARMONICS), (*NO_LISTS, Matern32())),
     ("inducing_variable", lambda wrong: KERNELS.FiniteRank(ZONAL, wrong), NO_LISTS),
     ("kernel", lambda wrong: svgp(kernel=wrong), NO_LISTS),
     ("mean_function", lambda wrong: svgp(mean_function=wrong), NO_MEANS),
-    ("mean_function", lambda wrong: structured(mean_function=wrong), NO_MEANS),
-    ("mean_function", lambda wrong: vecchia(mean_function=wrong), NO_MEANS),
-    ("seed", lambda wrong: vecchia(seed=wrong), (*NO_NUMBERS, None)),
+    ("mean_function", lambda wrong: STRUCTURED(mean_function=wrong), NO_MEANS),
+    ("mean_function", lambda wrong: VECCHIA(mean_function=wrong), NO_MEANS),
+    ("seed", lambda wrong: VECCHIA(seed=wrong), NO_INTEGERS),
 ]
 
 

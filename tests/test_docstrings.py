@@ -24,8 +24,6 @@ def _examples() -> Iterator[doctest.DocTest]:
 
 
 EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()}
-
-
 WITH_FIT = {
     "deep.model.DeepGP",
     "recommending.recommend.recommend",
@@ -39,8 +37,7 @@ WITH_FIT = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow if n in WITH_FIT else ()) for n in EXAMPLES],
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in WITH_FIT else ()) for n in EXAMPLES]
 )
 def test_example(name: str) -> None:
     """In a namespace of its own: each can be pasted."""
@@ -51,10 +48,7 @@ def test_example(name: str) -> None:
 
 def test_every_prompt_is_run() -> None:
     """None in a docstring that doctest does not find, such as that of an attribute."""
-    prompts = sum(
-        line.lstrip().startswith(">>>")
-        for path in SOURCE.rglob("*.py")
-        for line in path.read_text().splitlines()
-    )
+    lines = [line for path in SOURCE.rglob("*.py") for line in path.read_text().splitlines()]
+    prompts = sum(line.lstrip().startswith(">>>") for line in lines)
     assert set(EXAMPLES) >= WITH_FIT
     assert prompts == sum(len(test.examples) for test in EXAMPLES.values())

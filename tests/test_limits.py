@@ -1,7 +1,5 @@
 """With more harmonics the approximation improves, and in the limit it is exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import gpflow

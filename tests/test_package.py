@@ -57,9 +57,8 @@ assert "gpflux" not in sys.modules
 @pytest.mark.slow
 def test_import_prints_and_changes_nothing() -> None:
     """No output, no global state, no registration of GPflow, and no matplotlib."""
-    process = subprocess.run(
-        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=False
-    )
+    arguments = [sys.executable, "-c", IMPORT]
+    process = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     for text in (process.stdout, process.stderr):
         assert text.split("imported\n")[1] == ""
@@ -84,10 +83,8 @@ def test_py_typed_is_part_of_the_package() -> None:
 # them with features.
 
 SOURCE = Path(interdomain.__file__).parent
-TREES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text())
-    for path in SOURCE.rglob("*.py")
-}
+FILES = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
+TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 
 
 def concrete(*kinds: type) -> Iterator[str]:

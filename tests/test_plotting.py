@@ -1,15 +1,15 @@
 """The pictures hold the data they are given."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 
 import gpflow
-import matplotlib
 import numpy as np
 import pytest
 from gpflow.kernels import RBF
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 
 from interdomain import diagnostics, plotting, tables
 from interdomain.inducing_variables import SphericalHarmonics
@@ -18,11 +18,7 @@ from interdomain.models import OrthogonalSVGP
 from interdomain.tables import Additive, AdditiveFeatures
 from interdomain.tables.report import Effects
 
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.collections import QuadMesh  # noqa: E402
-
+pyplot.switch_backend("Agg")
 X = np.random.default_rng(0).normal(size=(12, 1))
 Z = gpflow.inducing_variables.InducingPoints(np.linspace(-1.0, 1.0, 4)[:, None])
 W = gpflow.inducing_variables.InducingPoints(np.linspace(-1.7, 1.5, 3)[:, None])
@@ -170,10 +166,7 @@ def test_globe() -> None:
 
 def test_errors(of_table: Effects) -> None:
     for call, message in [
-        (
-            lambda: of_table.plot_effect((0, 1, 2)),
-            "one or two columns .*, found 'age in years",
-        ),
+        (lambda: of_table.plot_effect((0, 1, 2)), "one or two columns .*, found 'age in years"),
         (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -1,7 +1,5 @@
 """The expressions of the table of AGENTS.md run as they stand, but for fits, which take time."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The programs of README and of the guides run, and print what the pages say."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -36,9 +34,8 @@ def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text()
     for found in BLOCK.finditer(text):
         if not found["not_run"]:
-            yield Block(
-                found["program"], text.count("\n", 0, found.start("program")), found["output"]
-            )
+            line = text.count("\n", 0, found.start("program"))
+            yield Block(found["program"], line, found["output"])
 
 
 def pages() -> list[Path]:
@@ -76,11 +73,7 @@ QUICK = {"README.md", *(f"docs/examples/{name}.md" for name in EXAMPLES)}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow, id=name)
-        for name in PAGES
-    ],
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow, id=n) for n in PAGES]
 )
 def test_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one program, block by block; an error names the line of the page."""

@@ -1,7 +1,5 @@
 """What the site is made from: every public name, every benchmark, every figure that is quoted."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

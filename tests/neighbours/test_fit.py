@@ -1,7 +1,5 @@
 """Training: which parts are kept, what is found, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import warnings
@@ -11,11 +9,13 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.kernels import Matern32, Matern52
 
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
 from interdomain.models.vecchia_sgpr.local_kernel import conditional_weights
 from interdomain.models.vecchia_sgpr.samples import chances_of_rows, warn_of_rows
+from tests.parts import finite_rank, with_waves
 
 NUM_ROWS = 700
 
@@ -24,23 +24,21 @@ def rows(*, smooth: float, rough: float, noise: float = 0.05) -> tuple[np.ndarra
     """A wave over all of a square, and a rough function."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(NUM_ROWS, 2))
-    kernel = gpflow.kernels.Matern32(lengthscales=0.15)
+    kernel = Matern32(lengthscales=0.15)
     root = np.linalg.cholesky(np.asarray(kernel(X)) + 1e-8 * np.eye(NUM_ROWS))
     f = smooth * np.sin(2 * X[:, :1] + X[:, 1:]) + rough * root @ rng.normal(size=(NUM_ROWS, 1))
     return X, f + noise * rng.normal(size=f.shape)
 
 
-def make(data: Any, **arguments: Any) -> VecchiaSGPR:
-    box = idm.kernels.Periodized.from_data(gpflow.kernels.Matern52(), data[0], margin=2.0)
-    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 40)
-    defaults = {"num_neighbours": 8, "noise_variance": 0.1, "progress": False}
-    return VecchiaSGPR(
-        data,
-        idm.kernels.FiniteRank(box, features),
-        features,
-        local_kernel=gpflow.kernels.Matern32(lengthscales=np.ones(2)),
-        **(defaults | arguments),
-    )
+def make(data: Any) -> VecchiaSGPR:
+    block = finite_rank(*with_waves(Matern52(), data[0], 40, margin=2.0))
+    return alone(data, *block, local_kernel=Matern32(lengthscales=np.ones(2)), noise_variance=0.1)
+
+
+def alone(data: Any, *block: Any, **arguments: Any) -> VecchiaSGPR:
+    """Neighbours without features, unless there is a block of these."""
+    defaults = {"local_kernel": Matern32(), "num_neighbours": 8, "progress": False}
+    return VecchiaSGPR(data, *block, **(defaults | arguments))
 
 
 @pytest.mark.parametrize(
@@ -68,10 +66,9 @@ def test_the_evidence_decides(smooth: float, rough: float, kept: set[str]) -> No
 def test_only_one_part() -> None:
     """Neighbours alone, at a rate of evidence near that of the exact GP; and what was asked for."""
     X, Y = rows(smooth=0.0, rough=1.0)
-    model = VecchiaSGPR((X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=12)
-    result = idm.fit(model, progress=False)
+    result = idm.fit(alone((X, Y), num_neighbours=12), progress=False)
     assert result.converged and result.parts is not None and result.parts.kept == "neighbours"
-    exact = gpflow.models.GPR((X, Y), gpflow.kernels.Matern32(lengthscales=0.15), None, 0.0025)
+    exact = gpflow.models.GPR((X, Y), Matern32(lengthscales=0.15), None, 0.0025)
     best = float(exact.log_marginal_likelihood()) / NUM_ROWS
     np.testing.assert_allclose(result.elbo / NUM_ROWS, best, atol=0.05)
     for parts in ("features", "neighbours"):
@@ -96,13 +93,10 @@ def test_a_fit_keeps_what_was_built(tmp_path: Any) -> None:
         assert (*block, model.local_kernel, model.num_neighbours) == built
         assert model.parts == parts and all(p.trainable for p in model.parameters)
         shared = {"local_kernel": model.local_kernel, "likelihood": model.likelihood}
-        alone = VecchiaSGPR(
-            data,
-            *(block if parts == "features" else ()),
-            num_neighbours=0 if parts == "features" else 8,
-            progress=False,
-            **shared,
-        )
+        if parts == "features":
+            part = alone(data, *block, num_neighbours=0, **shared)
+        else:
+            part = alone(data, **shared)
         tf.train.Checkpoint(model=model).write(str(tmp_path / parts))
         restored = make(data)
         restored.use(other)
@@ -112,8 +106,8 @@ def test_a_fit_keeps_what_was_built(tmp_path: Any) -> None:
         pickled = pickle.loads(pickle.dumps(model))
         for each in (model, restored, copy.deepcopy(model), pickled):
             assert each.parts == parts
-            np.testing.assert_allclose(each.elbo(), alone.elbo(), rtol=1e-10)
-            for mine, expected in zip(each.predict_f(X), alone.predict_f(X), strict=True):
+            np.testing.assert_allclose(each.elbo(), part.elbo(), rtol=1e-10)
+            for mine, expected in zip(each.predict_f(X), part.predict_f(X), strict=True):
                 np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-10)
         if parts == "features":
             assert idm.sample_functions(model, 2)(X).shape == (2, 7, 1)
@@ -121,9 +115,9 @@ def test_a_fit_keeps_what_was_built(tmp_path: Any) -> None:
         else:
             with pytest.raises(ValueError, match="looks up neighbours"):
                 idm.save(model, tmp_path / "saved")
-        pickled.extend((X, data[1][:7]))
-        alone.extend((X, data[1][:7]))
-        np.testing.assert_allclose(pickled.elbo(), alone.elbo(), rtol=1e-10)
+        for each in (pickled, part):
+            each.extend((X, data[1][:7]))
+        np.testing.assert_allclose(pickled.elbo(), part.elbo(), rtol=1e-10)
     names = set(gpflow.utilities.parameter_dict(model))
     assert names == set(gpflow.utilities.parameter_dict(make(data)))
     fitted = idm.fit(model, steps=1, progress=False).parts
@@ -142,7 +136,7 @@ def test_an_error_leaves_the_parts_as_they_were() -> None:
         idm.fit(model, progress=False, options={"parts": "neighbours"}, callbacks=[stop])
     assert model.parts == "both"
     with pytest.raises(ValueError, match="parts must be 'neighbours', found 'both'"):
-        VecchiaSGPR(model.arrays, local_kernel=gpflow.kernels.Matern32()).use("both")
+        alone(model.arrays).use("both")
 
 
 ZEROS = 8_000
@@ -157,8 +151,8 @@ def test_rare_rows_are_in_the_samples(seed: int) -> None:
     X, Y = rng.uniform(0, 1, (ZEROS, 2)), np.zeros([ZEROS, 1])
     near = np.argsort(np.linalg.norm(X - 0.5, axis=1))[:6]
     Y[near, 0] = rng.uniform(3, 4, 6)
-    kernel = gpflow.kernels.Matern32(lengthscales=0.1)
-    model = VecchiaSGPR((X, Y), local_kernel=kernel, num_neighbours=12, progress=False)
+    kernel = Matern32(lengthscales=0.1)
+    model = alone((X, Y), local_kernel=kernel, num_neighbours=12)
     result = idm.fit(model, steps=1, progress=False)
     assert 2.5 < model.predict_f(np.full([1, 2], 0.5))[0][0, 0] < 4.5
     kernel.lengthscales.assign(0.03)
@@ -173,7 +167,7 @@ def test_weighted_samples_are_unbiased() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.uniform(0, 1, (2_000, 2)), 0.01 * rng.normal(size=(2_000, 1))
     Y[:3] = [[5.0], [6.0], [7.0]]
-    model = VecchiaSGPR((X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=2)
+    model = alone((X, Y), num_neighbours=2)
     chances = chances_of_rows(model, lambda X: np.zeros([len(X), 1]))
     assert chances is not None
     np.testing.assert_allclose(np.sum(chances), 1)
@@ -186,19 +180,15 @@ def test_weighted_samples_are_unbiased() -> None:
     expected = [1, np.mean(Y), np.mean(Y**2)]
     deviations = np.std(sums, axis=0) / np.sqrt(len(sums)) + 1e-12
     assert np.all(np.abs(np.mean(sums, axis=0) - expected) < 4 * deviations)
-    model = VecchiaSGPR(rows(smooth=1.0, rough=1.0), local_kernel=gpflow.kernels.Matern32())
+    model = alone(rows(smooth=1.0, rough=1.0))
     assert chances_of_rows(model, model.mean_function) is None
 
 
 def test_targets_without_variation() -> None:
     """Zero residuals give the mean function with the smallest noise, whatever the parts."""
     X = rows(smooth=0.0, rough=0.0)[0][:150]
-    fives = VecchiaSGPR(
-        (X, np.full([len(X), 1], 5.0)),
-        local_kernel=gpflow.kernels.Matern32(),
-        num_neighbours=5,
-        mean_function=gpflow.mean_functions.Constant(5.0),
-    )
+    mean, Y = gpflow.mean_functions.Constant(5.0), np.full([len(X), 1], 5.0)
+    fives = alone((X, Y), num_neighbours=5, mean_function=mean)
     for level, model in ((5.0, fives), (0.0, make((X, np.zeros([len(X), 1]))))):
         parts = idm.fit(model, steps=1, progress=False).parts
         assert parts is not None and not np.any(np.isnan(list(parts.shares.values())))
@@ -212,18 +202,13 @@ def test_far_from_the_mean_function() -> None:
     X, Y = rows(smooth=1.0, rough=0.0)
     constant, far = gpflow.mean_functions.Constant(1e8), (X, Y + 1e8)
     gpflow.set_trainable(constant, False)
-    model, without, refused = (
-        VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32(), num_neighbours=8, **more)
-        for data, more in ((far, {"mean_function": constant}), ((X, Y), {}), (far, {}))
-    )
+    model, without, refused = alone(far, mean_function=constant), alone((X, Y)), alone(far)
     for each in (model, without):
         idm.fit(each, steps=1, progress=False)
     mean = idm.predict_in_batches(model, X)[0] - 1e8
     np.testing.assert_allclose(mean, without.predict_f(X)[0], atol=0.01)
-    with (
-        pytest.warns(UserWarning, match="Y is up to"),
-        pytest.raises(ValueError, match="away from the mean function, more than 1,000 times"),
-    ):
+    message = "away from the mean function, more than 1,000 times"
+    with pytest.warns(UserWarning, match="Y is up to"), pytest.raises(ValueError, match=message):
         idm.fit(refused, steps=1, progress=False)
 
 
@@ -236,8 +221,7 @@ def test_all_types_of_rows() -> None:
         config = gpflow.config.Config(float=np.float32 if name == "all" else np.float64)
         with gpflow.config.as_context(config):
             data = X.astype("float32" if name == "all" else name), Y[:300]
-            kernel = gpflow.kernels.Matern32(lengthscales=40.0)
-            model = VecchiaSGPR(data, local_kernel=kernel, num_neighbours=5, progress=False)
+            model = alone(data, local_kernel=Matern32(lengthscales=40.0), num_neighbours=5)
             evidence[name] = idm.fit(model, steps=1, progress=False).elbo
             assert model.predict_f(data[0][:3])[0].dtype == gpflow.default_float()
     np.testing.assert_allclose(list(evidence.values()), evidence["float64"], rtol=1e-2)
@@ -258,9 +242,7 @@ def test_warnings_before_training() -> None:
         (places, np.tile(Y[:20], [20, 1]), {}, "400 rows are at 20 distinct places"),
     ]
     for inputs, targets, arguments, message in cases:
-        model = VecchiaSGPR(
-            (inputs, targets), local_kernel=gpflow.kernels.Matern32(), num_neighbours=9, **arguments
-        )
+        model = alone((inputs, targets), num_neighbours=9, **arguments)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warn_of_rows(model)
@@ -277,8 +259,7 @@ def test_rare_rows_set_the_noise() -> None:
     X, Y = rows(smooth=0.0, rough=1.0, noise=0.0)
     X = np.concatenate([X, X[:10]])
     Y = np.concatenate([Y, Y[:10] + 0.5])
-    model = VecchiaSGPR((X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=8)
-    result = idm.fit(model, progress=False)
+    result = idm.fit(alone((X, Y)), progress=False)
     assert result.elbo / NUM_ROWS > -0.5
 
 
@@ -317,17 +298,17 @@ def test_gradients_of_the_weights() -> None:
 def test_bad_input() -> None:
     data = rows(smooth=1.0, rough=0.1)
     model = make(data)
-    with pytest.raises(ValueError, match="checkpoint_dir"):
-        idm.fit(model, checkpoint_dir="folder", progress=False)
-    with pytest.raises(ValueError, match="parts must be"):
-        idm.fit(model, progress=False, options={"parts": "all"})
-    for arguments in ({"batch_size": 100}, {"optimizer": 0.1}, {"data": data}):
-        with pytest.raises(ValueError, match=f"{next(iter(arguments))}: a VecchiaSGPR"):
-            idm.fit(model, progress=False, **arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="batch_size: a VecchiaSGPR"):
-        idm.fit(model, data, batch_size=100, optimizer=0.1, progress=False)
-    alone = VecchiaSGPR(data, local_kernel=gpflow.kernels.Matern32())
-    with pytest.raises(ValueError, match="num_inducing"):
-        idm.fit(alone, num_inducing=20, progress=False)
-    few = VecchiaSGPR((data[0][:5], data[1][:5]), local_kernel=gpflow.kernels.Matern32())
+    wrong: list[tuple[VecchiaSGPR, dict[str, Any], str]] = [
+        (model, {"checkpoint_dir": "folder"}, "checkpoint_dir"),
+        (model, {"options": {"parts": "all"}}, "parts must be"),
+        (model, {"batch_size": 100}, "batch_size: a VecchiaSGPR"),
+        (model, {"optimizer": 0.1}, "optimizer: a VecchiaSGPR"),
+        (model, {"data": data}, "data: a VecchiaSGPR"),
+        (model, {"data": data, "batch_size": 100, "optimizer": 0.1}, "batch_size: a VecchiaSGPR"),
+        (alone(data), {"num_inducing": 20}, "num_inducing"),
+    ]
+    for each, arguments, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            idm.fit(each, progress=False, **arguments)
+    few = alone((data[0][:5], data[1][:5]))
     assert np.isfinite(idm.fit(few, steps=1, progress=False).elbo)

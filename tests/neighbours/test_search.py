@@ -26,12 +26,3 @@ def test_neighbours_are_the_nearest(num_columns: int) -> None:
     np.testing.assert_array_equal(search.nearest(new, 7), np.argsort(of_new, axis=1)[:, :7])
     assert search.nearest(new, 999).shape == (9, 150)
     np.testing.assert_array_equal(np.sort(search.nearby), np.arange(150))
-
-
-def test_further_rows_come_last() -> None:
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    search = Neighbours(X[:45], 0.5)
-    found = search.before_all(5)
-    extended = search.extended(X[45:])
-    np.testing.assert_array_equal(extended.before_all(5)[:45], found)
-    np.testing.assert_array_equal(extended.before_all(5), Neighbours(X, 0.5).before_all(5))

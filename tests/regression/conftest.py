@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 
 import interdomain as idm
+from tests.parts import with_harmonics
 
 NUM_ROWS, NUM_COLUMNS = 211, 2
 
@@ -30,11 +30,9 @@ def make_model() -> Callable[..., idm.models.StructuredSGPR]:
 
     def make(data: Any, *, frozen: bool = True, scale: float = 0.7, **arguments: Any) -> Any:
         kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(NUM_COLUMNS, scale))
-        harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, NUM_COLUMNS, 3)
-        gpflow.set_trainable(kernel.weight_variances, not frozen)
-        gpflow.set_trainable(kernel.bias_variance, not frozen)
+        parts = with_harmonics(kernel, 3, NUM_COLUMNS, fixed=frozen)
         defaults = {"noise_variance": 0.1, "batch_size": 10, "progress": False}
-        return idm.models.StructuredSGPR(data, kernel, harmonics, **(defaults | arguments))
+        return idm.models.StructuredSGPR(data, *parts, **(defaults | arguments))
 
     return make
 

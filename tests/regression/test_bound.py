@@ -1,7 +1,5 @@
 """The closed form of the collapsed bound and of its optimal q, against TensorFlow's Cholesky."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

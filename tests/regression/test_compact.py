@@ -1,7 +1,5 @@
 """Models of splines: bound, gradients and predictions against GPflow's with dense matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -16,6 +14,7 @@ from interdomain.inducing_variables import SplineFeatures, SumInducingVariables
 from interdomain.kernels import FiniteRank
 from interdomain.linalg.spline_grid import SplineGrid
 from interdomain.models import StructuredSGPR
+from tests.parts import finite_rank, frozen
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 
@@ -42,8 +41,7 @@ def one_column() -> tuple[Any, Any]:
 
 def two_columns() -> tuple[Any, Any]:
     """A prior that ends with its features."""
-    splines = features(7, 6)
-    return FiniteRank(product(2, 0), splines), splines
+    return finite_rank(product(2, 0), features(7, 6))
 
 
 def three_columns() -> tuple[Any, Any]:
@@ -53,9 +51,8 @@ def three_columns() -> tuple[Any, Any]:
 def with_others() -> tuple[Any, Any]:
     """The largest of three blocks is sparse, and stands in the middle."""
     points = InducingPoints(np.linspace(-1, 1, 4)[:, None] * np.ones(3))
-    gpflow.set_trainable(points, False)
     first, second, third = Matern12(active_dims=[0]), product(2, 0), product(1)
-    gpflow.set_trainable(first, False)
+    frozen(points, first)
     splines = features(6, 5)
     kernel = first + FiniteRank(second, splines) + third
     return kernel, SumInducingVariables([points, splines, features(5)])
@@ -162,9 +159,8 @@ def test_warnings_and_errors() -> None:
     kernel = Matern32(lengthscales=0.02, active_dims=[0])
     model = StructuredSGPR((X, Y), kernel, features(6), noise_variance=0.1)
     gpflow.set_trainable(kernel, False)
-    with pytest.warns(
-        UserWarning, match=r"the splines leave \d\d% of the prior .* about num=\d+ leave 5%"
-    ):
+    message = r"the splines leave \d\d% of the prior .* about num=\d+ leave 5%"
+    with pytest.warns(UserWarning, match=message):
         idm.fit(model, progress=False, steps=2)
     kernel.lengthscales.assign(3.0)
     model = StructuredSGPR((X, Y), kernel, features(60), noise_variance=0.1)
@@ -182,7 +178,7 @@ def test_warnings_and_errors() -> None:
 
 def test_narrow_splines_are_told_what_is_enough() -> None:
     """Fewer splines, which leave no more than is said; no share that is rounding."""
-    for lengthscale, num, degree, finite_rank in (
+    for lengthscale, num, degree, ends in (
         (3.0, (60,), 2, False),
         (1e4, (50,), 3, False),  # its share is not a number
         (3e6, (50,), 3, True),  # and here 1.0
@@ -191,14 +187,14 @@ def test_narrow_splines_are_told_what_is_enough() -> None:
         kernel, splines = product(*range(len(num))), features(*num, degree=degree)
         parts = kernel.kernels if len(num) > 1 else [kernel]
         parts[0].lengthscales.assign(lengthscale)
-        prior = FiniteRank(kernel, splines) if finite_rank else kernel
+        prior = FiniteRank(kernel, splines) if ends else kernel
         model = StructuredSGPR((X, Y), prior, splines, noise_variance=0.1)
         with pytest.warns(UserWarning, match="are so narrow") as caught:
             model.check_spacing()
         text, enough = str(caught[0].message), splines.enough(kernel, 0.01)
         assert enough[0] < num[0] and "-" not in text and "(" not in text.split("FiniteRank")[0]
         wanted = enough[0] if len(num) == 1 else list(enough)
-        assert f"num={wanted} leave at most 1%" in text and ("FiniteRank" in text) != finite_rank
+        assert f"num={wanted} leave at most 1%" in text and ("FiniteRank" in text) != ends
         if lengthscale < 1e4:
             assert 0 < features(*enough, degree=degree).unexplained_share(kernel) < 0.01
 

@@ -1,7 +1,5 @@
 """Features on an interval in a StructuredSGPR: one pass for all parameters, rows inside alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -12,13 +10,8 @@ from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32, Matern52, SquaredExponential, White
 
 from interdomain import fit, predict_in_batches
-from interdomain.inducing_variables import (
-    BoxFourierFeatures,
-    ProductInducingVariables,
-    SplineFeatures,
-    SumInducingVariables,
-    VariationalFourierFeatures,
-)
+from interdomain import inducing_variables as iv
+from interdomain.inducing_variables import VariationalFourierFeatures
 from interdomain.kernels import Periodized
 from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_close
@@ -41,7 +34,7 @@ def additive(last: Any = None, block: Any = None) -> tuple[Any, Any]:
     """Variational Fourier features for each column, and one more summand."""
     kernel = Matern32(active_dims=[0]) + Matern52(active_dims=[1], lengthscales=0.7)
     blocks = [VariationalFourierFeatures(-2, 2, 4), VariationalFourierFeatures(-1.5, 1.5, 3), block]
-    return kernel + (White(0.01) if last is None else last), SumInducingVariables(blocks)
+    return kernel + (White(0.01) if last is None else last), iv.SumInducingVariables(blocks)
 
 
 def with_points() -> tuple[Any, Any]:
@@ -51,8 +44,7 @@ def with_points() -> tuple[Any, Any]:
 
 def make_model(parts: Any, data: Any = (X, Y), **settings: Any) -> StructuredSGPR:
     always = {"noise_variance": 0.2, "charge": "trace", "progress": False, "batch_size": 16}
-    settings = always | settings
-    return StructuredSGPR(data, *parts, **settings)
+    return StructuredSGPR(data, *parts, **(always | settings))
 
 
 @pytest.mark.parametrize("parts", [additive, with_points])
@@ -73,9 +65,8 @@ def test_bound_and_gradients_are_those_of_gpflow(parts: Any) -> None:
     assert_close(model.predict_f(BEYOND[::7]), sgpr.predict_f(BEYOND[::7]), rtol=1e-7)
 
 
-def test_one_pass_serves_all_parameters_and_no_subset_is_needed(
-    computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_pass_serves_all_parameters(computed_rows: list[int], monkeypatch: Any) -> None:
+    """No subset is needed."""
     model = make_model(additive())
     assert model.feature_parameters == {}
     before = model.elbo()
@@ -128,9 +119,9 @@ def test_rounding_at_the_ends_is_no_row_outside(recwarn: pytest.WarningsRecorder
     waves = Periodized(Matern32(lengthscales=[0.5, 0.5]), *box)
     intervals = [VariationalFourierFeatures(-1, 1, 3) for _ in factors]
     for kernel, features in (
-        (factors[0] * factors[1], SplineFeatures(*box, 6, 2)),
-        (factors[0] * factors[1], ProductInducingVariables(intervals)),
-        (waves, BoxFourierFeatures.for_kernel(waves, 20)),
+        (factors[0] * factors[1], iv.SplineFeatures(*box, 6, 2)),
+        (factors[0] * factors[1], iv.ProductInducingVariables(intervals)),
+        (waves, iv.BoxFourierFeatures.for_kernel(waves, 20)),
     ):
         rows = np.array([[-1.0, 1.0], [1.0, -1.0], [0.2, 0.3]])
         beyond, outside = rows * (1 + 1e-10), rows * (1 + 1e-7)

@@ -8,6 +8,8 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential, White
 
 import interdomain as idm
 from interdomain.core.family import gram_of
@@ -31,59 +33,39 @@ def sum_of_harmonics() -> tuple[Any, Any]:
 
 def intervals_and_points() -> tuple[Any, Any]:
     """An interval for each column."""
-    first, second = (
-        gpflow.kernels.Matern12(active_dims=[0]),
-        gpflow.kernels.Matern32(active_dims=[1]),
-    )
-    kernel = first + second + gpflow.kernels.SquaredExponential() + gpflow.kernels.White()
+    kernel = Matern12(active_dims=[0]) + Matern32(active_dims=[1]) + SquaredExponential() + White()
     intervals = [ivs.VariationalFourierFeatures(-9, 9, 3), ivs.VariationalFourierFeatures(-8, 8, 2)]
-    points = gpflow.inducing_variables.InducingPoints(POINTS)
+    points = InducingPoints(POINTS)
     return kernel, ivs.SumInducingVariables([*intervals, points, None])
 
 
 def patches() -> tuple[Any, Any]:
-    kernel = kernels.Convolutional(gpflow.kernels.Matern32(), (1, 2), (1, 1))
+    kernel = kernels.Convolutional(Matern32(), (1, 2), (1, 1))
     return kernel, ivs.InducingPatches(POINTS[:, :1])
 
 
 SCALES, STATIONARY = ("weight_variances", "bias_variance"), ("variance", "lengthscales")
+Z = "inducing_variable.Z"
+
+
+def of(owner: str, names: tuple[str, ...]) -> set[str]:
+    return {f"{owner}.{name}" for name in names}
+
+
+ZONAL = kernels.SphericalMatern32
+OF_SUM = of("kernel.kernels[0]", SCALES) | of("kernel.kernels[1]", SCALES)
+OF_POINTS = of("kernel.kernels[2]", STATIONARY) | {"inducing_variable.blocks[2].Z"}
+INTERVAL = Matern52(active_dims=[1]), ivs.VariationalFourierFeatures(-9, 9, 3)
+UNITS = ivs.ActivationFeatures(np.eye(3), "softplus", 4)
 CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
-    "harmonics": (
-        lambda: (kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
-        {f"kernel.{name}" for name in SCALES},
-    ),
-    "harmonics of a kernel of finite rank": (
-        finite_rank,
-        {f"kernel.kernel.{name}" for name in SCALES},
-    ),
-    "harmonics of a sum": (
-        sum_of_harmonics,
-        {f"kernel.kernels[{i}].{name}" for i in (0, 1) for name in SCALES},
-    ),
-    "an interval": (
-        lambda: (
-            gpflow.kernels.Matern52(active_dims=[1]),
-            ivs.VariationalFourierFeatures(-9, 9, 3),
-        ),
-        set(),
-    ),
-    "intervals and points": (
-        intervals_and_points,
-        {f"kernel.kernels[2].{name}" for name in STATIONARY} | {"inducing_variable.blocks[2].Z"},
-    ),
-    "activations": (
-        lambda: (kernels.SphericalMatern32(), ivs.ActivationFeatures(np.eye(3), "softplus", 4)),
-        {f"kernel.{name}" for name in SCALES} | {"inducing_variable.Z"},
-    ),
-    "points": (
-        lambda: (gpflow.kernels.Matern32(), gpflow.inducing_variables.InducingPoints(POINTS)),
-        {f"kernel.{name}" for name in STATIONARY} | {"inducing_variable.Z"},
-    ),
-    "patches": (
-        patches,
-        {f"kernel.base_kernel.{name}" for name in STATIONARY}
-        | {"kernel.weights", "inducing_variable.Z"},
-    ),
+    "harmonics": (lambda: (ZONAL(), ivs.SphericalHarmonics(3, [0, 1])), of("kernel", SCALES)),
+    "harmonics of a kernel of finite rank": (finite_rank, of("kernel.kernel", SCALES)),
+    "harmonics of a sum": (sum_of_harmonics, OF_SUM),
+    "an interval": (lambda: INTERVAL, set()),
+    "intervals and points": (intervals_and_points, OF_POINTS),
+    "activations": (lambda: (ZONAL(), UNITS), of("kernel", SCALES) | {Z}),
+    "points": (lambda: (Matern32(), InducingPoints(POINTS)), of("kernel", STATIONARY) | {Z}),
+    "patches": (patches, of("kernel.base_kernel", STATIONARY) | {"kernel.weights", Z}),
 }
 
 

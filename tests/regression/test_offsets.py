@@ -1,7 +1,5 @@
 """Targets far from zero: the same bound, gradients and predictions as of targets near zero."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +13,12 @@ from gpflow.functions import Constant, Linear, MeanFunction
 from gpflow.kernels import Matern32
 
 import interdomain as idm
-from interdomain.inducing_variables import BoxFourierFeatures, SphericalHarmonics, SplineFeatures
-from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
+from interdomain.inducing_variables import SplineFeatures
+from interdomain.kernels import SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.regression import SufficientStatistics
 from tests.conformance.helpers import assert_close
+from tests.parts import finite_rank, with_harmonics, with_waves
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=[90, 2])
@@ -43,11 +42,7 @@ def linear(level: float) -> MeanFunction:
 
 
 def harmonics() -> tuple[Any, Any]:
-    kernel = SphericalMatern32()
-    gpflow.set_trainable(kernel.weight_variances, False)
-    gpflow.set_trainable(kernel.bias_variance, False)
-    features = SphericalHarmonics.for_kernel(kernel, 2, 3)
-    return FiniteRank(kernel, features), features
+    return finite_rank(*with_harmonics(SphericalMatern32(), 3, fixed=True))
 
 
 def splines() -> tuple[Any, Any]:
@@ -57,8 +52,7 @@ def splines() -> tuple[Any, Any]:
 
 def waves() -> tuple[Any, Any]:
     """So many that sums are looked up in tables."""
-    kernel = Periodized.from_data(Matern32(lengthscales=[0.5, 0.5]), X)
-    return kernel, BoxFourierFeatures.for_kernel(kernel, 80)
+    return with_waves(Matern32(lengthscales=[0.5, 0.5]), X, 80)
 
 
 def points() -> tuple[Any, Any]:
@@ -136,9 +130,8 @@ def test_batches_in_any_order_and_single_precision() -> None:
     expected = model_of(harmonics, shifted - 2.0**20, Constant(0.0)).elbo()
     for rows in (slice(None, None, -1), RNG.permutation(len(X))):
         data = tf.data.Dataset.from_tensor_slices((X[rows], shifted[rows])).batch(7)
-        model = StructuredSGPR(
-            data, *harmonics(), mean_function=Constant(2.0**20), noise_variance=0.02, batch_size=7
-        )
+        settings: dict[str, Any] = {"noise_variance": 0.02, "batch_size": 7}
+        model = StructuredSGPR(data, *harmonics(), mean_function=Constant(2.0**20), **settings)
         np.testing.assert_allclose(model.elbo(), expected, rtol=1e-9)
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
         for parts in (harmonics, points):

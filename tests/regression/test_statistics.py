@@ -14,14 +14,14 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain.regression import SufficientStatistics
+from tests.parts import frozen
 
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.StructuredSGPR]
+Model = idm.models.StructuredSGPR
+Make = Callable[..., Model]
 
 
-def test_statistics_are_the_sums_that_they_say(
-    rows: Rows, whole: idm.models.StructuredSGPR
-) -> None:
+def test_statistics_are_the_sums_that_they_say(rows: Rows, whole: Model) -> None:
     statistics, (X, Y) = whole.statistics, rows
     kuf = gpflow.covariances.Kuf(whole.inducing_variable, whole.kernel, X)
     columns = np.concatenate([kuf, Y.T, np.ones((1, len(X)))])
@@ -38,9 +38,7 @@ def test_statistics_are_the_sums_that_they_say(
     np.testing.assert_allclose(statistics.sums["diagonal"], [expected], rtol=1e-13)
 
 
-def test_parts_add_up_and_can_be_taken_away(
-    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
-) -> None:
+def test_parts_add_up_and_can_be_taken_away(rows: Rows, make_model: Make, whole: Model) -> None:
     X, Y = rows
     of_all = whole.statistics
     first, second = (make_model((X[part], Y[part])) for part in (slice(50), slice(50, None)))
@@ -55,23 +53,24 @@ def test_parts_add_up_and_can_be_taken_away(
     np.testing.assert_allclose(elbo, whole.elbo(), rtol=1e-13)
 
 
+def same_bits(one: SufficientStatistics, other: SufficientStatistics) -> bool:
+    return one.num_rows == other.num_rows and all(
+        np.array_equal(one.sums[name], other.sums[name]) for name in one.sums
+    )
+
+
 def test_a_saved_copy_is_the_same_to_the_last_bit(
-    make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
+    make_model: Make, whole: Model, tmp_path: Path
 ) -> None:
     statistics = whole.statistics
     statistics.save(tmp_path / "rows.statistics")
     loaded = SufficientStatistics.load(tmp_path / "rows.statistics")
-    for name, array in statistics.sums.items():
-        np.testing.assert_array_equal(loaded.sums[name], array)
-    assert loaded.num_rows == statistics.num_rows
-    assert loaded.description == statistics.description
+    assert same_bits(statistics, loaded) and loaded.description == statistics.description
     assert make_model(loaded).elbo() == make_model(statistics).elbo()
     assert [path.name for path in tmp_path.iterdir()] == ["rows.statistics"]
 
 
-def test_other_statistics_are_not_added(
-    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
-) -> None:
+def test_other_statistics_are_not_added(rows: Rows, make_model: Make, whole: Model) -> None:
     statistics = whole.statistics
     linear = gpflow.mean_functions.Linear(np.ones((2, 1)))
     for arguments, message in (
@@ -91,12 +90,11 @@ def test_other_statistics_are_not_added(
 def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: Rows) -> None:
     """Another kernel, other degrees: nothing that a list of parameters would tell."""
 
-    def make(data: Any, degrees: list[int], **arguments: Any) -> idm.models.StructuredSGPR:
+    def make(data: Any, degrees: list[int], **arguments: Any) -> Model:
         kernel = idm.kernels.SphericalMatern32(**arguments)
-        for parameter in (kernel.weight_variances, kernel.bias_variance):
-            gpflow.set_trainable(parameter, False)
+        frozen(kernel.weight_variances, kernel.bias_variance)
         harmonics = idm.inducing_variables.SphericalHarmonics(2, degrees)
-        return idm.models.StructuredSGPR(data, kernel, harmonics, progress=False)
+        return Model(data, kernel, harmonics, progress=False)
 
     statistics = make(rows, [0, 1, 2], active_dims=[0]).statistics
     assert np.isfinite(make(statistics, [0, 1, 2], active_dims=[0]).elbo())
@@ -108,33 +106,11 @@ def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: R
             make(statistics, degrees, active_dims=[column]).elbo()
 
 
-def test_files_that_cannot_be_right_are_refused(
-    whole: idm.models.StructuredSGPR, tmp_path: Path
-) -> None:
-    path = tmp_path / "pass.npz"
-    whole.statistics.save(path)
-    good, content = dict(np.load(path)), path.read_bytes()
-    np.savez(path, **{name: array for name, array in good.items() if name != "products"})
-    with pytest.raises(ValueError, match=f"path: {path} .*KeyError: 'products'"):
-        SufficientStatistics.load(path)
-    path.write_bytes(content[:-100])
-    with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
-        SufficientStatistics.load(path)
-    with pytest.raises(FileNotFoundError):
-        SufficientStatistics.load(tmp_path / "missing.npz")
-
-
 # Passes over the data: of any kind, in any batches, and over rows that are not finite.
 
 
-def same_bits(one: SufficientStatistics, other: SufficientStatistics) -> bool:
-    return one.num_rows == other.num_rows and all(
-        np.array_equal(one.sums[name], other.sums[name]) for name in one.sums
-    )
-
-
 def test_arrays_maps_of_files_and_datasets_give_the_same(
-    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
+    rows: Rows, make_model: Make, whole: Model, tmp_path: Path
 ) -> None:
     X, Y = rows
     expected = whole.statistics
@@ -213,9 +189,7 @@ def test_memory_does_not_grow_with_the_rows(make_model: Make) -> None:
     assert set(X.read[1:]) == {10}  # after those that are looked at
 
 
-def test_rows_that_are_not_finite_are_named(
-    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
-) -> None:
+def test_rows_that_are_not_finite_are_named(rows: Rows, make_model: Make, whole: Model) -> None:
     X, Y = rows[0].copy(), rows[1].copy()
     X[[95, 130], 1], Y[210, 0] = np.nan, np.inf
     model = make_model((X, Y))
@@ -239,9 +213,7 @@ def test_gradient_tapes_of_the_caller_record_no_batch(rows: Rows, make_model: Ma
     assert tape.gradient(bound, variance) is not None
 
 
-def test_one_process_has_the_sums_itself(
-    make_model: Make, whole: idm.models.StructuredSGPR
-) -> None:
+def test_one_process_has_the_sums_itself(make_model: Make, whole: Model) -> None:
     """tests/training/test_resume.py adds those of two workers."""
     own = whole.statistics
     for strategy in (tf.distribute.OneDeviceStrategy("CPU:0"), tf.distribute.MirroredStrategy()):
@@ -249,22 +221,27 @@ def test_one_process_has_the_sums_itself(
         assert same_bits(found, own) and make_model(found).elbo() == make_model(own).elbo()
 
 
-def test_numbers_that_cannot_be_those_of_rows_are_refused(
-    whole: idm.models.StructuredSGPR, tmp_path: Path
-) -> None:
+def test_files_that_cannot_be_right_are_refused(whole: Model, tmp_path: Path) -> None:
+    """None, a part of one, and files with numbers that cannot be those of rows."""
     path = tmp_path / "pass.npz"
     whole.statistics.save(path)
-    good = dict(np.load(path))
+    good, content = dict(np.load(path)), path.read_bytes()
+    path.write_bytes(content[:-100])
+    with pytest.raises(ValueError, match=f"path: {path} holds no sufficient statistics"):
+        SufficientStatistics.load(path)
+    with pytest.raises(FileNotFoundError):
+        SufficientStatistics.load(tmp_path / "missing.npz")
+    np.savez(path, **{name: array for name, array in good.items() if name != "products"})
+    with pytest.raises(ValueError, match=f"path: {path} .*KeyError: 'products'"):
+        SufficientStatistics.load(path)
     header, size = json.loads(str(good["header"])), len(good["gram"])
+    shape = rf"gram must have shape \({size}, {size}\), found \(1, {size}\)"
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"num_rows": -5}, "num_rows must be an integer of 0 or more, found -5"),
         ({"num_rows": 1.5}, r"num_rows must be an integer of 0 or more, found 1\.5"),
         ({"num_rows": 210}, "num_rows must be 211, as the sums say, found 210"),
         ({"gram": good["gram"] * np.nan}, "gram must be finite"),
-        (
-            {"gram": good["gram"][:1]},
-            rf"gram must have shape \({size}, {size}\), found \(1, {size}\)",
-        ),
+        ({"gram": good["gram"][:1]}, shape),
         ({"products": good["products"][:, :1]}, "products must have shape"),
         ({"targets": good["targets"][:1]}, "targets must have shape"),
         ({"diagonal": good["diagonal"][0]}, r"diagonal must have shape \(1,\), found \(\)"),
@@ -279,9 +256,7 @@ def test_numbers_that_cannot_be_those_of_rows_are_refused(
             SufficientStatistics.load(path)
 
 
-def test_saving_replaces_files_alone(
-    whole: idm.models.StructuredSGPR, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saving_replaces_files_alone(whole: Model, tmp_path: Path, monkeypatch: Any) -> None:
     """Nothing but files, by new files that nobody can have put there; an error leaves no traces."""
     statistics, path = whole.statistics, tmp_path / "pass.npz"
     os.mkfifo(tmp_path / "pipe")

@@ -1,7 +1,5 @@
 """StructuredSGPR against GPflow's SGPR: every family, any batches, compiled or not."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +17,7 @@ from interdomain.linalg import precision
 from interdomain.models import StructuredSGPR
 from tests.conformance.cases import ONE_OF_EACH_KIND, Case
 from tests.conformance.helpers import assert_close, make_data, make_inputs
+from tests.parts import frozen, with_harmonics
 from tests.posteriors.graph_ops import graph_nodes
 
 NUM_ROWS, NUM_COLUMNS = 41, 2
@@ -34,7 +33,7 @@ def make_rows(num_outputs: int = 1, num_rows: int = NUM_ROWS) -> tuple[np.ndarra
 
 def harmonics() -> Parts:
     kernel = idm.kernels.SphericalMatern32(weight_variances=[0.6, 1.4], lengthscale=0.8)
-    return kernel, SphericalHarmonics.for_kernel(kernel, NUM_COLUMNS, 3)
+    return with_harmonics(kernel, 3, NUM_COLUMNS)
 
 
 def points() -> Parts:
@@ -47,22 +46,11 @@ def make_pair(
     parts: Parts, data: Any, streamed: Any = None, **arguments: Any
 ) -> tuple[gpflow.models.SGPR, StructuredSGPR]:
     """GPflow's model and ours, with the same parameters."""
-    kernel, inducing_variable = parts
     mean_function = arguments.pop("mean_function", None)
-    sgpr = gpflow.models.SGPR(
-        data, kernel, inducing_variable, noise_variance=0.2, mean_function=mean_function
-    )
-    model = StructuredSGPR(
-        data if streamed is None else streamed,
-        kernel,
-        inducing_variable,
-        likelihood=sgpr.likelihood,
-        mean_function=sgpr.mean_function,
-        charge="trace",
-        progress=False,
-        **arguments,
-    )
-    return sgpr, model
+    sgpr = gpflow.models.SGPR(data, *parts, noise_variance=0.2, mean_function=mean_function)
+    arguments |= {"likelihood": sgpr.likelihood, "mean_function": sgpr.mean_function}
+    arguments |= {"charge": "trace", "progress": False}
+    return sgpr, StructuredSGPR(data if streamed is None else streamed, *parts, **arguments)
 
 
 def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
@@ -100,23 +88,19 @@ def test_operators_of_blocks_and_of_low_rank(case: Case) -> None:
 
 
 LINEAR = gpflow.mean_functions.Linear(np.array([[0.2, 0.1], [-0.3, 0.5]]))
-PAIRS: dict[str, Callable[[], tuple[gpflow.models.SGPR, StructuredSGPR]]] = {
-    "points": lambda: make_pair(points(), make_rows(2), batch_size=20),
-    "one row": lambda: make_pair(harmonics(), make_rows(1, 1)),
-    "linear mean": lambda: make_pair(
-        harmonics(), make_rows(2), batch_size=20, mean_function=LINEAR
-    ),
-    "polynomial mean": lambda: make_pair(
-        harmonics(),
-        make_rows(2),
-        mean_function=gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2),
-    ),
+POLYNOMIAL = gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2)
+PAIRS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "points": (points, make_rows(2), {"batch_size": 20}),
+    "one row": (harmonics, make_rows(1, 1), {}),
+    "linear mean": (harmonics, make_rows(2), {"batch_size": 20, "mean_function": LINEAR}),
+    "polynomial mean": (harmonics, make_rows(2), {"mean_function": POLYNOMIAL}),
 }
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_bound_q_and_predictions(name: str) -> None:
-    sgpr, model = PAIRS[name]()
+    parts, data, arguments = PAIRS[name]
+    sgpr, model = make_pair(parts(), data, **arguments)
     assert_same_model(model, sgpr, make_rows()[0][:4])
     # Where the mean is linear in its parameters they are none of the features'.
     known = any("mean_function" in path for path in model.feature_parameters)
@@ -161,16 +145,11 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled()()
 
 
-def freeze_features(model: StructuredSGPR) -> None:
-    for parameter in model.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
-
-
 def test_statistics_are_never_stale() -> None:
     """Frozen parameters that are changed by hand, in eager and in compiled functions: these say so,
     and go on once the sums have been taken."""
     sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
-    freeze_features(model)
+    frozen(*model.feature_parameters.values())
     compiled = tf.function(model.training_loss, autograph=False)
     posterior = model.posterior(gpflow.posteriors.PrecomputeCacheType.VARIABLE)
     predict, X = tf.function(posterior.predict_f, autograph=False), make_rows()[0][:3]
@@ -195,7 +174,7 @@ def test_statistics_are_never_stale() -> None:
 def test_other_parameters_in_the_place_of_the_old() -> None:
     """A parameter that is replaced, an inducing variable that is replaced."""
     sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
-    freeze_features(model)
+    frozen(*model.feature_parameters.values())
     compiled = tf.function(model.training_loss, autograph=False)
     compiled()
     model.kernel.weight_variances = gpflow.Parameter([0.3, 0.9], trainable=False)
@@ -210,8 +189,7 @@ def test_other_parameters_in_the_place_of_the_old() -> None:
 def test_a_model_of_statistics_alone() -> None:
     data = make_rows(2)
     kernel, iv = harmonics()
-    for parameter in (kernel.weight_variances, kernel.bias_variance):
-        gpflow.set_trainable(parameter, False)
+    frozen(kernel.weight_variances, kernel.bias_variance)
     _, with_rows = make_pair((kernel, iv), data)
     sgpr, model = make_pair((kernel, iv), data, with_rows.statistics)
     assert_same_model(model, sgpr, data[0][:4])

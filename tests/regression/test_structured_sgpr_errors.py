@@ -16,13 +16,13 @@ def dataset(*arrays: Any) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(arrays)
 
 
-def heteroskedastic() -> gpflow.likelihoods.Gaussian:
-    return gpflow.likelihoods.Gaussian(scale=gpflow.functions.Linear(np.ones((2, 1))))
+HETEROSKEDASTIC = gpflow.likelihoods.Gaussian(scale=gpflow.functions.Linear(np.ones((2, 1))))
 
 
 def test_arguments() -> None:
     defaults = {"data": (X, Y), "kernel": gpflow.kernels.Matern32(), "inducing_variable": X[:3]}
     several = gpflow.kernels.SharedIndependent(gpflow.kernels.Matern32(), output_dim=2)
+    both = {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1}
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"data": X}, "data: found a ndarray; pass a pair"),
         ({"data": (X[:, 0], Y)}, r"data: X has shape \(6,\).*X\[:, None\]"),
@@ -31,11 +31,8 @@ def test_arguments() -> None:
         ({"charge": "lag"}, "charge must be 'trace' or 'log', found 'lag'"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         ({"likelihood": gpflow.likelihoods.Poisson()}, "found Poisson with densities of its own"),
-        ({"likelihood": heteroskedastic()}, "found another; pass it to"),
-        (
-            {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1},
-            "noise_variance: found 0.1 beside a likelihood",
-        ),
+        ({"likelihood": HETEROSKEDASTIC}, "found another; pass it to"),
+        (both, "noise_variance: found 0.1 beside a likelihood"),
         ({"kernel": several}, "kernel must have one output, found SharedIndependent"),
     ]
     for arguments, message in wrong:
@@ -52,11 +49,10 @@ def test_other_rows_have_the_same_columns() -> None:
 def test_points_without_the_columns_of_the_kernel() -> None:
     kernel = gpflow.kernels.Coregion(3, 1, active_dims=[1])
     message = "data: X has 2 columns, which do not fit InducingPoints and Coregion; pass X with 1"
+    counts, points = gpflow.likelihoods.Poisson(), np.zeros([3, 1])
     for build in (
-        lambda: idm.models.StructuredSGPR((X, Y), kernel, np.zeros([3, 1]), progress=False),
-        lambda: idm.models.DualSVGP(
-            (X, Y), kernel, gpflow.likelihoods.Poisson(), np.zeros([3, 1]), progress=False
-        ),
+        lambda: idm.models.StructuredSGPR((X, Y), kernel, points, progress=False),
+        lambda: idm.models.DualSVGP((X, Y), kernel, counts, points, progress=False),
     ):
         with pytest.raises(ValueError, match=message):
             build()

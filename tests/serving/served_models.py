@@ -1,7 +1,5 @@
 """Small models of every kind that predicts, with a q that is not the prior."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +9,7 @@ import tensorflow as tf
 
 import interdomain as idm
 from tests.conformance.helpers import moved
+from tests.parts import with_harmonics
 
 NUM_COLUMNS = 2
 
@@ -41,29 +40,22 @@ class Counting(gpflow.mean_functions.Constant):
 
 
 def harmonics() -> tuple[Any, Any]:
-    kernel = idm.kernels.SphericalMatern52(variance=1.3, lengthscale=0.8)
-    features = idm.inducing_variables.SphericalHarmonics
-    return kernel, features.for_kernel(kernel, NUM_COLUMNS, max_degree=4)
+    return with_harmonics(idm.kernels.SphericalMatern52(variance=1.3, lengthscale=0.8), 4)
 
 
-def features_svgp(kernel: Any, features: Any, num_latent_gps: int = 1, **options: Any) -> Any:
-    likelihood = options.pop("likelihood", None) or gpflow.likelihoods.Gaussian(0.2)
-    return moved(
-        gpflow.models.SVGP(kernel, likelihood, features, num_latent_gps=num_latent_gps, **options)
-    )
+def features_svgp(kernel: Any, features: Any, likelihood: Any = None, **options: Any) -> Any:
+    likelihood = likelihood or gpflow.likelihoods.Gaussian(0.2)
+    return moved(gpflow.models.SVGP(kernel, likelihood, features, **options))
 
 
-def svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
+def svgp() -> gpflow.models.SVGP:
     mean = gpflow.mean_functions.Constant(0.3)
-    return features_svgp(*harmonics(), num_latent_gps, mean_function=mean)
+    return features_svgp(*harmonics(), num_latent_gps=2, mean_function=mean)
 
 
-def points_svgp(
-    likelihood: Any = None, num_latent_gps: int = 1, mean_function: Any = None
-) -> gpflow.models.SVGP:
+def points_svgp(likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
     """Of GPflow alone, which is traced and saved in the shortest time."""
-    kernel, options = stationary(), {"likelihood": likelihood, "mean_function": mean_function}
-    return features_svgp(kernel, rows(5, seed=1), num_latent_gps, **options)
+    return features_svgp(stationary(), rows(5, seed=1), likelihood, **options)
 
 
 def stationary() -> gpflow.kernels.Kernel:
@@ -93,7 +85,7 @@ def of_data(kind: type, num_outputs: int = 1) -> Any:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "SVGP": lambda: svgp(num_latent_gps=2),
+    "SVGP": svgp,
     "SVGP-points": points_svgp,
     "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
     "OrthogonalSVGP": lambda: with_points(idm.models.OrthogonalSVGP),

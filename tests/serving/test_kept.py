@@ -1,7 +1,5 @@
 """What predict_in_batches keeps with a model is never out of date, and is freed with the model."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
@@ -43,9 +41,8 @@ def dual() -> Any:
 
 
 def vecchia() -> Any:
-    return idm.models.VecchiaSGPR(
-        (X, targets(X)), local_kernel=stationary(), num_neighbours=3, progress=False
-    )
+    local: Any = {"local_kernel": stationary(), "num_neighbours": 3, "progress": False}
+    return idm.models.VecchiaSGPR((X, targets(X)), **local)
 
 
 def gpr() -> Any:
@@ -73,11 +70,6 @@ def shared(model: Any) -> None:
     )
 
 
-def tangent_sites(model: Any) -> None:
-    """A step of a DualSVGP."""
-    model.assign_sites(model.pass_over_data().clipped)
-
-
 Changes: TypeAlias = dict[Callable[[], Any], list[Callable[[Any], Any]]]
 
 CHANGES: Changes = {
@@ -102,13 +94,22 @@ MORE_CHANGES: Changes = {
         lambda model: setattr(model, "whiten", False),
     ],
     sgpr: [assign(".kernel.weight_variances"), refit],
-    dual: [tangent_sites, assign(".kernel.variance"), refit],
+    dual: [
+        lambda model: model.assign_sites(model.pass_over_data().clipped),  # a step
+        assign(".kernel.variance"),
+        refit,
+    ],
     vecchia: [assign(".local_kernel.lengthscales"), lambda model: model.search(2)],
     gpr: [refit],
 }
 
 
-def check_changes(changes_of: Changes) -> None:
+@pytest.mark.parametrize(
+    "changes_of",
+    [CHANGES, pytest.param(MORE_CHANGES, marks=pytest.mark.slow)],
+    ids=["some", "more"],
+)
+def test_changed_models_predict_anew(changes_of: Changes) -> None:
     """One model is changed again and again, and predicts as it does without anything kept."""
     for make, changes in changes_of.items():
         model = make()
@@ -121,15 +122,6 @@ def check_changes(changes_of: Changes) -> None:
             assert any(moved), message
             assert_close(found, model.predict_y(XNEW), rtol=1e-7, message=message)
             before = found
-
-
-def test_changed_models_predict_anew() -> None:
-    check_changes(CHANGES)
-
-
-@pytest.mark.slow
-def test_models_that_are_changed_in_other_ways() -> None:
-    check_changes(MORE_CHANGES)
 
 
 def test_many_rows_and_few() -> None:
@@ -145,7 +137,10 @@ def test_many_rows_and_few() -> None:
 
 def test_what_is_kept_goes_with_the_model() -> None:
     """No copy has it, and it keeps no model alive."""
-    for make, copied in ((points_svgp, copy.deepcopy), (sgpr, _pickled)):
+    for make, copied in (
+        (points_svgp, copy.deepcopy),
+        (sgpr, lambda model: pickle.loads(pickle.dumps(model))),
+    ):
         model = make()
         expected = predict_in_batches(model, XNEW)
         other = copied(model)
@@ -157,10 +152,6 @@ def test_what_is_kept_goes_with_the_model() -> None:
         del model, other
         gc.collect()
         assert reference() is None, make.__name__
-
-
-def _pickled(model: Any) -> Any:
-    return pickle.loads(pickle.dumps(model))
 
 
 def test_the_jitter() -> None:

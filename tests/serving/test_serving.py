@@ -1,7 +1,5 @@
 """Predictions in batches, against one call of the model for all rows, and of saved models."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import sys
@@ -14,41 +12,30 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.serving import _prediction_functions, predict_in_batches, save
+from interdomain.serving import predict_in_batches, save
 from tests.conformance.helpers import assert_close
-from tests.serving.served_models import (
-    MODELS,
-    Counting,
-    points_svgp,
-    rows,
-    svgp,
-    targets,
-)
+from tests.serving.served_models import MODELS, Counting, points_svgp, rows, svgp, targets
 from tests.workers import UNCHECKED
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
-    """All methods as functions of tensors, from caches in variables."""
     model = MODELS[name]()
     X = rows(5, seed=7)
     mean, variance = model.predict_f(X)
     Y = targets(X, mean.shape[1])
-    expected = {
-        "predict_f": (mean, variance),
-        "predict_y": model.predict_y(X),
-        "predict_log_density": model.predict_log_density((X, Y)),
-    }
-    functions, _ = _prediction_functions(model)
+    expected = {"predict_f": (mean, variance), "predict_y": model.predict_y(X)}
+    expected["predict_log_density"] = model.predict_log_density((X, Y))
     rtol = 1e-9 if name == "SVGP-points" else 1e-12  # whose cache is an inverse
     for method, values in expected.items():
-        given = (tf.constant(X), tf.constant(Y)) if "density" in method else tf.constant(X)
-        assert_close(functions[method](given), values, rtol=rtol, message=method)
+        given = {"Y": Y} if "density" in method else {}
+        found = predict_in_batches(model, X, method=method, **given)
+        assert_close(found, values, rtol=rtol, message=method)
 
 
 def test_posteriors() -> None:
     """One with a cache stays as it is, and one without is left without."""
-    model, X = svgp(num_latent_gps=2), rows(7)
+    model, X = svgp(), rows(7)
     before = model.predict_f(X)
     cached, uncached = model.posterior(), model.posterior("nocache")
     model.q_mu.assign(model.q_mu + 1.0)
@@ -79,9 +66,8 @@ class OwnMean(gpflow.models.SVGP):
 
 
 def test_methods_of_a_subclass_are_used() -> None:
-    kernel, points = gpflow.kernels.Matern32(), rows(3)
-    X = rows(5)
-    model = OwnMean(kernel, gpflow.likelihoods.Gaussian(), points)
+    X, noise = rows(5), gpflow.likelihoods.Gaussian()
+    model = OwnMean(gpflow.kernels.Matern32(), noise, rows(3))
     for method in ("predict_f", "predict_y"):
         expected = getattr(model, method)(X)
         assert_close(predict_in_batches(model, X, method=method), expected, rtol=1e-9)
@@ -121,27 +107,22 @@ def test_rows_beyond_the_box() -> None:
             predict(np.array([[0.0], [7.0]]))
 
 
+X = np.zeros((3, 2))
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"X": np.zeros(3)}, r"data: X has shape \(3,\); .* X\[:, None\]"),
-    (
-        {"model": np.zeros((3, 2)), "X": points_svgp()},
-        "model must come before X, found a SVGP as X",
-    ),
+    ({"model": X, "X": points_svgp()}, "model must come before X, found a SVGP as X"),
     ({"X": np.zeros((3, 0))}, "data: X has no columns"),
     ({"model": 3}, "model must be a GPflow model or posterior, found 3"),
     ({"method": "predict"}, "method must be 'predict_f' or .*, found 'predict'"),
     ({"method": "predict_log_density"}, "Y must be the targets .*, found None"),
-    (
-        {"Y": np.zeros((2, 1)), "method": "predict_log_density"},
-        "data: X has 3 rows and Y has 2",
-    ),
+    ({"Y": X[:2], "method": "predict_log_density"}, "data: X has 3 rows and Y has 2"),
 ]
 
 
 def test_wrong_arguments() -> None:
     model = points_svgp()
     for changed, message in WRONG:
-        given: dict[str, Any] = {"model": model, "X": np.zeros((3, 2))} | changed
+        given: dict[str, Any] = {"model": model, "X": X} | changed
         with pytest.raises(ValueError, match=message):
             predict_in_batches(given.pop("model"), given.pop("X"), **given)
 
@@ -164,9 +145,8 @@ print(memory.peak_of_call(lambda: tuple(predict(model, X, progress=False))))
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no high-water mark")
 def test_memory_is_bounded() -> None:
     """One call for 150,000 rows and 49 features takes 245 MB; their covariances alone are 59."""
-    process = subprocess.run(
-        [sys.executable, "-c", UNCHECKED + PEAK], capture_output=True, text=True, check=False
-    )
+    arguments = [sys.executable, "-c", UNCHECKED + PEAK]
+    process = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout.splitlines()[-1]) < 50e6
 
@@ -249,12 +229,8 @@ def test_without_this_library(served: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "mean.npy", model.predict_f(X)[0])
     arguments = [str(path) for path in (folder, tmp_path / "X.npy", tmp_path / "mean.npy")]
-    process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_LIBRARY, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = [sys.executable, "-c", WITHOUT_LIBRARY, *arguments]
+    process = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
 
 

@@ -1,26 +1,19 @@
 """DualSVGP against gpflow's SVGP with the same q; its rows, and errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.likelihoods import (
-    Bernoulli,
-    Gaussian,
-    HeteroskedasticTFPConditional,
-    MultiClass,
-    Poisson,
-    Softmax,
-    StudentT,
-)
+from gpflow import likelihoods as of
+from gpflow.likelihoods import Bernoulli, Gaussian
 
 import interdomain as idm
 from interdomain._targets import check_targets
 from interdomain.models import DualSVGP
+from tests import parts as built
+from tests.parts import frozen, with_harmonics
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [60, 2])
@@ -30,40 +23,33 @@ LABELS = (F + 0.5 * RNG.normal(size=F.shape) > 0).astype(float)
 TARGETS: dict[str, tuple[Any, Any]] = {
     "probit": (Bernoulli, LABELS),
     "logit": (lambda: Bernoulli(invlink=tf.sigmoid), LABELS),
-    "Poisson": (Poisson, RNG.poisson(np.exp(F / 2)).astype(float)),
-    "StudentT": (lambda: StudentT(scale=0.3, df=3.0), F + 0.2 * RNG.standard_t(3, F.shape)),
-    "heteroskedastic": (HeteroskedasticTFPConditional, F + 0.1 * RNG.normal(size=F.shape)),
-    "MultiClass": (lambda: MultiClass(3), np.digitize(F, [-1.0, 1.0]).astype(float)),
+    "Poisson": (of.Poisson, RNG.poisson(np.exp(F / 2)).astype(float)),
+    "StudentT": (lambda: of.StudentT(scale=0.3, df=3.0), F + 0.2 * RNG.standard_t(3, F.shape)),
+    "heteroskedastic": (of.HeteroskedasticTFPConditional, F + 0.1 * RNG.normal(size=F.shape)),
+    "MultiClass": (lambda: of.MultiClass(3), np.digitize(F, [-1.0, 1.0]).astype(float)),
     "two outputs": (lambda: Gaussian(0.2), np.hstack([F, -F]) + 0.1 * RNG.normal(size=[60, 2])),
 }
 
 
 def harmonics() -> tuple[Any, Any]:
     kernel = idm.kernels.SphericalMatern52(variance=1.5, lengthscale=0.6)
-    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
-    for parameter in (kernel.weight_variances, kernel.bias_variance):
-        gpflow.set_trainable(parameter, False)
-    return kernel, features
+    return with_harmonics(kernel, 3, fixed=True)
 
 
 def points() -> tuple[Any, Any]:
-    kernel = gpflow.kernels.Matern52(variance=1.5, lengthscales=0.5)
-    gpflow.set_trainable(kernel, False)
     features = gpflow.inducing_variables.InducingPoints(X[:7].copy())
-    gpflow.set_trainable(features, False)
-    return kernel, features
+    return frozen(gpflow.kernels.Matern52(variance=1.5, lengthscales=0.5), features)
 
 
 def finite_rank() -> tuple[Any, Any]:
-    kernel, features = harmonics()
-    return idm.kernels.FiniteRank(kernel, features), features
+    return built.finite_rank(*harmonics())
 
 
 def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> DualSVGP:
-    likelihood, Y = TARGETS[name]
+    make, Y = TARGETS[name]
     kernel, features = parts()
-    arguments = {"data": (X, Y), "progress": False, **arguments}
-    return DualSVGP(kernel=kernel, likelihood=likelihood(), inducing_variable=features, **arguments)
+    data, likelihood = arguments.pop("data", (X, Y)), arguments.pop("likelihood", None) or make()
+    return DualSVGP(data, kernel, likelihood, features, **({"progress": False} | arguments))
 
 
 def step(model: DualSVGP, share: float = 1.0) -> float:
@@ -128,7 +114,12 @@ def test_a_gaussian_likelihood_takes_one_step_to_the_collapsed_bound() -> None:
 
 
 def test_a_pass_is_not_repeated_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of()
+    """With other features a model begins again."""
+    model, other = model_of(), model_of()
+    step(other)
+    assert all(np.any(part) for part in other.sites)
+    other.kernel.bias_variance.assign(2.0)
+    assert not any(np.any(part) for part in other.sites)
     first = model.pass_over_data()
     monkeypatch.setattr(model, "_pass", None)
     assert model.pass_over_data() is first
@@ -137,18 +128,8 @@ def test_a_pass_is_not_repeated_while_nothing_changes(monkeypatch: pytest.Monkey
         model.pass_over_data()
 
 
-def test_other_features_begin_again() -> None:
-    model = model_of()
-    step(model)
-    assert all(np.any(part) for part in model.sites)
-    model.kernel.bias_variance.assign(2.0)
-    assert not any(np.any(part) for part in model.sites)
-
-
 def test_draws_of_softmax_are_the_same_in_every_pass() -> None:
-    kernel, features = harmonics()
-    Y = TARGETS["MultiClass"][1]
-    model = DualSVGP((X, Y), kernel, Softmax(3), features, progress=False)
+    model, Y = model_of("MultiClass", likelihood=of.Softmax(3)), TARGETS["MultiClass"][1]
     bounds = [model._pass().elbo for _ in range(2)]
     assert bounds[0] == bounds[1]
     stochastic = [float(model.to_svgp().elbo((X, Y.astype(int)))) for _ in range(10)]
@@ -197,9 +178,8 @@ class Cautious(Bernoulli):
 
 
 def test_a_subclass_with_a_density_of_its_own_is_asked_for_it() -> None:
-    kernel, features = finite_rank()
     likelihood = Cautious(invlink=tf.sigmoid)
-    model = DualSVGP((X, LABELS), kernel, likelihood, features, progress=False)
+    model = model_of("probit", finite_rank, likelihood=likelihood)
     mean, variance = model.predict_f(X)
     expected = tf.reduce_sum(likelihood.variational_expectations(X, mean, variance, LABELS))
     np.testing.assert_allclose(model.elbo(), expected, rtol=1e-10)  # q is the prior

@@ -1,7 +1,5 @@
 """Fits of a DualSVGP: the optimum of SVGP for every likelihood, subsets, limits and resuming."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +7,11 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow_probability as tfp
-from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
 from interdomain import fit
-from interdomain.models.dual_svgp.passes import slopes_of_prior, train_parameters
+from interdomain.models.dual_svgp.parameters import slopes_of_prior, train_parameters
+from tests.parts import finite_rank, frozen, with_harmonics
 from tests.sites.test_dual_svgp import TARGETS, X, harmonics, model_of
 
 
@@ -27,8 +25,6 @@ def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
 
 
 NEAR_ONE = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
-
-
 SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in ("StudentT", "heteroskedastic")]
 
 
@@ -74,17 +70,12 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
     rows = rng.normal(size=[300, 3])
     labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[300, 1]) > 0).astype(float)
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
-    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=3)
-    prior = idm.kernels.FiniteRank(kernel, features)
-    model = idm.models.DualSVGP(
-        (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
-    )
+    block = finite_rank(*with_harmonics(kernel, 3, 3))
+    model = model_of("probit", lambda: block, data=(rows, labels))
     result = fit(model, progress=False, options={"subset_size": 200, "tolerance": 0.5})
     assert result.converged
-    assert set(result.frozen) == {
-        "kernel.kernel.weight_variances",
-        "kernel.kernel.bias_variance",
-    }
+    names = {f"kernel.kernel.{name}" for name in ("weight_variances", "bias_variance")}
+    assert set(result.frozen) == names
     assert not kernel.weight_variances.trainable
     scales = kernel.weight_variances.numpy()
     assert scales[0] > 3 * max(scales[1:])  # the only column that says anything
@@ -93,9 +84,7 @@ def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.Mon
 
 
 def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, other_model = model_of("logit"), model_of("logit")
-    for some in (model, other_model):
-        gpflow.set_trainable(some, False)
+    model, other_model = frozen(model_of("logit"), model_of("logit"))
     begun: list[int] = []
     draw = idm.models.DualSVGP.draw
 
@@ -149,10 +138,9 @@ def test_wrong_arguments() -> None:
 
 def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """All go the same share of the way: that of logarithms, but of values of any sign."""
-    kernel, features = harmonics()
     mean = gpflow.mean_functions.Constant([-1.0])
-    model = idm.models.DualSVGP((X, TARGETS["Poisson"][1]), kernel, Poisson(), features)
-    model.mean_function = mean
+    model = model_of("Poisson", mean_function=mean)
+    kernel = model.kernel
     kernel.variance.assign(1.0)
 
     def fit(*_: Any, **__: Any) -> None:
@@ -173,8 +161,7 @@ def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
     def model(part: slice) -> idm.models.DualSVGP:
         kernel, features = harmonics()
         some = idm.inducing_variables.SphericalHarmonics(3, chains=features.chains[part])
-        data = X, TARGETS["probit"][1]
-        return idm.models.DualSVGP(data, kernel, Bernoulli(), some, progress=False)
+        return model_of("probit", lambda: (kernel, some))
 
     settings: dict[str, Any] = {"steps": 2, "progress": False}
     fit(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)

@@ -5,8 +5,6 @@ of f. The table has the densities of SciPy, with which each bound that a model r
 Targets that mean nothing must be refused, by an error that names Y or the likelihood.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -91,14 +89,7 @@ def logits(Y: Any) -> float:
     return len(Y) * float(np.mean(f[:, 0] - np.log(np.sum(np.exp(f), axis=1))))
 
 
-def softmax() -> Any:
-    likelihood = of.Softmax(3)
-    likelihood.num_monte_carlo_points = 2_000
-    return likelihood
-
-
-def gaussian_by_draws() -> Any:
-    likelihood = of.GaussianMC(0.3)
+def by_draws(likelihood: Any) -> Any:
     likelihood.num_monte_carlo_points = 2_000
     return likelihood
 
@@ -107,6 +98,7 @@ def of_two_functions(F: Any) -> Any:
     return tfp.distributions.Normal(F[..., :1], tf.exp(F[..., 1:]))
 
 
+TWO_FUNCTIONS = REAL, None, None, 2, heteroskedastic, 1e-4
 CASES: Mapping[str, Case] = {
     "Bernoulli": Case(
         of.Bernoulli, LABELS, lambda y, f: np.log(np.where(y == 1, probit(f), 1 - probit(f))), 2.0
@@ -122,17 +114,10 @@ CASES: Mapping[str, Case] = {
         0.0,
     ),
     "Gaussian": Case(lambda: of.Gaussian(0.3), REAL, normal),
-    "GaussianMC": Case(gaussian_by_draws, REAL, normal, rtol=0.1),
-    "HeteroskedasticTFPConditional": Case(
-        of.HeteroskedasticTFPConditional, REAL, None, latents=2, expected=heteroskedastic, rtol=1e-4
-    ),
+    "GaussianMC": Case(lambda: by_draws(of.GaussianMC(0.3)), REAL, normal, rtol=0.1),
+    "HeteroskedasticTFPConditional": Case(of.HeteroskedasticTFPConditional, *TWO_FUNCTIONS),
     "MultiLatentTFPConditional": Case(
-        lambda: of.MultiLatentTFPConditional(2, of_two_functions),
-        REAL,
-        None,
-        latents=2,
-        expected=heteroskedastic,
-        rtol=1e-4,
+        lambda: of.MultiLatentTFPConditional(2, of_two_functions), *TWO_FUNCTIONS
     ),
     "MultiClass": Case(
         lambda: of.MultiClass(3),
@@ -145,7 +130,7 @@ CASES: Mapping[str, Case] = {
     ),
     "Ordinal": Case(lambda: of.Ordinal(np.array([-1.0, 0.0, 1.0])), 1 + LABELS, bins, 4.0),
     "Poisson": Case(of.Poisson, THREE, lambda y, f: stats.poisson.logpmf(y, np.exp(f)), 0.5),
-    "Softmax": Case(softmax, THREE, None, 3.0, latents=3, expected=logits, rtol=0.05),
+    "Softmax": Case(lambda: by_draws(of.Softmax(3)), THREE, None, 3.0, 3, logits, rtol=0.05),
     "StudentT": Case(
         lambda: of.StudentT(scale=0.5), REAL, lambda y, f: stats.t.logpdf(y, 3, f, 0.5)
     ),
@@ -194,10 +179,6 @@ def in_passes(case: Case) -> Callable[[Any], float]:
     return bound
 
 
-def integral(Y: Any) -> bool:
-    return bool(np.all(Y == np.round(Y)))
-
-
 def kinds_of(case: Case) -> dict[str, tuple[Any, Any | None]]:
     """Data by kind, and the targets that they mean; None if they mean nothing."""
     Y = case.Y
@@ -208,7 +189,7 @@ def kinds_of(case: Case) -> dict[str, tuple[Any, Any | None]]:
         "NaN": ((X, np.where(np.arange(N)[:, None] == 3, np.nan, Y)), None),
         "one-hot": ((X, np.eye(3)[THREE[:, 0].astype(int)]), None),
     }
-    if integral(Y):
+    if np.all(Y == np.round(Y)):
         kinds["integer"] = (X, Y.astype(int)), Y
     if np.all((Y == 0) | (Y == 1)) or case.latents == 3:
         kinds["boolean"] = (X, LABELS > 0), LABELS

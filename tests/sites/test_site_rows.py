@@ -1,7 +1,5 @@
 """What a feature would add to sites, against dense matrices of all rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -32,21 +30,16 @@ class Cubic(gpflow.functions.MeanFunction):
         return tf.stack([0.1 * X[:, 0] ** 3, 0.2 * X[:, 1]], axis=1)
 
 
-MEANS = {
-    "linear": lambda: gpflow.functions.Linear(
-        np.array([[0.2, -0.1], [0.0, 0.4]]), np.array([0.3, -0.2])
-    ),
-    "cubic": Cubic,
-}
+SLOPES, LEVELS = np.array([[0.2, -0.1], [0.0, 0.4]]), np.array([0.3, -0.2])
+MEANS = {"linear": lambda: gpflow.functions.Linear(SLOPES, LEVELS), "cubic": Cubic}
 
 
 def make_model(finite_rank: bool, mean: str) -> RowsWithSites:
     kernel = SphericalMatern32(variance=1.5, weight_variances=[1.0, 0.5], bias_variance=0.7)
     few = SphericalHarmonics.for_kernel(kernel, 2, 1)
     prior = FiniteRank(kernel, few) if finite_rank else kernel
-    return RowsWithSites(
-        (X, Y), prior, gpflow.likelihoods.Poisson(), few, mean_function=MEANS[mean]()
-    )
+    counts = gpflow.likelihoods.Poisson()
+    return RowsWithSites((X, Y), prior, counts, few, mean_function=MEANS[mean]())
 
 
 @pytest.mark.parametrize(("finite_rank", "mean"), [(True, "linear"), (False, "cubic")])

@@ -1,7 +1,5 @@
 """Any likelihood with splines, against the dense passes and the bound of a stock SVGP."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow

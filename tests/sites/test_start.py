@@ -4,8 +4,6 @@ Oracles: SciPy's minimisers of the bound of a row and of a level, differences, a
 closed forms.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -19,12 +17,13 @@ from gpflow import likelihoods as of
 from gpflow.likelihoods import Ordinal, Poisson
 from gpflow.mean_functions import Constant, Linear
 
-import interdomain as idm
 from interdomain import fit
+from interdomain.inducing_variables import SplineFeatures
 from interdomain.models import DualSVGP
 from interdomain.models.dual_svgp.passes import Passes
 from interdomain.models.dual_svgp.start import level_of, moments_of_rows
 from interdomain.training.lbfgs import fit_by_lbfgs
+from tests.parts import frozen, with_waves
 
 from .test_likelihoods_and_targets import bins
 
@@ -106,23 +105,16 @@ def test_the_q_of_each_row_is_that_of_scipy() -> None:
 
 
 def splines(size: int = 8) -> tuple[Any, Any]:
-    return gpflow.kernels.Matern52(lengthscales=0.5), idm.inducing_variables.SplineFeatures(
-        0.0, 1.0, size, 3
-    )
+    return gpflow.kernels.Matern52(lengthscales=0.5), SplineFeatures(0.0, 1.0, size, 3)
 
 
 def waves(size: int = 9) -> tuple[Any, Any]:
-    base = gpflow.kernels.Matern32(lengthscales=0.5)
-    kernel = idm.kernels.Periodized.from_data(base, X)
-    return kernel, idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, size)
+    return with_waves(gpflow.kernels.Matern32(lengthscales=0.5), X, size)
 
 
 def points() -> tuple[Any, Any]:
     features = gpflow.inducing_variables.InducingPoints(X[::30].copy())
-    kernel = gpflow.kernels.Matern52(lengthscales=0.5)
-    gpflow.set_trainable(features, False)
-    gpflow.set_trainable(kernel, False)
-    return kernel, features
+    return frozen(gpflow.kernels.Matern52(lengthscales=0.5), features)
 
 
 def model_of(parts: Any, Y: Any, likelihood: Any = None, mean: Any = None) -> DualSVGP:

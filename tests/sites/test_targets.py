@@ -1,7 +1,5 @@
 """What is known of targets: whose densities a likelihood has, columns, types and values of Y."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -147,12 +145,9 @@ class LeavesOutNaN(Gaussian):
     allow_nan = True
 
     def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
-        return self._of_known(Y, Fmu, self._variance(X), Fvar / self._variance(X))
-
-    def _of_known(self, Y: Any, mean: Any, variance: Any, more: Any) -> Any:
-        known = ~tf.math.is_nan(Y)
-        square = tf.square(tf.where(known, Y - mean, 0.0)) / variance
-        each = -0.5 * (tf.math.log(2 * np.pi * variance) + square + more)
+        known, noise = ~tf.math.is_nan(Y), self._variance(X)
+        square = tf.square(tf.where(known, Y - Fmu, 0.0))
+        each = -0.5 * (tf.math.log(2 * np.pi * noise) + (square + Fvar) / noise)
         return tf.reduce_sum(tf.where(known, each, 0.0), axis=-1)
 
 

@@ -1,7 +1,5 @@
 """Passes of DualSVGP over rows whose sums of waves are tables, against dense ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +10,8 @@ import pytest
 import interdomain as idm
 from interdomain.models.dual_svgp import row_sites
 from interdomain.sums import waves as wave_sums
+from tests import parts as built
+from tests.parts import with_waves
 
 from .test_dual_svgp import TARGETS, X, model_of, step
 
@@ -25,14 +25,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 def waves() -> tuple[Any, Any]:
-    base = gpflow.kernels.Matern32(variance=1.5, lengthscales=[0.6, 0.8])
-    kernel = idm.kernels.Periodized.from_data(base, X)
-    return kernel, idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, 25)
+    return with_waves(gpflow.kernels.Matern32(variance=1.5, lengthscales=[0.6, 0.8]), X, 25)
 
 
 def finite_rank() -> tuple[Any, Any]:
-    kernel, inducing_variable = waves()
-    return idm.kernels.FiniteRank(kernel, inducing_variable), inducing_variable
+    return built.finite_rank(*waves())
 
 
 def passed(model: Any) -> tuple[Any, Any]:

@@ -1,7 +1,5 @@
 """A sum of effects in one call: the interactions it finds, and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from interdomain.kernels import FiniteRank
 from interdomain.tables import Additive, fit_additive
 from interdomain.tables.fitting import AdditiveFit, begin
 from interdomain.tables.pairs import choose_pairs
+from tests.tables.frames import Frame
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=[400, 5])
@@ -29,8 +28,7 @@ NAMES = ["a", "b", "c", "d", "e"]
 
 
 def fitted(*arguments: Any, **options: Any) -> AdditiveFit:
-    settings: dict[str, Any] = {"names": NAMES, "steps": 10, "progress": False}
-    return fit_additive(*arguments, **{**settings, **options})
+    return fit_additive(*arguments, **{"names": NAMES, "steps": 10, "progress": False, **options})
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +114,8 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = choose_pairs(model, kernel, room=64, **options)
     for some, others in zip(whole, parts, strict=True):
         assert [pair.effect for pair in some] == [pair.effect for pair in others]
-        np.testing.assert_allclose(
-            [pair.gain for pair in some], [pair.gain for pair in others], rtol=1e-6
-        )
+        gains, same = ([pair.gain for pair in pairs] for pairs in (some, others))
+        np.testing.assert_allclose(gains, same, rtol=1e-6)
     assert choose_pairs(model, kernel, room=15, **options) == ([], [])
     monkeypatch.setattr("interdomain.tables.pairs._LEAST_GAIN", 1e9)
     none, ranking = choose_pairs(model, kernel, room=64, **options)
@@ -130,19 +127,12 @@ def test_effects_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.column_stack([X[:, :3], STATION])
     target = table[:, :1] * (STATION[:, None] == 1) + 0.1 * Y / 1e6
     names = ["a", "b", "c", "station"]
-    found = fitted(
-        (table, target), 80, effects=["main", (1, 3)], names=names, categorical="station", steps=2
-    )
+    options: dict[str, Any] = {"names": names, "categorical": "station", "steps": 2}
+    found = fitted((table, target), 80, effects=["main", (1, 3)], **options)
     assert found.kernel.effect_names == (*names, "b x station") and not found.pairs
     parts = found.model.kernel, found.model.inducing_variable
     same = idm.models.StructuredSGPR((table, target), *parts, likelihood=found.model.likelihood)
     np.testing.assert_allclose(found.result.elbo, same.elbo(), rtol=1e-8)
-
-
-class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
-
-    columns = property(lambda self: list(self))
 
 
 def test_a_frame_with_categories(monkeypatch: pytest.MonkeyPatch) -> None:

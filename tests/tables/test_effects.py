@@ -1,7 +1,5 @@
 """Effects of a fitted model against averages of its joint posterior over a grid."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re
@@ -20,13 +18,7 @@ from interdomain.core.columns import parts_that_warn
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.kernels import FiniteRank
 from interdomain.models import AdditiveSVGP, StructuredSGPR
-from interdomain.tables import (
-    Additive,
-    AdditiveFeatures,
-    CategoricalColumn,
-    NumericColumn,
-    effects,
-)
+from interdomain.tables import Additive, AdditiveFeatures, CategoricalColumn, NumericColumn, effects
 from interdomain.tables.report import Effects
 
 rng = np.random.default_rng(0)
@@ -67,16 +59,9 @@ def report(model: StructuredSGPR) -> Effects:
 
 
 def svgp(q: tuple[Any, Any], **arguments: Any) -> gpflow.models.SVGP:
-    arguments = {"whiten": True, **arguments}
-    return gpflow.models.SVGP(
-        arguments.pop("kernel", PRIOR),
-        GAUSSIAN,
-        arguments.pop("inducing_variable", FEATURES),
-        q_mu=q[0],
-        q_sqrt=q[1],
-        num_latent_gps=q[0].shape[1],
-        **arguments,
-    )
+    parts = {"kernel": PRIOR, "inducing_variable": FEATURES, "likelihood": GAUSSIAN}
+    own = {"q_mu": q[0], "q_sqrt": q[1], "num_latent_gps": q[0].shape[1]}
+    return gpflow.models.SVGP(**(parts | own | arguments))
 
 
 def random_q(size: int, outputs: int = 1) -> tuple[np.ndarray, np.ndarray]:

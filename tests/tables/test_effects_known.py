@@ -1,7 +1,5 @@
 """Functions whose effects and Sobol indices are known: recovered within their error bars."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

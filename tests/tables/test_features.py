@@ -1,7 +1,5 @@
 """Features of effects: products of functions of columns, Mercer's sum, unseen levels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -26,13 +24,8 @@ FREQUENCIES = {(0,): 2, (1,): 1, (2,): [[1], [3]], (0, 2): [[1, 1], [1, 2], [3, 
 
 
 def effects(**options: object) -> tuple[Additive, AdditiveFeatures]:
-    kernel = Additive(
-        COLUMNS,
-        ["main", (0, 2), (0, 1)],
-        variances=[0.9, 0.8, 0.7, 0.6, 0.5],
-        lengthscales=[0.3, 0.6],
-        **options,
-    )
+    scales = {"variances": [0.9, 0.8, 0.7, 0.6, 0.5], "lengthscales": [0.3, 0.6]}
+    kernel = Additive(COLUMNS, ["main", (0, 2), (0, 1)], **scales, **options)
     return kernel, AdditiveFeatures(kernel, FREQUENCIES)
 
 
@@ -126,10 +119,8 @@ def test_some_of_the_features_of_a_prior() -> None:
     data, prior = (inputs(20), np.ones([20, 1])), FiniteRank(kernel, features)
     few = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
     assert few.is_subset_of(features) and not features.is_subset_of(few)
-    bounds = [
-        StructuredSGPR(data, prior, own, noise_variance=0.1).elbo() for own in (few, features)
-    ]
-    assert bounds[0] < bounds[1]
+    both = [StructuredSGPR(data, prior, own, noise_variance=0.1) for own in (few, features)]
+    assert both[0].elbo() < both[1].elbo()
     other = Additive([NumericColumn([0.0, 5.0]), *COLUMNS[1:]], kernel.effects)
     for wrong in (Matern52(), Additive):
         for make in (AdditiveFeatures.for_kernel, AdditiveFeatures):

@@ -1,7 +1,5 @@
 """Additive kernels: products of zero-mean kernels of columns, against sums over images."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

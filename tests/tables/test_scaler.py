@@ -1,23 +1,16 @@
 """Numbers and scales of a table: taken from training rows, and the same for new rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
 from interdomain.tables import TableScaler
+from tests.tables.frames import Frame
 
 RNG = np.random.default_rng(0)
 AGE = RNG.normal(50.0, 9.0, size=12)
 SITE = np.array(["north", "south", "west"] * 4, dtype=object)
-
-
-class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
-
-    columns = property(lambda self: list(self))
 
 
 class Category:

@@ -7,11 +7,14 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.likelihoods import Gaussian
 from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
-from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.inducing_variables import SumInducingVariables
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from tests.parts import with_harmonics
 
 N = 40
 
@@ -26,12 +29,8 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def make_svgp(data: tuple[np.ndarray, np.ndarray]) -> Callable[..., gpflow.models.SVGP]:
     def make(**arguments: Any) -> gpflow.models.SVGP:
-        return gpflow.models.SVGP(
-            gpflow.kernels.SquaredExponential(),
-            gpflow.likelihoods.Gaussian(),
-            gpflow.inducing_variables.InducingPoints(data[0][:5].copy()),
-            **{"num_data": N, **arguments},
-        )
+        kernel, points = gpflow.kernels.SquaredExponential(), InducingPoints(data[0][:5].copy())
+        return gpflow.models.SVGP(kernel, Gaussian(), points, **{"num_data": N, **arguments})
 
     return make
 
@@ -65,7 +64,7 @@ class BayesianLine(Line):
 
     def __init__(self, q_diag: bool = False) -> None:
         super().__init__()
-        self.likelihood = gpflow.likelihoods.Gaussian()
+        self.likelihood = Gaussian()
         self.q_mu, self.weights = self.weights, None
         if q_diag:
             self.q_sqrt = gpflow.Parameter(np.ones((2, 1)), transform=gpflow.utilities.positive())
@@ -103,10 +102,8 @@ make_valley = pytest.fixture(lambda: Valley, name="make_valley")
 
 def values(model: tf.Module) -> dict[str, np.ndarray]:
     """Every parameter, unconstrained: what bit for bit means."""
-    return {
-        path: parameter.unconstrained_variable.numpy()
-        for path, parameter in gpflow.utilities.parameter_dict(model).items()
-    }
+    parameters = gpflow.utilities.parameter_dict(model)
+    return {path: one.unconstrained_variable.numpy() for path, one in parameters.items()}
 
 
 @pytest.fixture
@@ -127,35 +124,22 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def harmonics_svgp(data: Data, likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
-    kernel = SphericalMatern32(weight_variances=[0.8, 1.3])
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
-    likelihood = likelihood or gpflow.likelihoods.Gaussian()
-    return gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(data[0]), **options)
+    kernel, harmonics = with_harmonics(SphericalMatern32(weight_variances=[0.8, 1.3]), 2)
+    options["num_data"] = len(data[0])
+    return gpflow.models.SVGP(kernel, likelihood or Gaussian(), harmonics, **options)
 
 
-def additive_svgp(data: Data, likelihood: Any = None) -> AdditiveSVGP:
-    kernels = [SphericalMatern32(), gpflow.kernels.Matern32()]
-    blocks = [
-        SphericalHarmonics.for_kernel(kernels[0], 2, max_degree=1),
-        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
-    ]
-    return AdditiveSVGP(
-        kernels[0] + kernels[1],
-        likelihood or gpflow.likelihoods.Gaussian(),
-        SumInducingVariables(blocks),
-        num_data=len(data[0]),
-    )
+def additive_svgp(data: Data) -> AdditiveSVGP:
+    kernel, harmonics = with_harmonics(SphericalMatern32(), 1)
+    blocks = SumInducingVariables([harmonics, InducingPoints(data[0][:3].copy())])
+    kernel = kernel + gpflow.kernels.Matern32()
+    return AdditiveSVGP(kernel, Gaussian(), blocks, num_data=len(data[0]))
 
 
-def orthogonal_svgp(data: Data, likelihood: Any = None) -> OrthogonalSVGP:
-    kernel = SphericalMatern32()
-    return OrthogonalSVGP(
-        kernel,
-        likelihood or gpflow.likelihoods.Gaussian(),
-        SphericalHarmonics.for_kernel(kernel, 2, max_degree=1),
-        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
-        num_data=len(data[0]),
-    )
+def orthogonal_svgp(data: Data) -> OrthogonalSVGP:
+    kernel, harmonics = with_harmonics(SphericalMatern32(), 1)
+    points = InducingPoints(data[0][:3].copy())
+    return OrthogonalSVGP(kernel, Gaussian(), harmonics, points, num_data=len(data[0]))
 
 
 MINIBATCHES: dict[str, Any] = {"batch_size": 10, "steps": 3}

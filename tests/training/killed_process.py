@@ -1,7 +1,5 @@
 """Fits of the kinds that take different ways, and a program that test_resume.py kills in them."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from pathlib import Path

@@ -5,7 +5,9 @@ from typing import Any
 import gpflow
 import numpy as np
 
-import interdomain as idm
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import StructuredSGPR
+from tests.parts import with_harmonics
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(101, 2))
@@ -26,21 +28,15 @@ def svgp(q_diag: bool = False) -> Any:
     """Of points, whose graphs are made in half the time; with a diagonal q of harmonics."""
     kernel, features = gpflow.kernels.Matern32(lengthscales=[1.0, 1.0]), X[:9].copy()
     if q_diag:
-        kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
-        features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 1)
+        kernel, features = with_harmonics(SphericalMatern32(weight_variances=np.ones(2)), 1)
     likelihood = gpflow.likelihoods.Gaussian(0.2)
     return stirred(gpflow.models.SVGP(kernel, likelihood, features, num_data=len(X), q_diag=q_diag))
 
 
 def regression(data: Any, scale: float = 0.7) -> Any:
     """With features whose parameters are frozen: of rows, or of statistics."""
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(2, scale))
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
-    for parameter in (kernel.weight_variances, kernel.bias_variance):
-        gpflow.set_trainable(parameter, False)
-    return idm.models.StructuredSGPR(
-        data, kernel, harmonics, noise_variance=0.1, batch_size=16, progress=False
-    )
+    parts = with_harmonics(SphericalMatern32(weight_variances=np.full(2, scale)), 3, fixed=True)
+    return StructuredSGPR(data, *parts, noise_variance=0.1, batch_size=16, progress=False)
 
 
 def unconstrained(model: Any) -> Arrays:
@@ -53,9 +49,8 @@ def moves(model: Any, start: Arrays) -> Arrays:
     return [now - before for now, before in zip(unconstrained(model), start, strict=True)]
 
 
-def difference(ours: Arrays, theirs: Arrays) -> float:
+def difference(ours: Any, theirs: Any) -> float:
     """The largest, relative to the largest number of each array; none of which may be all zero."""
     assert all(np.any(b) for b in theirs)
-    return max(
-        float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in zip(ours, theirs, strict=True)
-    )
+    pairs = zip(ours, theirs, strict=True)
+    return max(float(np.max(np.abs(np.subtract(a, b))) / np.max(np.abs(b))) for a, b in pairs)

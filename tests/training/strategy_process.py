@@ -1,5 +1,6 @@
 """Run by test_strategy.py: logical devices, which a process has to ask for before it uses any."""
 
+# ruff: noqa: E402
 import json
 from typing import Any
 
@@ -9,20 +10,12 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-import gpflow  # noqa: E402
-import numpy as np  # noqa: E402
-from gpflow.keras import tf_keras  # noqa: E402
+import gpflow
+import numpy as np
+from gpflow.keras import tf_keras
 
-import interdomain as idm  # noqa: E402
-from tests.training.strategy_models import (  # noqa: E402
-    Arrays,
-    X,
-    Y,
-    difference,
-    moves,
-    svgp,
-    unconstrained,
-)
+import interdomain as idm
+from tests.training.strategy_models import Arrays, X, Y, difference, moves, svgp, unconstrained
 
 strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(2)])
 found: dict[str, Any] = {"replicas": strategy.num_replicas_in_sync}
@@ -43,9 +36,8 @@ cases: dict[str, tuple[bool, Any, dict[str, Any]]] = {
     "few rows": (False, tf.data.Dataset.from_tensor_slices((X, Y)).batch(1), {"steps": 2}),
 }
 for case, (q_diag, data, arguments) in cases.items():
-    found[f"case {case}"] = difference(
-        *(learnt(q_diag, data, used, **arguments) for used in (strategy, None))
-    )
+    both = (learnt(q_diag, data, used, **arguments) for used in (strategy, None))
+    found[f"case {case}"] = difference(*both)
 
 with strategy.scope():
     inside, outside = svgp(), svgp()
@@ -65,7 +57,6 @@ for name, (model, data, arguments) in wrong.items():
         idm.fit(model, data, progress=False, **arguments)
     except (ValueError, idm.training.NonFiniteError) as error:
         found[name] = str(error)
-found["as before"] = all(
-    np.array_equal(a, b) for a, b in zip(unconstrained(inside), start, strict=True)
-)
+pairs = zip(unconstrained(inside), start, strict=True)
+found["as before"] = all(np.array_equal(a, b) for a, b in pairs)
 print(json.dumps(found))

@@ -1,5 +1,6 @@
 """Run by test_strategy.py: one of two workers with two devices each, that may be killed."""
 
+# ruff: noqa: E402
 import contextlib
 import io
 import json
@@ -16,17 +17,10 @@ tf.config.set_logical_device_configuration(
 )
 strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before any other operation
 
-import gpflow  # noqa: E402
+import gpflow
 
-import interdomain as idm  # noqa: E402
-from tests.training.strategy_models import (  # noqa: E402
-    X,
-    Y,
-    moves,
-    regression,
-    svgp,
-    unconstrained,
-)
+import interdomain as idm
+from tests.training.strategy_models import X, Y, moves, regression, svgp, unconstrained
 
 FOLDER, DIE_AT = Path(sys.argv[1]), int(sys.argv[2])
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
@@ -43,14 +37,8 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
     start = unconstrained(model)
     shown = io.StringIO()
     with contextlib.redirect_stderr(shown):
-        result = idm.fit(
-            model,
-            (X, Y),
-            checkpoint_dir=FOLDER / "killed",
-            callbacks=[maybe_die],
-            options={"every": 5},
-            **SETTINGS,
-        )
+        saved: dict[str, Any] = {"checkpoint_dir": FOLDER / "killed", "options": {"every": 5}}
+        result = idm.fit(model, (X, Y), callbacks=[maybe_die], **saved, **SETTINGS)
     single = svgp()
     if INDEX == 0:  # the chief alone makes of another model what one device makes of it
         idm.fit(single, (X, Y), progress=False, **SETTINGS)

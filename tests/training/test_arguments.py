@@ -28,13 +28,11 @@ EXACT, FROZEN = gpflow.models.GPR((X, Y), Matern32()), gpflow.models.GPR((X, Y),
 gpflow.set_trainable(FROZEN, False)
 POINTS_OF_FOUR = np.ones((3, 4))
 
-NATURAL = gpflow.optimizers.NaturalGradient(0.1)
+LARGE = slices(1e160 * X, Y)
+OF_EXACT = {"model": EXACT, "optimizer": gpflow.optimizers.NaturalGradient(0.1)}
 
 WRONG = [
-    (
-        {"model": EXACT, "optimizer": NATURAL},
-        "optimizer: .*NaturalGradient, for .* found .* for a GPR",
-    ),
+    (OF_EXACT, "optimizer: .*NaturalGradient, for .* found .* for a GPR"),
     ({"model": EXACT, "data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are othe"),
     ({"model": EXACT, "batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
     ({"model": FROZEN}, "model: this GPR has no trainable variables"),
@@ -53,10 +51,7 @@ WRONG = [
     ({"callbacks": 3}, "callbacks must be a function callback.step, model., or a list.* found 3"),
     ({"callbacks": [print, "bar"]}, r"callbacks\[1\] must be a function .*, found str"),
     ({"data": (X, Y[:, :0])}, "data: Y has no columns"),
-    (
-        {"data": slices(1e160 * X, Y).batch(2)},
-        r"data: X must be at most 4.7e\+153, .*; scale its c",
-    ),
+    ({"data": LARGE.batch(2)}, r"data: X must be at most 4.7e\+153, .*; scale its c"),
     ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
     ({"options": {"max_seconds": 0}}, "max_seconds must be positive, found 0"),
     ({"optimizer": -0.1}, r"optimizer must be positive, found -0\.1"),
@@ -141,13 +136,6 @@ def test_rows_in_other_types():
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_one_callback():
-    called = []
-    model = gpflow.models.GPR((X, Y), Matern32())
-    fit(model, steps=1, progress=False, callbacks=lambda step, model: called.append(step))
-    assert called == [1]
-
-
 def test_num_data():
     """Full batches need none; with minibatches the ELBO would be wrong without a sign of it."""
     missing = r"model\.num_data: found None.*num_data="
@@ -164,42 +152,27 @@ def test_num_data():
 
 # Models and data that do not fit each other: the columns of X and of Y.
 
-MISFITS = [
-    (lambda: svgp(inducing=POINTS_OF_FOUR), 2, 1, "data: X has 2 .* pass X with 4 columns"),
-    (
-        lambda: svgp(Matern32(lengthscales=np.ones(4))),
-        2,
-        1,
-        "data: X has 2 columns, which do not fit InducingPoints and Matern32",
-    ),
-    (lambda: svgp(inducing=SphericalHarmonics(3, [0, 1])), 2, 1, "kernel: there is no covariance"),
-    (
-        lambda: harmonics_svgp((X, Y)),
-        3,
-        1,
-        "X must have 2 columns, one for each entry of weight_variances, found 3",
-    ),
-    (
-        lambda: orthogonal_svgp((X, Y)),
-        3,
-        1,
-        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 3",
-    ),
-    (lambda: harmonics_svgp((X, Y)), 2, 3, "data: Y has 3 .* take 1;"),
-    (
-        lambda: harmonics_svgp((X, Y), MultiClass(3), num_latent_gps=2),
-        2,
-        1,
-        "num_latent_gps must be 3 for MultiClass, found 2; build the model with that",
-    ),
-]
-
 
 def test_misfits():
     """One short message, whatever the model; kernels of some columns fit."""
-    for make, inputs, outputs, text in MISFITS:
+    harmonics, four = harmonics_svgp((X, Y)), Matern32(lengthscales=np.ones(4))
+    classes = harmonics_svgp((X, Y), MultiClass(3), num_latent_gps=2)
+    wrong = "num_latent_gps must be 3 for MultiClass, found 2; build the model with that"
+    weights = "X must have 2 columns, one for each entry of weight_variances, found 3"
+    sees = "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 3"
+    fit_none = "data: X has 2 columns, which do not fit InducingPoints and Matern32"
+    no_covariance = svgp(inducing=SphericalHarmonics(3, [0, 1]))
+    for model, columns, text in (
+        (svgp(inducing=POINTS_OF_FOUR), (2, 1), "data: X has 2 .* pass X with 4 columns"),
+        (svgp(four), (2, 1), fit_none),
+        (no_covariance, (2, 1), "kernel: there is no covariance"),
+        (harmonics, (3, 1), weights),
+        (orthogonal_svgp((X, Y)), (3, 1), sees),
+        (harmonics, (2, 3), "data: Y has 3 .* take 1;"),
+        (classes, (2, 1), wrong),
+    ):
         with pytest.raises(ValueError, match=text) as caught:
-            check_columns(make(), (inputs, outputs))
+            check_columns(model, columns)
         assert len(str(caught.value)) < 300
         assert "{{" not in str(caught.value) and "\n" not in str(caught.value)
     some = svgp(Matern32(active_dims=[0, 2]), np.ones((2, 3)))

@@ -1,7 +1,5 @@
 """What fits compile: once a model, without AutoGraph, and nothing that is out of date."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle
@@ -18,16 +16,11 @@ from gpflow.keras import tf_keras
 
 from interdomain import _tracing, fit
 from interdomain.core.kept import kept
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import DualSVGP, StructuredSGPR
-from tests.training.conftest import (
-    MINIBATCHES,
-    Line,
-    additive_svgp,
-    harmonics_svgp,
-    orthogonal_svgp,
-)
+from tests.parts import with_harmonics
+from tests.training import conftest as models
+from tests.training.conftest import MINIBATCHES, Line
 from tests.training.strategy_models import regression
 from tests.workers import finish, start
 
@@ -53,7 +46,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def test_second_fit_compiles_nothing(data, traces, make_noisy_line) -> None:
     other_rows = (data[0][::-1].copy(), data[1][::-1].copy())
     for model, arguments, changed in [
-        (harmonics_svgp(data), MINIBATCHES, {"optimizer": 0.003}),
+        (models.harmonics_svgp(data), MINIBATCHES, {"optimizer": 0.003}),
         (make_noisy_line(), {**MINIBATCHES, "optimizer": tf_keras.optimizers.Adam(0.02)}, {}),
         (make_noisy_line(), {"steps": 3}, {}),
         (regression(data), {"steps": 3}, {}),
@@ -74,9 +67,7 @@ def test_passes_compile_once(data, traces) -> None:
     """Their objective stays the same function: a step of a DualSVGP changes numbers alone."""
     X, Y = data
     kernel = SphericalMatern32(weight_variances=np.ones(2))
-    gpflow.set_trainable(kernel.weight_variances, False)
-    gpflow.set_trainable(kernel.bias_variance, False)
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
+    kernel, harmonics = with_harmonics(kernel, 3, fixed=True)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = DualSVGP((X, (Y > 0) * 1.0), kernel, likelihood, harmonics, progress=False)
     assert fit(model, progress=False).steps > 3
@@ -112,7 +103,7 @@ def test_changed_model_is_compiled_anew(make_svgp) -> None:
 
 
 def test_used_model_is_not_compiled_anew(data) -> None:
-    for make in (harmonics_svgp, additive_svgp, orthogonal_svgp):
+    for make in (models.harmonics_svgp, models.additive_svgp, models.orthogonal_svgp):
         model = make(data)
         first = kept_by(model)
         model.elbo(data)
@@ -225,9 +216,8 @@ def test_autograph_leaves_the_library_alone(data, converted) -> None:
     """In a user's own tf.function, whatever of GPflow it enters by; only the bound, which calls the
     user's likelihood, is converted."""
     X, Y = map(tf.constant, data)
-    kernel = SphericalMatern32(weight_variances=[1.0, 1.0])
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
-    additive = additive_svgp(data)
+    kernel, harmonics = with_harmonics(SphericalMatern32(weight_variances=[1.0, 1.0]), 1)
+    additive = models.additive_svgp(data)
     svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
     for model, loss_of in {
         additive: lambda: additive.training_loss((X, Y)),

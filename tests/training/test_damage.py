@@ -65,28 +65,25 @@ def one_bit(path: Path) -> None:
 
 def test_the_newest_good_checkpoint_is_used(kept: Path, tmp_path: Path) -> None:
     """... and said; the next checkpoint replaces the damaged one, and the last three are kept."""
-    damages: dict[str, list[Callable[[Path], Any]]] = {
-        DATA: [halved, one_bit],
-        INDEX: [Path.unlink],
-    }
-    for name, ways in damages.items():
-        for damage in ways:
-            folder = tmp_path / "damaged"
-            shutil.copytree(kept, folder)
-            for path in folder.glob("checkpoint"):  # it names the files with their folder
-                path.write_text(path.read_text().replace(str(kept), str(folder)))
-            damage(folder / name)
-            with pytest.warns(UserWarning, match="over .step-8: .* goes on from step 6."):
-                assert restored(folder) == 6, (name, damage)
-            checkpoints, numbers = opened(folder)
-            with pytest.warns(UserWarning, match=str(folder)):
-                assert checkpoints.restore()
-            numbers.assign(tf.fill([100], 8.0))
-            checkpoints.save(8)
-            assert steps(folder) == [4, 6, 8]
-            assert restored(folder) == 8
-            assert tf.train.latest_checkpoint(folder) == str(folder / "step-8")
-            shutil.rmtree(folder)
+    damages: list[tuple[str, Callable[[Path], Any]]]
+    damages = [(DATA, halved), (DATA, one_bit), (INDEX, Path.unlink)]
+    for name, damage in damages:
+        folder = tmp_path / "damaged"
+        shutil.copytree(kept, folder)
+        for path in folder.glob("checkpoint"):  # it names the files with their folder
+            path.write_text(path.read_text().replace(str(kept), str(folder)))
+        damage(folder / name)
+        with pytest.warns(UserWarning, match="over .step-8: .* goes on from step 6."):
+            assert restored(folder) == 6, (name, damage)
+        checkpoints, numbers = opened(folder)
+        with pytest.warns(UserWarning, match=str(folder)):
+            assert checkpoints.restore()
+        numbers.assign(tf.fill([100], 8.0))
+        checkpoints.save(8)
+        assert steps(folder) == [4, 6, 8]
+        assert restored(folder) == 8
+        assert tf.train.latest_checkpoint(folder) == str(folder / "step-8")
+        shutil.rmtree(folder)
 
 
 def test_a_fit_goes_on_from_the_newest_good_checkpoint(
@@ -108,16 +105,13 @@ def test_a_fit_goes_on_from_the_newest_good_checkpoint(
     assert steps(tmp_path / "damaged") == [8, 10, 12]
 
 
-def test_the_file_that_names_the_newest_is_not_needed(kept: Path) -> None:
-    for damage in (Path.unlink, zeroed, lambda path: path.write_text("hello {")):
+def test_tensorflows_list_of_checkpoints_is_not_needed(kept: Path) -> None:
+    """Nor do other files in the folder mislead; they are left alone."""
+    for damage in (zeroed, lambda path: path.write_text("hello {"), Path.unlink):
         content = (kept / "checkpoint").read_bytes()
         damage(kept / "checkpoint")
         assert restored(kept) == 8
         (kept / "checkpoint").write_bytes(content)
-
-
-def test_other_files_are_left_alone(kept: Path) -> None:
-    """Whether or not TensorFlow's list of checkpoints is there."""
     for name in ("step-old.index", "step-8.index.bak", "step--1.index", "step-.index"):
         (kept / name).write_text("mine")
     assert restored(kept) == 8

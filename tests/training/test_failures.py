@@ -1,7 +1,5 @@
 """Non-finite numbers: they raise, nothing bad is kept, and the error says what is left."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from types import SimpleNamespace
@@ -41,28 +39,20 @@ def nan_gradient(height):
     return tf.identity(height), lambda upstream: upstream * np.nan
 
 
-def sgd(rate):
-    """With it the height after each step is known: 0, rate, 2 rate, ... for a slope of 1."""
-    return tf_keras.optimizers.SGD(rate)
-
-
-def run(model, rate=0.24, steps=20, **arguments):
+def run(model, rate=0.24, **arguments):
     """Heights after the steps: 0.24, 0.48, 0.72, 0.96, and 1.2, beyond the cliff."""
     with pytest.raises(NonFiniteError) as caught:
-        fit(model, optimizer=sgd(rate), steps=steps, progress=False, **arguments)
+        sgd = tf_keras.optimizers.SGD(rate)
+        fit(model, optimizer=sgd, steps=20, progress=False, **arguments)
     return caught.value
 
 
 def test_numbers_that_are_not_finite_go_back_to_the_last_multiple_of_every(tmp_path):
     """Of the loss, of gradients and of updates. No checkpoint is written of finite parameters with
     a loss that is not: step 5 leads to them, and one is due before they are used."""
+    saved = {"options": {"every": 5}, "checkpoint_dir": tmp_path / "5"}
     for beyond, arguments, message, kept in [
-        (
-            nan_loss,
-            {"options": {"every": 5}, "checkpoint_dir": tmp_path / "5"},
-            "step 6: the loss is nan",
-            0,
-        ),
+        (nan_loss, saved, "step 6: the loss is nan", 0),
         (nan_loss, {"options": {"every": 4}}, "step 6: the loss .* there is no checkpoint", 4),
         (nan_gradient, {"options": {"every": 1}}, "step 6: a gradient or .* after step 5", 5),
         (nan_loss, {"rate": np.inf}, "step 1: a gradient or an updated parameter", 0),
@@ -161,15 +151,12 @@ def test_lbfgs_stopped_by_another_error_holds_an_iterate():
 
 # Fits that end before their steps are done: by the clock, or by a callback.
 
-METHODS: dict[str, dict[str, Any]] = {
-    "adam": {"batch_size": 8},
-    "l-bfgs": {"options": {"ftol": 0.0, "gtol": 0.0}},
-}
+METHODS = [{"batch_size": 8}, {"options": {"ftol": 0.0, "gtol": 0.0}}]
 
 
-@pytest.fixture(params=list(METHODS))
+@pytest.fixture(params=METHODS, ids=["adam", "l-bfgs"])
 def arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return {"progress": False, **METHODS[request.param]}
+    return {"progress": False, **request.param}
 
 
 @pytest.fixture
@@ -190,9 +177,8 @@ def test_seconds_are_over(data, make_valley, arguments, tmp_path, clock, assert_
     arguments |= {"checkpoint_dir": tmp_path, "callbacks": [lambda step, model: seen.append(step)]}
     options = arguments.pop("options", {})
     result = fit(model, data, steps=20, options={"max_seconds": 3, **options}, **arguments)
-    assert result.reason == "max_seconds" and "max_seconds=3 were over after step 3" in (
-        result.message
-    )
+    assert result.reason == "max_seconds"
+    assert "max_seconds=3 were over after step 3" in result.message
     assert result.steps == len(result.elbos) == 3 and not result.converged
     assert result.checkpoint is not None and result.checkpoint.endswith("step-3")
     assert seen == [3] and result.metrics[-1]["step"] == 3

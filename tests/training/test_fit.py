@@ -8,12 +8,12 @@ import tensorflow as tf
 from gpflow.keras import tf_keras
 
 from interdomain import fit
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training import FitResult
 from interdomain.training.batches import Minibatches
 from interdomain.training.data_checks import batches_of
+from tests.parts import with_harmonics
 
 TYPES = (np.float64, np.float64)
 NATURAL = gpflow.optimizers.NaturalGradient(0.3)
@@ -39,15 +39,8 @@ def test_lbfgs_equals_gpflow(data, make_valley):
 def test_optimizers_equal_a_plain_loop(family, data, make_noisy_line):
     """The same optimizer in an eager loop over the same batches."""
     ours, theirs = make_noisy_line(), make_noisy_line()
-    result = fit(
-        ours,
-        data,
-        batch_size=16,
-        steps=7,
-        optimizer=family.optimizers.Adam(0.05),
-        progress=False,
-        options={"seed": 2},
-    )
+    settings = {"batch_size": 16, "steps": 7, "progress": False, "options": {"seed": 2}}
+    result = fit(ours, data, optimizer=family.optimizers.Adam(0.05), **settings)
     optimizer = family.optimizers.Adam(0.05)
     batches = Minibatches(data, TYPES, 16, seed=2)
     for step in range(7):
@@ -136,10 +129,7 @@ def test_minibatches_of_files_stay_there(data, make_line, tmp_path):
 def test_default_float32(data, make_bayesian_line):
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         rows = tuple(array.astype(np.float32) for array in data)
-        for arguments in (
-            {"batch_size": 8, "optimizer": (NATURAL, 0.01)},
-            {},
-        ):
+        for arguments in ({"batch_size": 8, "optimizer": (NATURAL, 0.01)}, {}):
             model = make_bayesian_line()
             before = float(model.training_loss(rows))
             fit(model, data, steps=5, progress=False, **arguments)
@@ -158,14 +148,9 @@ def test_callbacks(optimizer, data):
         calls.append(step)
         return {"bound": model.log_marginal_likelihood()}
 
-    result = fit(
-        model,
-        optimizer=optimizer,
-        steps=7,
-        callbacks=[evaluate, lambda step, model: None, lambda step, model: {"twice": 2 * step}],
-        progress=False,
-        options={"every": 3},
-    )
+    given = [evaluate, lambda step, model: None, lambda step, model: {"twice": 2 * step}]
+    settings = {"steps": 7, "callbacks": given, "progress": False, "options": {"every": 3}}
+    result = fit(model, optimizer=optimizer, **settings)
     assert calls == [3, 6, 7]
     assert [metrics["step"] for metrics in result.metrics] == [3, 6, 7]
     assert [metrics["twice"] for metrics in result.metrics] == [6, 12, 14]
@@ -177,14 +162,9 @@ def test_callbacks(optimizer, data):
 
 
 def test_progress_bar(data, make_line, capsys):
-    result = fit(
-        make_line(),
-        data,
-        batch_size=8,
-        steps=30,
-        callbacks=[lambda step, model: {"half": step / 2}],
-        options={"every": 10},
-    )
+    """With what a callback measures; one callback needs no list."""
+    settings = {"batch_size": 8, "steps": 30, "options": {"every": 10}}
+    result = fit(make_line(), data, callbacks=lambda step, _: {"half": step / 2}, **settings)
     out, err = capsys.readouterr()
     assert out == ""
     last = err.strip().split("\r")[-1]
@@ -199,10 +179,10 @@ def test_progress_bar(data, make_line, capsys):
 def regression(targets, inducing_variable=None):
     """Of harmonics, or of points; the noise variance is fixed."""
     X = np.linspace(-1, 1, len(targets))[:, None]
-    kernel = SphericalMatern52() if inducing_variable is None else gpflow.kernels.Matern32()
+    parts = gpflow.kernels.Matern32(), inducing_variable
     if inducing_variable is None:
-        inducing_variable = SphericalHarmonics.for_kernel(kernel, 1, max_degree=2)
-    model = StructuredSGPR((X, targets), kernel, inducing_variable, progress=False)
+        parts = with_harmonics(SphericalMatern52(), 2, 1)
+    model = StructuredSGPR((X, targets), *parts, progress=False)
     gpflow.set_trainable(model.likelihood, False)
     return model
 
@@ -215,40 +195,33 @@ def test_nothing_to_do(make_line, data):
     for parameter in (one_row.kernel.variance, one_row.kernel.lengthscale):
         parameter.assign(1e-9)  # no gradient is above the tolerance of L-BFGS
     cases = {
-        "flat": (make_line(), (data[0], np.zeros_like(data[1])), 0),
-        "one row": (one_row, None, 0),
-        "all frozen": (regression(np.ones((9, 1)), np.array([[-0.5], [0.5]])), None, 0),
+        "flat": (make_line(), (data[0], np.zeros_like(data[1]))),
+        "one row": (one_row, None),
+        "all frozen": (regression(np.ones((9, 1)), np.array([[-0.5], [0.5]])), None),
     }
-    for name, (model, rows, steps) in cases.items():
+    for name, (model, rows) in cases.items():
         result = fit(model, rows, progress=False)
-        assert (result.steps, result.reason, result.converged) == (steps, "converged", True), name
+        assert (result.steps, result.reason, result.converged) == (0, "converged", True), name
         expected = -model.training_loss(*(() if rows is None else (rows,)))
         np.testing.assert_allclose(result.elbo, expected, rtol=1e-12, atol=1e-12, err_msg=name)
     assert "no parameter is left to train" in result.message and len(result.frozen) == 3
 
 
-def check_that_it_had_ended(make, rows, folder, **options):
+def dual(X, Y):
+    kernel, few = with_harmonics(SphericalMatern52(weight_variances=np.ones(2)), 1)
+    likelihood = gpflow.likelihoods.Bernoulli()
+    return DualSVGP((X, (Y > 0) * 1.0), kernel, likelihood, few, progress=False)
+
+
+@pytest.mark.parametrize("passes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_fit_that_had_ended(passes, make_line, data, tmp_path):
     """A call with nothing to do has the objective of the model, and leaves it as it was."""
-    arguments = {"steps": 3, "checkpoint_dir": folder, "progress": False, **options}
-    first, again = make(), make()
+    rows, options = (None, {}) if passes else (data, {"batch_size": len(data[0])})
+    arguments = {"steps": 3, "checkpoint_dir": tmp_path, "progress": False, **options}
+    first, again = (dual(*data) if passes else make_line() for _ in range(2))
     fit(first, rows, **arguments)
     with pytest.warns(UserWarning, match="had ended, and nothing was trained"):
         result = fit(again, rows, **arguments)
     for model in (first, again):
         expected = model.elbo() if rows is None else -model.training_loss(rows)
         np.testing.assert_allclose(result.elbo, expected, rtol=1e-9)
-
-
-def test_minibatches_that_had_ended(make_line, data, tmp_path):
-    check_that_it_had_ended(make_line, data, tmp_path, batch_size=len(data[0]))
-
-
-@pytest.mark.slow
-def test_passes_that_had_ended(data, tmp_path):
-    def dual():
-        kernel = SphericalMatern52(weight_variances=np.ones(2))
-        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
-        rows = data[0], (data[1] > 0) * 1.0
-        return DualSVGP(rows, kernel, gpflow.likelihoods.Bernoulli(), few, progress=False)
-
-    check_that_it_had_ended(dual, None, tmp_path)

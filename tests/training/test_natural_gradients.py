@@ -7,20 +7,13 @@ import tensorflow as tf
 from gpflow.keras import tf_keras
 
 from interdomain import fit
-from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.kernels import FiniteRank, SphericalMatern52
+from interdomain.kernels import SphericalMatern52
 from interdomain.training.batches import Minibatches
 from interdomain.training.natural_gradients import NaturalGradients
 from interdomain.training.steps import _parts
+from tests.parts import finite_rank, with_harmonics
 
 NaturalGradient = gpflow.optimizers.NaturalGradient
-GAUSSIAN, BERNOULLI = gpflow.likelihoods.Gaussian, gpflow.likelihoods.Bernoulli
-
-
-def harmonic_svgp(data, likelihood, **options):
-    kernel = SphericalMatern52(weight_variances=np.ones(2))
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
-    return gpflow.models.SVGP(FiniteRank(kernel, harmonics), likelihood(), harmonics, **options)
 
 
 def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
@@ -51,14 +44,12 @@ def test_means_that_explain_the_same_do_not_overshoot(data):
     """Where the rows are close together all harmonics are constants: sixteen of one kind, for which
     steps of any fixed size beyond an eighth diverge."""
     near = 0.05 * data[0], data[1] + 3
-    model = harmonic_svgp(near, lambda: GAUSSIAN(0.01), q_diag=True)
-    elbos = fit(
-        model,
-        near,
-        steps=30,
-        optimizer=(NaturalGradient(0.5), 1e-6),
-        progress=False,
-    ).elbos
+    kernel = SphericalMatern52(weight_variances=np.ones(2))
+    prior, harmonics = finite_rank(*with_harmonics(kernel, 3))
+    noise = gpflow.likelihoods.Gaussian(0.01)
+    model = gpflow.models.SVGP(prior, noise, harmonics, q_diag=True)
+    optimizer = NaturalGradient(0.5), 1e-6
+    elbos = fit(model, near, steps=30, optimizer=optimizer, progress=False).elbos
     assert np.all(np.diff(elbos) > -1e-6 * np.abs(elbos[1:]))
     assert elbos[-1] > elbos[0] / 10
 
@@ -72,7 +63,7 @@ def test_steps_out_of_the_cone_are_halved():
     data = X, (f + rng.normal(size=f.shape) > 0).astype(float)
     chosen = X[np.random.default_rng(1).permutation(200)[:10]]
     kernel = gpflow.kernels.Matern32(variance=4.0)
-    model = gpflow.models.SVGP(kernel, BERNOULLI(), chosen, num_data=200)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Bernoulli(), chosen, num_data=200)
     before, natural = float(model.elbo(data)), NaturalGradient(0.1)
     options = {"seed": 5}
     fit(model, data, batch_size=10, steps=60, progress=False, optimizer=natural, options=options)

@@ -1,7 +1,5 @@
 """A fit that is stopped and resumed ends on the same bits as one that is not."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path
@@ -17,10 +15,10 @@ from gpflow.likelihoods import Bernoulli, Poisson
 from gpflow.mean_functions import Constant
 
 from interdomain import fit
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32, SphericalMatern52
 from interdomain.models import DualSVGP, StructuredSGPR
 from interdomain.training.run import _described
+from tests.parts import with_harmonics
 from tests.training import killed_process
 from tests.training.killed_process import KINDS, STOP, run
 from tests.training.strategy_models import X, Y, difference, regression
@@ -51,17 +49,14 @@ def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
 def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
-    batches = tf.data.Dataset.from_tensor_slices(data).batch(10)
+    batches, other = tf.data.Dataset.from_tensor_slices(data).batch(10), make_bayesian_line()
     changes = [
         ({"options": {"seed": 1}}, "seed: 0; now seed: 1"),
         ({"optimizer": 0.5}, r"optimizer: 0\.01; now optimizer: 0\.5"),
         ({"batch_size": None}, "method: minibatches; .*now method: l-bfgs"),
         ({"data": (data[0], 2 * data[1])}, r"\(rows: \d+; now rows: \d+\); pass what was"),
         ({"data": batches, "batch_size": None}, "data: .* 4 batches"),
-        (
-            {"model": make_bayesian_line()},
-            r"model: Line; weights: .*now model: BayesianLine; .*q_mu: f",
-        ),
+        ({"model": other}, "model: Line; weights: .*now model: BayesianLine; .*q_mu: f"),
     ]
     for change, message in changes:
         given = {"model": make_line(), "data": data, **arguments, **change}
@@ -75,13 +70,11 @@ def test_other_rows_and_classes_are_another_fit(data):
     labels = (Y > 0) * 1.0
 
     def sgpr(kernel: Any = SphericalMatern52, targets: Any = Y, source: Any = tuple, **more: Any):
-        kernel = kernel()
-        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
-        return StructuredSGPR(source((X, targets)), kernel, few, progress=False, **more)
+        few = with_harmonics(kernel(), 1)
+        return StructuredSGPR(source((X, targets)), *few, progress=False, **more)
 
     def dual(likelihood: Any = Bernoulli, targets: Any = labels):
-        kernel = SphericalMatern52()
-        few = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+        kernel, few = with_harmonics(SphericalMatern52(), 1)
         model = DualSVGP((X, targets), kernel, likelihood(), few, progress=False)
         model.site_variables()  # which a fit makes first
         return model
@@ -102,7 +95,7 @@ def test_other_rows_and_classes_are_another_fit(data):
     def statistics(arrays: Any) -> Any:
         return sgpr(targets=arrays[1]).statistics
 
-    makes = {sgpr: [], dual: [], svgp: [], gpr: []}
+    makes: dict[Any, list[dict[str, Any]]] = {}
     makes[sgpr] = [{"kernel": SphericalMatern32}, {"targets": 2 * Y}, {"source": batched}]
     makes[sgpr] += [{"mean_function": Constant(0.0)}, {"charge": "trace"}]
     makes[sgpr] += [{"source": batched, "targets": 2 * Y}]
@@ -130,12 +123,7 @@ def test_other_rows_and_classes_are_another_fit(data):
 
 # Fits under tf.distribute: the same numbers as on one device, however the rows are spread.
 
-
 HERE = Path(__file__).parent
-
-
-def arrays(lists: list[Any]) -> list[np.ndarray]:
-    return [np.array(one) for one in lists]
 
 
 @pytest.mark.slow
@@ -174,7 +162,7 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
         assert result["first_step"] == 25
         assert result["checkpoint"].endswith("step-40")
         single = results[0]["single"]  # the chief alone has fitted on one device
-        assert difference(*map(arrays, (result["moves"], single))) < 1e-10
+        assert difference(result["moves"], single) < 1e-10
         steps, reason, message = result["ends"]["callback"]
         assert (steps, reason) == (4, "callback") and "ended the fit after step 4" in message
         assert result["ends"]["max_seconds"][:2] == [3, "max_seconds"]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gpflow
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain import fit
+from tests.parts import frozen, with_harmonics
 from tests.training.conftest import values
 
 pytestmark = pytest.mark.usefixtures("no_jitter")  # GPflow's SGPR adds it to a diagonal Kuu, too
@@ -23,11 +25,10 @@ def make_data(num_rows: int = NUM_ROWS) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_model(data: Any = None) -> idm.models.StructuredSGPR:
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
+    parts = with_harmonics(idm.kernels.SphericalMatern32(weight_variances=np.ones(2)), 4)
     data = make_data() if data is None else data
     arguments: dict[str, Any] = {"noise_variance": 0.5, "charge": "trace", "batch_size": 64}
-    return idm.models.StructuredSGPR(data, kernel, harmonics, **arguments)
+    return idm.models.StructuredSGPR(data, *parts, **arguments)
 
 
 def test_the_recipe(computed_rows: list[int]) -> None:
@@ -58,11 +59,9 @@ def test_the_recipe(computed_rows: list[int]) -> None:
 def test_what_is_frozen_already_needs_no_subset(tmp_path: Path) -> None:
     """And a folder that is not there is made, also without one."""
     model = make_model()
-    for parameter in model.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
-    statistics = idm.models.StructuredSGPR(
-        model.statistics, model.kernel, model.inducing_variable, noise_variance=0.5
-    )
+    frozen(*model.feature_parameters.values())
+    parts = model.statistics, model.kernel, model.inducing_variable
+    statistics = idm.models.StructuredSGPR(*parts, noise_variance=0.5)
     folder = tmp_path / "new"
     fitted = fit(statistics, steps=10, checkpoint_dir=folder, progress=False)
     assert fitted.subset is None and fitted.frozen == ()
@@ -70,26 +69,20 @@ def test_what_is_frozen_already_needs_no_subset(tmp_path: Path) -> None:
     assert (folder / "step-10.index").exists() and not (folder / "subset").exists()
 
 
-def interrupt(*_: Any) -> None:
-    """After the subset."""
-    raise KeyboardInterrupt
-
-
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends where one that was not interrupted ends."""
-    settings: dict[str, Any] = {
-        "options": {"subset_size": 50, "subset_steps": 4},
-        "steps": 5,
-        "progress": False,
-    }
+    options = {"subset_size": 50, "subset_steps": 4}
+    settings: dict[str, Any] = {"options": options, "steps": 5, "progress": False}
     whole = make_model()
     fit(whole, checkpoint_dir=tmp_path / "whole", **settings)
 
     model, folder = make_model(), tmp_path / "interrupted"
-    with monkeypatch.context() as patch:
-        patch.setattr("interdomain.models.structured_sgpr.training.gpflow.set_trainable", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            fit(model, checkpoint_dir=folder, **settings)
+    after_subset = mock.Mock(side_effect=KeyboardInterrupt)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(
+            "interdomain.models.structured_sgpr.training.gpflow.set_trainable", after_subset
+        )
+        fit(model, checkpoint_dir=folder, **settings)
     resumed = make_model()
     fit(resumed, checkpoint_dir=folder, **settings)
     for path, value in values(whole).items():
