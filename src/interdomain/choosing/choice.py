@@ -15,36 +15,28 @@ from ..core.family import Block
 from ..core.finite_rank import block_of
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
-_ROWS = 20_000
-"""Rows to choose features by, at most, those held out included."""
-
+_ROWS = 20_000  # to choose features by, at most, with the rows that are held out
 _MOST_HELD_OUT = 2_000
 
+# Features that a pursuit begins with: those of most prior variance; half of all, if these are few,
+# so that the data choose the others.
 _BEGINNING = 50
-"""Features that a pursuit begins with: those of most prior variance; half of all, if these are few,
-so that the data choose the others."""
 
-_TURN_SIZE = 256
-"""Features that scales are trained with, at most: every step computes them again."""
-
+_TURN_SIZE = 256  # features that scales are trained with, at most: every step computes them again
 _TURN_STEPS = 25
-
 _ROUND_STEPS = 6
-
 _TURN_CANDIDATES = 2_000
+_CANDIDATES_EACH = 10  # for each feature wanted: of more candidates, more fit the noise
 
-_CANDIDATES_EACH = 10
-"""Candidates for each feature wanted: of more, more fit the noise."""
-
+# Of the features wanted in a round of the final choice. Between turns every round counts: it trains
+# the input scales.
 _LEAST_SHARE = 0.15
-"""Of the features wanted in a round of the final choice. Between turns every round counts: it
-trains the input scales."""
 
 _NO_GAIN_IS_ENOUGH = 1e12
 
+# Of the log density of rows held out: if chosen features lose more, there are too few rows to
+# choose by.
 _NOTABLE_LOSS = 0.02
-"""Of the log density of rows held out: if chosen features lose more, there are too few rows to
-choose by."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ def choose_features(
     arranged_dictionary(subset)  # refused before anything is trained
     # Of fewer than six rows none can be spared.
     apart = order[:count] if count else order
-    held_out, start = (X[apart], Y[apart]), _block(model)
+    held_out, start = (X[apart], Y[apart]), (model.inducing_variable, model.kernel)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
 
     def density() -> float:
@@ -110,7 +102,8 @@ def choose_features(
     train(subset, subset_steps)
     before = density()
     _begin(subset, start, num_inducing)
-    block, values = _block(subset), [variable.numpy() for variable in variables]
+    block = subset.inducing_variable, subset.kernel
+    values = [variable.numpy() for variable in variables]
     pursue(
         subset,
         max(min(num_inducing, _TURN_SIZE), int(subset.inducing_variable.num_inducing)),
@@ -125,7 +118,7 @@ def choose_features(
     # Or features that the data choose are worse than those of most prior variance.
     helps = after > before - _NOTABLE_LOSS
     if helps:
-        block = _block(subset)
+        block = subset.inducing_variable, subset.kernel
     else:
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
@@ -144,7 +137,7 @@ def choose_features(
         least_gain=LEAST_GAIN if helps else _NO_GAIN_IS_ENOUGH,
         progress=progress,
     )
-    model.inducing_variable, model.kernel = _block(some)
+    model.inducing_variable, model.kernel = some.inducing_variable, some.kernel
     return Choice((before, after), pursuit), frozen, some
 
 
@@ -156,7 +149,3 @@ def _begin(model: Any, start: Block, num_inducing: int) -> None:
     within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing
     within[0] = True
     model.inducing_variable, model.kernel = block_of(dictionary, atoms[within])
-
-
-def _block(model: Any) -> Block:
-    return model.inducing_variable, model.kernel

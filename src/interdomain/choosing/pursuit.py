@@ -15,17 +15,11 @@ from ..core.finite_rank import block_of
 from ..core.pairs import dictionary_of
 
 MOST_CANDIDATES = 5_000
+LEAST_GAIN = 2.0  # nats of the bound that a feature has to gain to be chosen by the data
 
-LEAST_GAIN = 2.0
-"""How many nats of the bound a feature has to gain to be chosen by the data."""
-
-_SHORTLIST = 3
-"""Candidates that are compared with each other, for each feature that a round may take."""
-
+_SHORTLIST = 3  # candidates to compare with each other, for each feature that a round may take
 _LEAST_SHORTLIST = 500
-
-_POOL_ROWS = 2_000
-"""Rows over which prior variances are averaged."""
+_POOL_ROWS = 2_000  # over which prior variances are averaged
 
 
 @dataclass(frozen=True)
@@ -115,32 +109,28 @@ def pursue(
     """
     dictionary, X = arranged_dictionary(model)
     pool = dictionary.likeliest(X, max(max_candidates, num_inducing))
-    state, reason = _Rounds(model, dictionary, train), "num_inducing"
-    with progress_bar(
-        "pursuit", "feature", num_inducing, shown=progress, initial=state.size
-    ) as bar:
-        while (before := state.size) < num_inducing:
+    state = _Rounds(model, dictionary, train)
+    ended: str | None = None
+    bar = progress_bar("pursuit", "feature", num_inducing, shown=progress, initial=state.size)
+    with bar:
+        while ended is None and (before := state.size) < num_inducing:
             wanted = min(max(int(round(before * growth)), before + 1), num_inducing) - before
             candidates = _candidates(model, dictionary, state.atoms, pool, max_candidates)
-            atoms, count, ended = _best_of(
-                model, dictionary, candidates, wanted, num_inducing - before, least_gain
-            )
+            room = num_inducing - before
+            atoms, count, ended = _best_of(model, dictionary, candidates, wanted, room, least_gain)
             if ended is None and not state.take([*state.atoms, *atoms], count):
                 ended = "elbo"
             elif ended is None and state.size - before < least_share * wanted:
                 ended = "few"
             bar.update(state.size - before)
             bar.set_postfix_str(f"bound {state.rounds[-1].elbo:.1f}")
-            if ended is not None:
-                reason = ended
-                break
         if fill:  # with those of most prior variance
             rest = others_than(state.atoms, pool)
             if len(rest):
                 rest = rest[np.cumsum(_sizes(dictionary, rest)) <= num_inducing - state.size]
             if len(rest):
                 state.take([*state.atoms, *rest], 0, is_better=True)
-    return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)
+    return Pursuit(tuple(state.rounds), state.best, state.atoms, ended or "num_inducing")
 
 
 class _Rounds:
