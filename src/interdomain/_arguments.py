@@ -6,6 +6,7 @@ A message names the argument, says by ``rule`` what it must be, then what was fo
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import sys
@@ -22,16 +23,13 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
 
-MAX_GIB = (
-    os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    if hasattr(os, "sysconf")
-    else np.inf
-)
-"""The memory of this machine, in GiB, where the operating system says it: the largest array that a
-constructor, or the first use of its object, may build."""
+# The memory of this machine, in GiB, where the operating system says it: the largest array that a
+# constructor, or the first use of its object, may build.
+MAX_GIB = np.inf
+if hasattr(os, "sysconf"):
+    MAX_GIB = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
 
-ROWS_OF_A_BATCH = 1_000
-"""The number of rows to assume for a batch, where something is built for each row."""
+ROWS_OF_A_BATCH = 1_000  # to assume, where something is built for each row
 
 
 def short(value: Any) -> str:
@@ -73,14 +71,12 @@ def integer(
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
     """One integer or several, as a tuple that is not empty."""
-    try:
-        listed = values if as_integer(values) is None else [values]
-        numbers = [as_integer(value) for value in listed]
-    except TypeError:
-        numbers = []
-    if not numbers or None in numbers:
-        raise _error(name, "integers", values, remedy)
-    return tuple(number for number in numbers if number is not None)
+    with contextlib.suppress(TypeError):
+        listed = list(values if as_integer(values) is None else [values])
+        numbers = tuple(number for value in listed if (number := as_integer(value)) is not None)
+        if 0 < len(numbers) == len(listed):
+            return numbers
+    raise _error(name, "integers", values, remedy)
 
 
 def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
@@ -102,10 +98,8 @@ def instance(name: str, value: Item, kind: Any, rule: str, remedy: str = "") -> 
 def items(name: str, values: Any, rule: str) -> list[Any]:
     """Anything that can be listed and is no text."""
     if not isinstance(values, (str, bytes, dict)):
-        try:
+        with contextlib.suppress(TypeError, NotImplementedError):
             return list(values)
-        except (TypeError, NotImplementedError):
-            pass
     raise _error(name, rule, values)
 
 
@@ -157,19 +151,15 @@ def _check_unmasked(name: str, value: Any) -> None:
 def check_real_type(name: str, value: Any) -> None:
     """The part of :func:`numeric` that does not read the entries, for data of any size."""
     _check_unmasked(name, value)
-    if hasattr(value, "dtype") and not _is_real(value.dtype):
-        kind = getattr(value.dtype, "name", value.dtype)
-        raise ValueError(f"{name} must be real numbers, found entries of type {kind}.")
-
-
-def _is_real(dtype: Any) -> bool:
+    dtype = getattr(value, "dtype", np.dtype(float))
     if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        return True  # also if TensorFlow has no such type
-    try:
+        return  # also if TensorFlow has no such type
+    with contextlib.suppress(TypeError):
         kind = tf.as_dtype(dtype)
-    except TypeError:
-        return False
-    return bool(kind.is_floating or kind.is_integer or kind.is_bool)
+        if kind.is_floating or kind.is_integer or kind.is_bool:
+            return
+    found = getattr(dtype, "name", dtype)
+    raise ValueError(f"{name} must be real numbers, found entries of type {found}.")
 
 
 def sliceable(name: str, value: Any, rule: str) -> Any:

@@ -8,9 +8,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-_DELAY = 1.0
-"""Seconds before a bar of rows appears."""
-
 
 def progress_bar(description: str, unit: str, total: int | None, *, shown: bool, **how: Any) -> Any:
     """A bar; if stderr is a file, where lines pile up, at most one line every two seconds.
@@ -32,7 +29,7 @@ def progress_bar(description: str, unit: str, total: int | None, *, shown: bool,
 
 def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
     """A bar that counts rows, and appears after a second."""
-    return progress_bar(description, "row", total, shown=progress, unit_scale=True, delay=_DELAY)
+    return progress_bar(description, "row", total, shown=progress, unit_scale=True, delay=1.0)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -13,29 +13,15 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import (
-    Bernoulli,
-    Beta,
-    Exponential,
-    Gamma,
-    Likelihood,
-    MultiClass,
-    Ordinal,
-    Poisson,
-    ScalarLikelihood,
-    Softmax,
-    SwitchedLikelihood,
-)
+from gpflow import likelihoods
+from gpflow.likelihoods import Likelihood, MultiClass, Softmax, SwitchedLikelihood
 
 from ._arguments import Array, integer
 
 
 def densities_of(likelihood: Any) -> type[Likelihood] | None:
-    """The class of GPflow's whose densities a likelihood has; None if it has some of its own.
-
-    That is the first of GPflow's among its classes, if none of its methods is replaced, by the
-    classes before it or in the instance.
-    """
+    """The class of GPflow's whose densities a likelihood has: the first of GPflow's among its
+    classes. None if one of its methods is replaced, by the classes before it or in the instance."""
     kinds = type(likelihood).__mro__
     known = [number for number, kind in enumerate(kinds) if kind.__module__.startswith("gpflow.")]
     if not known or not isinstance(likelihood, Likelihood):
@@ -52,18 +38,18 @@ def takes_missing(likelihood: Any) -> bool:
     return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
 
 
+# Which targets mean something, and what these are called in messages.
 _RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], Any], str]] = {
     # GPflow takes whatever is not a one for a zero; labels of -1 and 1 mean the same by it.
-    Bernoulli: (
+    likelihoods.Bernoulli: (
         lambda Y: np.isin(Y, (0, 1) if np.min(Y, initial=0) >= 0 else (-1, 1)),
         "0 or 1 (or -1 or 1)",
     ),
-    Beta: (lambda Y: (Y > 0) & (Y < 1), "between 0 and 1"),
-    Exponential: (lambda Y: Y > 0, "positive"),
-    Gamma: (lambda Y: Y > 0, "positive"),
-    Poisson: (lambda Y: (Y >= 0) & (Y == np.round(Y)), "counts: 0, 1, 2, ..."),
+    likelihoods.Beta: (lambda Y: (Y > 0) & (Y < 1), "between 0 and 1"),
+    likelihoods.Exponential: (lambda Y: Y > 0, "positive"),
+    likelihoods.Gamma: (lambda Y: Y > 0, "positive"),
+    likelihoods.Poisson: (lambda Y: (Y >= 0) & (Y == np.round(Y)), "counts: 0, 1, 2, ..."),
 }
-"""Which targets mean something, and what these are called in messages."""
 
 
 def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
@@ -76,7 +62,7 @@ def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
         return None if np.all(right(Y)) else words
     if isinstance(likelihood, (MultiClass, Softmax)):
         return _numbered(Y, likelihood.latent_dim, "classes")
-    if isinstance(likelihood, Ordinal):
+    if isinstance(likelihood, likelihoods.Ordinal):
         return _numbered(Y, likelihood.num_bins, "bins")
     if isinstance(likelihood, SwitchedLikelihood):
         wanted = _numbered(Y[:, -1], len(likelihood.likelihoods), "likelihoods")
@@ -116,14 +102,13 @@ def _columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int 
     if isinstance(likelihood, SwitchedLikelihood):
         members = {_columns_of_targets(member, num_latents) for member in likelihood.likelihoods}
         return None if num_latents is None or None in members else num_latents + 1
-    return num_latents if isinstance(likelihood, ScalarLikelihood) else None
+    return num_latents if isinstance(likelihood, likelihoods.ScalarLikelihood) else None
 
 
 def check_number_of_targets(
     likelihood: Likelihood, num_latents: int | None, num_columns: int
 ) -> None:
-    """
-    :param num_latents: The number of latent GPs; None if it is not known.
+    """:param num_latents: The number of latent GPs; None if it is not known.
     :param num_columns: The number of columns of Y.
     :raises ValueError: If the likelihood has another number of functions, or takes another number
         of columns with them.
@@ -139,9 +124,8 @@ def check_number_of_targets(
         return
     remedy = f"pass Y with {expected}, another likelihood, or a model with another num_latent_gps"
     if isinstance(likelihood, (MultiClass, Softmax)):
-        remedy = (
-            "pass the numbers of the classes: of rows with a one, np.argmax(Y, axis=1)[:, None]"
-        )
+        remedy = "pass the numbers of the classes: of rows with a one, "
+        remedy += "np.argmax(Y, axis=1)[:, None]"
     raise ValueError(
         f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
         f"{expected}; {remedy}."
@@ -174,9 +158,8 @@ def targets_type(likelihood: Any, present: Any = None) -> tf.DType:
     """
     if isinstance(likelihood, Softmax):
         return tf.int64
-    present = None if present is None else tf.as_dtype(present)
     kinds = [kind for kind in type(likelihood).__mro__ if kind.__module__.startswith("gpflow.")]
     is_users = not isinstance(likelihood, Likelihood) or inspect.isabstract(kinds[0])
-    if is_users and present is not None and present.is_integer:
-        return present
+    if is_users and present is not None and tf.as_dtype(present).is_integer:
+        return tf.as_dtype(present)
     return tf.as_dtype(gpflow.default_float())

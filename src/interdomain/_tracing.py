@@ -1,8 +1,6 @@
 """How this library's functions become graphs, and how the memory of graphs is freed again.
 
-Functions are traced as they are, without AutoGraph.
-
-AutoGraph rewrites Python functions before they are traced, so that a Python ``if`` or ``for`` may
+Functions are traced without AutoGraph, which first rewrites them, so that a Python ``if`` may
 depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. A user's code
 that does, such as a likelihood, is decorated with ``tf.function``, as TensorFlow's error says.
 """
@@ -59,11 +57,10 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     return made
 
 
+# The Python functions that a graph calls, for each function of `compiled` in tracing.
 _called: ContextVar[tuple[list[Any], ...]] = ContextVar("called", default=())
-"""The Python functions that a graph calls, for each function of :func:`compiled` in tracing."""
 
-_unused_gradients: list[str] = []
-"""Names of gradient functions that belong to graphs of functions which are gone."""
+_unused_gradients: list[str] = []  # names of gradient functions of graphs whose functions are gone
 
 
 def _custom_gradients(graph: tf.Graph) -> Iterator[str]:
@@ -76,12 +73,8 @@ def _custom_gradients(graph: tf.Graph) -> Iterator[str]:
 
 def _free_graphs() -> None:
     """Let go of the graphs that TensorFlow and TensorFlow Probability keep for functions that are
-    gone.
-
-    TensorFlow never forgets the gradient function of a ``tf.custom_gradient``, and neither does
-    TensorFlow Probability forget the tensors that its bijectors have transformed. Both hold the
-    whole graph, of GPflow's own models, too. No public function frees them.
-    """
+    gone: those of gradient functions of ``tf.custom_gradient``, and of the tensors that bijectors
+    have transformed, in GPflow's own models, too. No public function frees them."""
     if _unused_gradients:
         kept = ops.gradient_registry._registry
         with contextlib.suppress(IndexError):  # there is none, or another thread has it
@@ -93,12 +86,9 @@ def _free_graphs() -> None:
 def numpy_function(
     function: Callable[..., Any], inputs: Sequence[Any], types: Any, *, stateful: bool = True
 ) -> Any:
-    """``tf.numpy_function``, whose function is freed with the compiled function that calls it.
-
-    TensorFlow keeps every such function as long as the process runs, with the rows or the model
-    that it uses. Here the functions of :func:`compiled` keep it; in a user's ``tf.function``, its
-    graph does.
-    """
+    """``tf.numpy_function``, whose function is freed with the compiled function that calls it, with
+    the rows or the model that it uses. TensorFlow keeps it as long as the process runs. Here the
+    functions of :func:`compiled` keep it; in a user's ``tf.function``, its graph does."""
     if tf.executing_eagerly():
         return tf.numpy_function(function, inputs, types, stateful=stateful)
     for called in _called.get():

@@ -6,12 +6,12 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.inducing_variables import InducingVariables
 from gpflow.likelihoods import Likelihood
 from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
@@ -21,9 +21,9 @@ from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import compiled
 from .core.columns import parts_that_warn, validate_rows
-from .core.inputs import num_columns_of_latents
-from .core.kept import Values, kept, without_kept
-from .core.latents import latent_gps
+from .core.descriptions import KEPT
+from .core.inputs import num_columns_of_model
+from .core.kept import Values, kept
 from .models.rows_model import RowsModel
 from .models.vecchia_sgpr.posterior import NeighbourPosterior
 from .sums.row_batches import check_shapes_of_rows, not_finite
@@ -33,6 +33,9 @@ __all__ = ["predict_in_batches", "save"]
 _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
 _BATCH_SIZE = 1_024
+
+Functions: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
+"""A function of predictions, compiled if it can be, and the same function as it is."""
 
 
 def predict_in_batches(
@@ -85,8 +88,6 @@ def predict_in_batches(
     if batch_size is None:  # predictions of a deep GP hold all of its samples at once
         batch_size = max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
     integer("batch_size", batch_size, at_least=1)
-    if not any(hasattr(model, name) for name in _METHODS):
-        raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
     if (Y is not None) != (method == _OF_TARGETS):
         raise ValueError(
             f"Y must be the targets for {_OF_TARGETS!r}, and None for others, found {short(Y)}."
@@ -94,25 +95,25 @@ def predict_in_batches(
     parts = {"X": X} if Y is None else {"X": X, "Y": Y}
     data = [sliceable(name, part, "rows") for name, part in parts.items()]
     check_shapes_of_rows(data[0], data[-1])
+    num_rows = int(data[0].shape[0])
     likelihood, types = _likelihood_of(model), [tf.as_dtype(gpflow.default_float())]
     if Y is not None:
         types.append(targets_type(likelihood, getattr(data[1], "dtype", None)))
         if likelihood is not None:
             check_number_of_targets(likelihood, None, data[1].shape[1])
     specs = [tf.TensorSpec([None, part.shape[1]], t) for part, t in zip(data, types, strict=True)]
-    function, as_it_is = _functions(model, method, specs, int(data[0].shape[0]))
+    function, as_it_is = _functions(model, method, specs, num_rows)
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
     watchful = parts_that_warn(kernel)  # each warns of the first batch that it has to warn of
-    check_rows = getattr(model, "check_rows", None)
+    check_rows = getattr(model, "check_rows", lambda X: None)
     results = []
-    with bar_of_rows(method, int(data[0].shape[0]), progress=progress) as bar:
-        for start in range(0, int(data[0].shape[0]), batch_size):
+    with bar_of_rows(method, num_rows, progress=progress) as bar:
+        for start in range(0, num_rows, batch_size):
             slices = (part[start : start + batch_size] for part in data)
             batch = [np.asarray(sliceable(*p, "rows")) for p in zip(parts, slices, strict=True)]
             _check_batch(batch, start, likelihood, kernel)
             watchful = [part for part in watchful if not part.warn_of_rows(batch[0])]
-            if check_rows is not None:
-                check_rows(batch[0])
+            check_rows(batch[0])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, types, strict=True)]
             given = inputs[0] if Y is None else tuple(inputs)
             try:
@@ -129,10 +130,8 @@ def predict_in_batches(
 def _check_batch(
     batch: Sequence[Any], start: int, likelihood: Likelihood | None, kernel: Any
 ) -> None:
-    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot take.
-
-    :param start: The number of the first row.
-    """
+    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot take. The
+    first of them is row ``start``."""
     X, *targets = batch
     missing = takes_missing(likelihood)
     filled = [np.where(np.isnan(Y), 0, Y) if missing else Y for Y in targets]
@@ -148,17 +147,15 @@ def _check_batch(
             check_targets(likelihood, Y)
 
 
-def _functions(
-    model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The function of a method, compiled for such rows if it can be, and as it is. With models of
-    known classes they are kept, until a parameter or anything else of the model changes.
+def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int) -> Functions:
+    """The functions of a method, for such rows. With models of known classes they are kept, until a
+    parameter or anything else of the model changes.
 
     :raises ValueError: If the model has no such method.
     """
 
-    def build() -> tuple[Callable[..., Any], Callable[..., Any]]:
-        functions, _ = _prediction_functions(model, num_rows)
+    def build() -> Functions:
+        functions = _prediction_functions(model, num_rows)
         if method not in functions:
             raise ValueError(
                 f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
@@ -169,14 +166,12 @@ def _functions(
             return _traced(function, *specs), function
         return function, function
 
-    if not (_is_known(model) and isinstance(model, tf.Module)) or isinstance(
-        model, AbstractPosterior
-    ):
+    keeps = _is_known(model) and isinstance(model, tf.Module)
+    if not keeps or isinstance(model, AbstractPosterior):
         return build()
     many = isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
     name = f"{method}, many rows" if many else method
-    found: tuple[Callable[..., Any], Callable[..., Any]]
-    found = kept(model, name, (specs, Values(model)), build)
+    found: Functions = kept(model, name, (specs, Values(model)), build)
     return found
 
 
@@ -208,8 +203,8 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
             "SavedModel cannot; keep its data and its parameters "
             "(gpflow.utilities.parameter_dict), and build it again."
         )
-    functions, likelihood = _prediction_functions(model)
-    columns = num_columns or _columns_of(model)
+    functions, likelihood = _prediction_functions(model), _likelihood_of(model)
+    columns = num_columns or num_columns_of_model(model)
     if columns is None:
         raise ValueError(
             "num_columns must be the number of columns of X, found None; pass X.shape[1] of the "
@@ -231,58 +226,50 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
             continue
         setattr(module, name, traced)
         module.variables_used += traced.get_concrete_function().graph.variables
-        signatures[name] = _signature(traced, specs)
+        signatures[name] = compiled(partial(_with_names, traced), input_signature=specs)
     signatures["serving_default"] = signatures["predict_f"]
     tf.saved_model.save(module, os.fspath(path), signatures=signatures)
 
 
-def _signature(function: Any, specs: list[tf.TensorSpec]) -> Any:
-    """The function with named results, as TensorFlow Serving calls it."""
-
-    def with_names(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        if len(inputs) == 2:
-            return {"log_density": function(inputs)}
-        return dict(zip(("mean", "variance"), function(*inputs), strict=True))
-
-    return compiled(with_names, input_signature=specs)
+def _with_names(function: Any, *inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The results of a function by their names, as TensorFlow Serving calls it."""
+    if len(inputs) == 2:
+        return {"log_density": function(inputs)}
+    return dict(zip(("mean", "variance"), function(*inputs), strict=True))
 
 
 def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Any:
     """The function, traced for X of such a kind; or for a pair (X, Y), if there are two."""
-
-    def of_rows(rows: Any) -> Any:  # without options, which the signature would have to name
-        return function(rows)
-
-    traced = compiled(of_rows, input_signature=[specs] if len(specs) == 2 else list(specs))
+    signature = [specs] if len(specs) == 2 else list(specs)
+    # Without the function's options, which the signature would have to name.
+    traced = compiled(lambda rows: function(rows), input_signature=signature)
     traced.get_concrete_function()
     return traced
 
 
-def _prediction_functions(
-    model: Any, num_rows: int = 0
-) -> tuple[dict[str, Callable[..., Any]], Likelihood | None]:
-    """The functions of a model or posterior, by the names of its methods, and its likelihood. The
-    cache of the posterior, which does not depend on the rows, is computed here.
+def _prediction_functions(model: Any, num_rows: int = 0) -> dict[str, Callable[..., Any]]:
+    """The functions of a model or posterior, by the names of its methods. The cache of the
+    posterior, which does not depend on the rows, is computed here.
 
     :param num_rows: Of how many rows the predictions are made, if that is known: there may be
         quicker ones for many.
     :raises ValueError: If it cannot predict.
     """
-    likelihood = _likelihood_of(model)
     # GPflow's CGLB has predictions that are not those of its posterior. A deep GP, and a loaded
     # SavedModel, have no posterior.
     by_f = isinstance(model, GPModel) and type(model).predict_y is GPModel.predict_y
     if isinstance(model, AbstractPosterior):
-        return {"predict_f": _predict_f(model)}, None
+        return {"predict_f": _predict_f(model)}
     if _is_known(model) and by_f and hasattr(model, "posterior"):
         of_many = isinstance(model, RowsModel) and model.predictions_of_many(num_rows)
-        predict_f = of_many or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
-        model = without_kept(model)
-        model.predict_f = predict_f  # which its other methods call
+        of_many = of_many or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
+        model = copy.copy(model)
+        vars(model).pop(KEPT, None)  # what was compiled for the other predict_f
+        model.predict_f = of_many  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    return functions, likelihood
+    return functions
 
 
 def _likelihood_of(model: Any) -> Likelihood | None:
@@ -304,19 +291,3 @@ def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:
         posterior.update_cache(PrecomputeCacheType.TENSOR)
     posterior.cache = tuple(tf.Variable(value, trainable=False) for value in posterior.cache or ())
     return posterior.predict_f
-
-
-def _columns_of(model: Any) -> int | None:
-    """The number of columns of X; None if the model does not know it."""
-    layer = getattr(model, "f_layers", [model])[0]  # of a deep GP, the first
-    columns = getattr(layer, "num_columns", getattr(layer, "input_dim", None))
-    if columns is not None:
-        return int(columns)
-    inputs = getattr(layer, "inducing_variable", getattr(layer, "X_data", None))
-    if inputs is None and hasattr(layer, "data"):
-        inputs = layer.data[0]
-    if not isinstance(inputs, InducingVariables):
-        return None if inputs is None else int(inputs.shape[1])
-    with contextlib.suppress(ValueError):  # a kernel of another kind: its latent GPs are not known
-        return num_columns_of_latents(latent_gps(layer.kernel, inputs))
-    return None

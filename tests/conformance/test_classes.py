@@ -17,7 +17,7 @@ import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import parameter_dict
 
-from interdomain.core.descriptions import describe_parts
+from interdomain.core.descriptions import describe
 
 from .cases import REPRESENTATIVES, Case
 from .dense_twin import dense_twin
@@ -58,7 +58,7 @@ def test_joint_prediction_from_a_cache(case: Case) -> None:
     """... and without one, of two latent GPs, with gradients of both as to the inputs and q."""
     model = make_svgp(case, whiten=False, num_latent_gps=2)
     described: list[dict[str, object]] = [{}, {}]
-    describe_parts("", model, described[0], set())
+    describe("", model, described[0], set(), parts_only=True)
     twin = dense_twin(model)
     X = tf.Variable(make_inputs(case, 5))
 
@@ -80,7 +80,7 @@ def test_joint_prediction_from_a_cache(case: Case) -> None:
     likelihood = model.likelihood.variance.unconstrained_variable
     variables = tuple(v for v in model.trainable_variables if v is not likelihood)
     assert_same_objective(both, reference, (*variables, X), rtol=max(1e-8, case.kernel_rtol))
-    describe_parts("", model, described[1], set())
+    describe("", model, described[1], set(), parts_only=True)
     assert described[0] == described[1], "a fit of a used model would not be resumed"
 
 

@@ -74,10 +74,8 @@ def each_once(entries: Sequence[Any]) -> tuple[list[Any], tuple[int | None, ...]
     return list(distinct.values()), tuple(places.get(id(entry)) for entry in entries)
 
 
-# Inducing variables of several latent GPs that keep their structure. GPflow's classes of the same
-# names send a model down a dense path, whatever is inside. With these a model has the posterior and
-# the KL divergence of this library: what the latent GPs share is computed once, and nothing is
-# factorised that does not have to be. With one inducing variable for all no wrapper is needed.
+# GPflow's classes of the same names send a model down a dense path, whatever is inside. With these,
+# what latent GPs share is computed once, and nothing is factorised that does not have to be.
 
 
 class SharedIndependentInducingVariables(

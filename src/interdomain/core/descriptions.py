@@ -15,22 +15,20 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
-_LISTED = 16
-"""Numbers of an array that a description lists; of longer ones it has a checksum."""
-
+_LISTED = 16  # numbers of an array that a description lists; of longer ones it has a checksum
 _ROWS_IN_CHECKSUM = 1_000
 
-KEPT = "_compiled_by_interdomain"
-"""The attribute of a model that holds what was compiled for it."""
+KEPT = "_compiled_by_interdomain"  # the attribute of a model that holds what was compiled for it
 
+# Prefixes of attributes that are no settings: TensorFlow's own, and KEPT.
 _TRACKING = ("_self_", "_tf_", "_obj_", KEPT)
-"""Prefixes of attributes that are no settings: TensorFlow's own, and :data:`KEPT`."""
 
+_PLAIN = (bool, int, float, str)
 _PARTS = (Kernel, Likelihood, InducingVariables, Function)
 
+# Attributes of models, and of what is no part of a model by itself (a layer, a q), that change the
+# objective. Others may count calls, or be of predictions alone.
 _SETTINGS = ("charge", "num_data", "num_samples", "seed", "whiten")
-"""Attributes of models, and of what is no part of a model by itself (a layer, a q), that change the
-objective. Others may count calls, or be of predictions alone."""
 
 
 def attributes_of(module: tf.Module) -> dict[str, Any]:
@@ -44,31 +42,6 @@ def attributes_of(module: tf.Module) -> dict[str, Any]:
     }
 
 
-def describe_parts(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
-    """Add the classes and the settings of all kernels, likelihoods, inducing variables and mean
-    functions of a model, by path, however deep in layers and lists they are."""
-    if isinstance(value, _PARTS):
-        describe(path, value, described, seen)
-        return
-    parts: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, (list, tuple)):
-        parts = ((f"{path}[{number}]", part) for number, part in enumerate(value))
-    elif isinstance(value, Mapping):
-        parts = ((f"{path}.{key}", part) for key, part in value.items())
-    elif isinstance(value, tf.Module) and not isinstance(value, gpflow.Parameter):
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        start = f"{path}." if path else ""
-        own = attributes_of(value)
-        parts = ((start + key.lstrip("_"), part) for key, part in own.items())
-        for key in _SETTINGS:
-            if isinstance(own.get(key), (bool, int, float, str)):
-                described[start + key] = own[key]
-    for name, part in parts:
-        describe_parts(name, part, described, seen)
-
-
 def checksum_of_rows(arrays: Iterable[Any]) -> int:
     """A number that tells a sample of the rows of arrays from others: of up to 1,000 rows, from
     everywhere, so that little of a file is read."""
@@ -80,30 +53,39 @@ def checksum_of_rows(arrays: Iterable[Any]) -> int:
     return number
 
 
-def describe(path: str, value: Any, described: dict[str, Any], seen: set[int]) -> None:
+def describe(
+    path: str, value: Any, described: dict[str, Any], seen: set[int], *, parts_only: bool = False
+) -> None:
     """Add the classes and the settings of a module, and of what it consists of, by path.
 
     Parameters are left out: the values of relevant ones are compared.
+
+    :param parts_only: Whether only kernels, likelihoods, inducing variables and mean functions are
+        described, however deep in layers and lists they are; of other modules a few settings.
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
         return
+    parts_only = parts_only and not isinstance(value, _PARTS)
     parts: dict[str, Any] | None = None
     if isinstance(value, tf.Module):
         seen.add(id(value))
-        described[path] = type(value).__name__
-        parts = {
-            f".{key.lstrip('_')}": part
-            for key, part in attributes_of(value).items()
-            if key != "_name"
-        }
+        own = attributes_of(value)
+        parts = {f".{key.lstrip('_')}": part for key, part in own.items() if key != "_name"}
+        if parts_only:
+            settings = {key: own[key] for key in _SETTINGS if isinstance(own.get(key), _PLAIN)}
+            described |= {f"{path}.{key}".lstrip("."): part for key, part in settings.items()}
+        else:
+            described[path] = type(value).__name__
     elif isinstance(value, Mapping):
         parts = {f".{key}": part for key, part in value.items()}
     elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
         parts = {f"[{number}]": part for number, part in enumerate(value)}
     if parts is not None:
         for key, part in parts.items():
-            describe(path + key, part, described, seen)
-    elif isinstance(value, (bool, int, float, str)) or value is None:
+            describe((path + key).lstrip("."), part, described, seen, parts_only=parts_only)
+    elif parts_only:
+        return
+    elif isinstance(value, _PLAIN) or value is None:
         described[path] = value
     elif isinstance(value, (np.ndarray, np.generic, list, tuple, tf.Tensor)):
         array = np.asarray(value)

@@ -251,8 +251,7 @@ def with_jitter(matrix: tf.Tensor, jitter: float, *, relative: bool = False) -> 
     return tf.linalg.set_diag(matrix, added)
 
 
-_LARGE = 400
-"""Features from which on half of their products takes less time, the way to NumPy included."""
+_LARGE = 400  # features from which on half of their products takes less time, through NumPy
 
 
 @tf.custom_gradient

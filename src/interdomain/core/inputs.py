@@ -6,6 +6,7 @@ compute depends on it. In most cases, an inducing variable and its kernel determ
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,12 +33,25 @@ def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
     )
 
 
-def check_inputs(model: Any, num_columns: int) -> None:
-    """Check that a model, or a layer of one, takes inputs with so many columns.
+def num_columns_of_model(model: Any) -> int | None:
+    """The number of columns of X; None if the model does not know it."""
+    layer = getattr(model, "f_layers", [model])[0]  # of a deep GP, the first
+    columns = getattr(layer, "num_columns", getattr(layer, "input_dim", None))
+    if columns is not None:
+        return int(columns)
+    inputs = getattr(layer, "inducing_variable", getattr(layer, "X_data", None))
+    if inputs is None and hasattr(layer, "data"):
+        inputs = layer.data[0]
+    if not isinstance(inputs, InducingVariables):
+        return None if inputs is None else int(inputs.shape[1])
+    with contextlib.suppress(ValueError):  # a kernel of another kind: its latent GPs are not known
+        return num_columns_of_latents(latent_gps(layer.kernel, inputs))
+    return None
 
-    :raises ValueError: If its kernel and inducing variable do not fit together, or inputs with so
-        many columns do not fit them.
-    """
+
+def check_inputs(model: Any, num_columns: int) -> None:
+    """:raises ValueError: If the kernel and the inducing variable of a model, or of a layer, do not
+    fit together, or inputs with so many columns do not fit them."""
     kernel = getattr(model, "kernel", None)
     if not isinstance(kernel, gpflow.kernels.Kernel):
         return
@@ -49,11 +63,8 @@ def check_inputs(model: Any, num_columns: int) -> None:
 def check_parts(
     kernel: Kernel, parts: Mapping[str, InducingVariables | Kernel], num_columns: int
 ) -> None:
-    """As :func:`check_inputs`, for a kernel and inducing variables by their names.
-
-    The kernel is given no rows: shapes and types show what does not fit, and a made-up row may be
-    none that the kernel can take.
-    """
+    """As :func:`check_inputs`, for a kernel and inducing variables by their names. The kernel is
+    given no rows: shapes and types show what does not fit, and it may not take a made-up row."""
     no_rows = tf.zeros([0, num_columns], gpflow.default_float())
     for name, part in parts.items():
         try:
@@ -71,8 +82,7 @@ def check_parts(
                     f"{name}: there is no covariance between {kinds}; pass an inducing variable of "
                     "the kernel's family."
                 ) from error
-            shape = getattr(part, "shape", None)
-            made_for = None if shape is None or len(shape) < 2 else shape[1]
+            made_for = [*(getattr(part, "shape", None) or ()), None, None][1]
             remedy = "build them for the columns of X"
             if made_for not in (None, num_columns):
                 remedy = f"pass X with {made_for} columns, or build the {name} for {num_columns}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +22,6 @@ class _Kept:
 
     def __reduce__(self) -> Any:
         return _Kept, ()
-
-
-def without_kept(model: Any) -> Any:
-    """A shallow copy of a model, without what is kept with it."""
-    other = copy.copy(model)
-    vars(other).pop(KEPT, None)
-    return other
 
 
 def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
@@ -57,8 +49,6 @@ class Values:
         if not isinstance(other, Values) or len(self._values) != len(other._values):
             return False
         return all(map(np.array_equal, self._values, other._values))
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:

@@ -88,11 +88,8 @@ def boxed_parts(
 def Kuu_operator(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> StructuredOperator:
-    """Kuu as a linear operator that keeps its structure.
-
-    The structured posterior and KL divergence use it, and so does ``gpflow.models.SVGP`` through
-    them. ``gpflow.models.SGPR`` uses the dense ``Kuu`` only;
-    :class:`interdomain.models.StructuredSGPR` takes its place.
+    """Kuu as a linear operator that keeps its structure. The structured posterior and KL divergence
+    use it, and ``gpflow.models.SVGP`` through them; ``gpflow.models.SGPR`` uses the dense ``Kuu``.
 
     :param jitter: What is added where a matrix of M rows (or of the rows of a block) has to be
         factorised; diagonal operators, and those of diagonal plus low rank, ignore it.

@@ -14,13 +14,10 @@ from typing import Any
 from .._arguments import IntArray
 from .family import Block
 
-_DENSE_MATRICES = 4
-"""Of M rows in memory: sums, whitened sums, factor and inverse."""
-
 
 def dense_entries(size: int) -> int:
     """The numbers in memory for the dense sums of so many features."""
-    return _DENSE_MATRICES * size**2
+    return 4 * size**2  # sums, whitened sums, factor and inverse
 
 
 class FeatureStructure(abc.ABC):

@@ -15,9 +15,7 @@ from ..training.trainer import Trainer
 class RowsTrainer(Trainer):
     """The training of a model that holds its rows: it may begin on a random subset of these.
 
-    :param optimizer: As :func:`interdomain.fit` takes it, for a ValueError that says what to do
-        without.
-    :cvar how: How the model is trained, for this message.
+    :cvar how: How the model is trained, for the message that refuses an optimizer.
     :cvar remedy: What to do instead.
     """
 
@@ -25,10 +23,6 @@ class RowsTrainer(Trainer):
     chooses_features = True
     how: ClassVar[str] = "on sums of its rows"
     remedy: ClassVar[str] = "leave optimizer out"
-
-    def __init__(self, model: Any, optimizer: Any = None) -> None:
-        super().__init__(model)
-        self._optimizer = optimizer
 
     def check_data(self, data: Data, batch_size: int | None) -> None:
         check_internal(self.model, data, batch_size)

@@ -37,17 +37,14 @@ class Batches:
         self.arrays, self._types = arrays, tuple(types)
         typed = list(zip(arrays or (), types, strict=False))
         self.specs = tuple(tf.TensorSpec([None, *a.shape[1:]], dtype) for a, dtype in typed)
-        self.described: dict[str, Any] = {
-            "data": str([f"{a.dtype} {list(a.shape)}" for a, _ in typed])
-        }
+        shapes = [f"{array.dtype} {list(array.shape)}" for array, _ in typed]
+        self.described: dict[str, Any] = {"data": str(shapes)}
 
     @property
-    def columns(self) -> tuple[int | None, int | None]:
+    def columns(self) -> list[int | None]:
         """The numbers of columns of X and Y; None where they are not known."""
-        of_arrays = [tf.TensorShape(array.shape) for array in self.arrays or ()]
-        shapes = of_arrays or [spec.shape for spec in self.specs] or [tf.TensorShape(None)] * 2
-        num_inputs, num_outputs = (shape[1] if shape.rank == 2 else None for shape in shapes)
-        return num_inputs, num_outputs
+        shapes = [tf.TensorShape(part.shape) for part in self.arrays or self.specs]
+        return [shape[1] if shape.rank == 2 else None for shape in shapes] or [None, None]
 
     def batch(self, step: int) -> Batch:
         """The batch of a step: X and Y, or () when the model holds them."""
@@ -68,9 +65,8 @@ class Minibatches(Batches):
     """Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
     ``N % batch_size`` rows of an epoch's order are left out, so that all batches weigh the same.
 
-    The arrays stay as they are, in a file if they are mapped to one; batches are converted.
-
-    The order depends on the seed and the step only, so that a resumed fit needs no state for it.
+    The arrays stay as they are, in a file if they are mapped to one; batches are converted. The
+    order depends on the seed and the step only, so that a resumed fit needs no state for it.
     """
 
     exact = False
@@ -81,11 +77,8 @@ class Minibatches(Batches):
         super().__init__(arrays, types)
         self._rows, self._batch_size, self._seed = arrays, batch_size, seed
         self._epoch, self._order = -1, np.arange(0)
-        self.described |= {
-            "rows": checksum_of_rows(arrays),
-            "batch_size": batch_size,
-            "seed": seed,
-        }
+        rows = checksum_of_rows(arrays)
+        self.described |= {"rows": rows, "batch_size": batch_size, "seed": seed}
 
     def batch(self, step: int) -> Batch:
         """The rows at the step's position in the order of its epoch."""
@@ -118,7 +111,7 @@ class DatasetBatches(Batches):
         self._dataset = dataset.map(unconverted(convert)).repeat()
         self._model, self._likelihood = model, likelihood
         self._iterator: Any = None
-        self._next = 0
+        self._next = -1
         self.specs = tuple(
             tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
             for spec in self._dataset.element_spec
@@ -129,7 +122,7 @@ class DatasetBatches(Batches):
 
     def batch(self, step: int) -> Batch:
         """The batch of this step."""
-        if self._iterator is None or step != self._next:
+        if step != self._next:
             self._iterator = iter(self._dataset.skip(step))
         self._next = step + 1
         try:

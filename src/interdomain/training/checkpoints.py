@@ -14,18 +14,16 @@ from .._arguments import warn
 
 _KEPT = 3
 _DIFFERENCES = 4  # that a message names
-
-FORMAT = "format"
-"""The name of the first line of a description. Earlier ones had none, and said nothing of the
-kernel, the likelihood, the mean function and the rows."""
-
 _FIT = "fit/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's key of what is tracked as "fit"
+
+# The name of the first line of a description. Earlier ones had none, and said nothing of the
+# kernel, the likelihood, the mean function and the rows.
+FORMAT = "format"
 
 
 class Checkpoints:
-    """
-    The last three checkpoints of one fit, ``step-<number>`` in a folder; TensorFlow writes each of
-    them completely or not at all.
+    """The last three checkpoints of one fit, ``step-<number>`` in a folder; TensorFlow writes each
+    of them completely or not at all.
 
     :param directory: the folder, which need not exist; None to keep nothing.
     :param fit: what the fit is, one ``name: value`` a line. A folder with another text is refused.
@@ -47,7 +45,6 @@ class Checkpoints:
         self._latest: str | None = None
         self._fit, self._writes = fit, writes
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._manager = None
         if self.path is None:
             return
         self.path.mkdir(parents=True, exist_ok=True)
@@ -71,8 +68,8 @@ class Checkpoints:
         return latest
 
     def restore(self) -> bool:
-        """
-        Restore the newest checkpoint that can be read; damaged ones are passed over with a warning.
+        """Restore the newest checkpoint that can be read; damaged ones are passed over with a
+        warning.
 
         :returns: whether there was one.
         :raises ValueError: if it is of another fit, or there are checkpoints and none can be read.
@@ -125,15 +122,14 @@ class Checkpoints:
 
         :raises OSError: if it cannot be written; those before it are unchanged.
         """
-        if self._manager is None or self.path is None or not self._writes:
+        if self.path is None or not self._writes:
             return
         self._step.assign(step)
         try:
             self._latest = self._manager.save(checkpoint_number=self.step)
         except (OSError, tf.errors.OpError) as error:
-            remedy = "pass another folder."
-            if self._latest is not None:
-                remedy = f"the last good one is {self._latest}, from which a new call goes on."
+            good = f"the last good one is {self._latest}, from which a new call goes on."
+            remedy = good if self._latest else "pass another folder."
             raise OSError(
                 f"checkpoint_dir: {self.path}: the checkpoint of step {step} was not written "
                 f"({_reason(error)}); {remedy}"
@@ -144,7 +140,7 @@ class Checkpoints:
     def _prefixes(self) -> list[str]:
         """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
         names; if that is damaged, all whose index is there."""
-        if self._manager is None or self.path is None:
+        if self.path is None:
             return []
         if self._manager.checkpoints:
             return list(reversed(self._manager.checkpoints))

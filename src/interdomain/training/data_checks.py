@@ -44,13 +44,12 @@ def batches_of(
                 "the replicas of a strategy; build it outside of the strategy's scope, or use a "
                 "model that is given its data, such as gpflow.models.SVGP."
             )
-        of_model = getattr(model, "data", None)
-        arrays = (
-            tuple(of_model) if isinstance(of_model, (tuple, list)) and len(of_model) == 2 else None
-        )
-        if arrays is not None and isinstance(likelihood, Likelihood):
-            _checked_arrays(arrays, likelihood)
-        return Batches(arrays)
+        held = getattr(model, "data", None)
+        if not isinstance(held, (tuple, list)) or len(held) != 2:
+            return Batches(None)
+        if isinstance(likelihood, Likelihood):
+            _checked_arrays(held, likelihood)
+        return Batches(tuple(held))
     if data is None:
         raise ValueError(
             f"data: a {type(model).__name__} holds no data, found None; pass (X, Y) or a "
@@ -115,10 +114,8 @@ def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
 
 def _check_num_data(model: Any, found: int | None) -> None:
     """A wrong ``num_data`` would weigh the likelihood wrongly against the KL term."""
-    if not hasattr(model, "num_data"):
-        return
-    num_data = model.num_data
-    if num_data is None:
+    num_data: Any = getattr(model, "num_data", found)
+    if num_data is None and hasattr(model, "num_data"):
         remedy = "the number of training rows" if found is None else str(found)
         raise ValueError(
             "model.num_data: found None, so that the ELBO of a minibatch would not be scaled to "
@@ -132,11 +129,10 @@ def _check_num_data(model: Any, found: int | None) -> None:
 
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
-    """Check that a model works with data that have these numbers of columns.
+    """:raises ValueError: if kernel and inducing variable do not fit together, X does not fit them,
+    or Y does not fit the likelihood.
 
     :param columns: the numbers of columns of X and of Y; None where it is not known.
-    :raises ValueError: if the kernel and the inducing variable do not fit together, or X does not
-        fit them, or Y does not fit the likelihood.
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:

@@ -16,15 +16,9 @@ from .._arguments import Array
 from .._tracing import compiled, is_operation_by_operation
 from ..core.descriptions import checksum_of_rows
 from ..core.kept import kept
+from . import losses
 from .batches import Batch
-from .losses import (
-    NumericalBreakdown,
-    draw_for_step,
-    loss_and_gradients,
-    require,
-    tensorflow_errors_as_breakdowns,
-    training_loss_of,
-)
+from .losses import NumericalBreakdown
 from .results import Ending, FitResult
 from .run import Plan, Run, train
 
@@ -61,8 +55,8 @@ class LBFGS:
     @property
     def described(self) -> dict[str, Any]:
         """What must be the same for a resumed fit."""
-        described: dict[str, Any] = {"method": "l-bfgs", "options": self._options}
-        return described | ({"rows": checksum_of_rows(self._batch)} if self._batch else {})
+        rows = {"rows": checksum_of_rows(self._batch)} if self._batch else {}
+        return {"method": "l-bfgs", "options": self._options, **rows}
 
     def train(self, run: Run) -> Ending:
         """Run the iterations that are left.
@@ -70,7 +64,7 @@ class LBFGS:
         :raises NumericalBreakdown: if the loss or a gradient is not finite at the first point, or
             if no better point was found without a NaN.
         """
-        draw_for_step(self._model, 0)  # the same at all steps: a function to be minimised
+        losses.draw_for_step(self._model, 0)  # the same at all steps: a function to be minimised
         most = run.plan.steps - run.step
         ending: Ending | None = None
 
@@ -78,7 +72,7 @@ class LBFGS:
             """SciPy calls it in this way because of its argument's name."""
             nonlocal ending
             # The variables hold the point evaluated last, which need not be the iterate.
-            self._assign(intermediate_result.x)
+            _assign(self.variables, tf.convert_to_tensor(intermediate_result.x))
             self._loss = float(intermediate_result.fun) + self._zero
             run.keep(run.step + 1)
             ending = run.after_step(-self._loss)
@@ -92,10 +86,8 @@ class LBFGS:
             result = scipy.optimize.minimize(
                 self._value_and_slope, start, callback=after_iteration, **how
             )
-        except BaseException:
-            run.restore()  # not the trial point of a line search that was interrupted
-            raise
-        run.restore()
+        finally:
+            run.restore()  # not the last point of a line search, which may be interrupted
         if ending is not None and ending.reason != "steps":
             return ending
         if not result.success and self._breakdown is not None:
@@ -111,21 +103,16 @@ class LBFGS:
         """The objective at the present parameters."""
         if self._loss is not None:  # at the start, which is as good as any point near it
             return -self._loss
-        return -float(training_loss_of(self._model)(*self._batch))
-
-    def _assign(self, x: Array) -> None:
-        scipy = gpflow.optimizers.Scipy
-        values = scipy.unpack_tensors(self.variables, tf.convert_to_tensor(x))
-        scipy.assign_tensors(self.variables, values)
+        return -float(losses.training_loss_of(self._model)(*self._batch))
 
     def _value_and_slope(self, x: Array) -> tuple[float, Array]:
         self._breakdown = None
         try:
-            with tensorflow_errors_as_breakdowns():
+            with losses.tensorflow_errors_as_breakdowns():
                 value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64), *self._batch)
                 loss, gradient = float(value), np.asarray(slope, np.float64)
-            require(np.isfinite(loss), f"the loss is {loss}")
-            require(np.all(np.isfinite(gradient)), "a gradient is not finite")
+            losses.require(np.isfinite(loss), f"the loss is {loss}")
+            losses.require(np.all(np.isfinite(gradient)), "a gradient is not finite")
         except NumericalBreakdown as breakdown:
             if self._loss is None:
                 raise
@@ -140,15 +127,20 @@ class LBFGS:
         return loss - self._zero, gradient
 
 
+def _assign(variables: tuple[tf.Variable, ...], x: tf.Tensor) -> None:
+    scipy = gpflow.optimizers.Scipy
+    scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
+
+
 def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Any:
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
-    scipy, loss = gpflow.optimizers.Scipy, training_loss_of(model)
+    loss = losses.training_loss_of(model)
 
     def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
-        value, gradients = loss_and_gradients(loss, variables, rows)
-        return value, scipy.pack_tensors(gradients)
+        _assign(variables, x)
+        value, gradients = losses.loss_and_gradients(loss, variables, rows)
+        return value, gpflow.optimizers.Scipy.pack_tensors(gradients)
 
     if is_operation_by_operation():
         return evaluate

@@ -51,10 +51,8 @@ def draw_for_step(model: Any, step: int) -> None:
 FAILED_FACTORISATION = "Cholesky decomposition was not successful"
 _RAISED_FOR_NAN = {
     FAILED_FACTORISATION: "a matrix factorisation failed",
-    "lost to rounding": (
-        "the bound is lost to rounding, as Y is too far away from the mean function "
-        "(pass mean_function=Constant(Y.mean(axis=0)), or standardise Y)"
-    ),
+    "lost to rounding": "the bound is lost to rounding, as Y is too far away from the mean "
+    "function (pass mean_function=Constant(Y.mean(axis=0)), or standardise Y)",
     "not invertible": "a matrix factorisation failed",
     "has NaN or Inf": "an updated parameter is not finite",
 }
@@ -72,8 +70,7 @@ def require(finite: Any, reason: str) -> None:
 
 @contextmanager
 def tensorflow_errors_as_breakdowns() -> Iterator[None]:
-    """
-    :raises NumericalBreakdown: in place of what TensorFlow or GPflow raise because of a NaN.
+    """:raises NumericalBreakdown: in place of what TensorFlow or GPflow raise because of a NaN.
     :raises ValueError: if Python code that a compiled loss calls has raised one.
     """
     try:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import ScalarLikelihood
 
 from .._arguments import Array, number, short
 from ..linalg.natural_gradients import diagonal_step, full_step
@@ -53,7 +52,7 @@ class NaturalGradients:
         :raises ValueError: if one is not in (0, 1].
         """
         if self._size is None:
-            most = min(0.1, 1 / len(self._pairs))
+            most = min(0.1, 1 / max(len(self._pairs), 1))
             rising = most * 0.01 ** (1 - min(step / 20, 1.0))
             falling = most / (1 + step / 300)
             return np.array([falling if diagonal else rising for diagonal in self._diagonal])
@@ -65,9 +64,9 @@ class NaturalGradients:
             )
         return np.full(len(self._pairs), float(size))
 
-    def describe(self) -> str:
+    def describe(self) -> str | None:
         """What must be the same for a resumed fit: the first sizes."""
-        return str([self.sizes(step).tolist() for step in (0, 1)])
+        return str([self.sizes(step).tolist() for step in (0, 1)]) if self._pairs else None
 
     def moved(self, gradients: Sequence[tf.Tensor], sizes: tf.Tensor) -> list[tf.Tensor]:
         """The values of ``variables`` after a step; nothing is assigned.
@@ -82,10 +81,9 @@ class NaturalGradients:
             size = tf.cast(sizes[i], root.dtype)
             if self._shared[i]:
                 # Each latent GP has its part of the gradient: all arrive at the same covariance.
-                copies, axis = mean.shape[1], 1 if self._diagonal[i] else 0
-                root, root_gradient = (
-                    tf.repeat(value, copies, axis) for value in (root, root_gradient / copies)
-                )
+                copies, axis = mean.shape[1], int(self._diagonal[i])
+                root = tf.repeat(root, copies, axis)
+                root_gradient = tf.repeat(root_gradient / copies, copies, axis)
             if self._diagonal[i]:
                 mean, root = diagonal_step(mean, root, mean_gradient, root_gradient, size)
             else:
@@ -103,14 +101,6 @@ def pairs_of(model: Any) -> list[Pair]:
     if hasattr(model, "variational_parameters"):
         return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
     return [(model.q_mu, model.q_sqrt)] if hasattr(model, "q_mu") else []
-
-
-def are_safe(model: Any, pairs: Sequence[Pair]) -> bool:
-    """Whether natural gradients of the default sizes are the default: the q's are trainable, and
-    each column of Y has one latent GP. With several (classes), they may diverge on minibatches of a
-    hundred rows (``benchmarks/image_patches``)."""
-    scalar = isinstance(getattr(model, "likelihood", None), ScalarLikelihood)
-    return bool(pairs) and scalar and all(p.trainable for pair in pairs for p in pair)
 
 
 def _constrained(parameter: gpflow.Parameter, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -44,19 +44,20 @@ class Replicas:
 
         :raises ValueError: if only a part of it was.
         """
-        variables = getattr(model, "variables", ())
-        known = [getattr(variable, "distribute_strategy", None) for variable in variables]
-        strategies = [strategy for strategy in known if strategy is not None]
-        if not strategies:
+        known = [
+            (getattr(variable, "distribute_strategy", None), variable.name)
+            for variable in getattr(model, "variables", ())
+        ]
+        outside = [name for strategy, name in known if strategy is None]
+        if len(outside) == len(known):
             return cls(None)
-        if len(strategies) < len(known):
-            outside = next(v.name for v, s in zip(variables, known, strict=True) if not s)
+        if outside:
             raise ValueError(
-                f"model: {len(known) - len(strategies)} of its {len(known)} variables were created "
-                f"outside of the strategy's scope, such as {outside}; build it, and what it is "
-                "made of, under `with strategy.scope():`."
+                f"model: {len(outside)} of its {len(known)} variables were created outside of the "
+                f"strategy's scope, such as {outside[0]}; build it, and what it is made of, under "
+                "`with strategy.scope():`."
             )
-        return cls(strategies[0])
+        return cls(known[0][0])
 
     def check_optimizer(self, optimizer: Any) -> None:
         """:raises ValueError: if it was not built in the scope of the strategy, or for Keras 3."""
@@ -103,13 +104,7 @@ class Replicas:
     @functools.cached_property
     def _mean_of(self) -> Any:
         """Traced once, and not for each step at which workers agree on going on."""
-
-        def of_replica(numbers: tf.Tensor) -> tf.Tensor:
-            context = tf.distribute.get_replica_context()
-            # On the device of the replica, where an argument is on none.
-            return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(numbers))
-
-        return compiled(lambda *given: self.run(of_replica, given))
+        return compiled(lambda *given: self.run(_weighted_mean, (given, tf.constant(1)))[0])
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
         """The part of a step's batch for each replica of this process: every R-th row."""
@@ -139,9 +134,8 @@ class Replicas:
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """In a replica: the loss of the whole batch and its gradients, from this replica's rows."""
         value, gradients = loss_and_gradients(loss, variables, rows)
-        if self.strategy is None:
-            return value, gradients
-        value, *gradients = _weighted_mean([value, *gradients], tf.shape(rows[0])[0])
+        if self.strategy is not None:
+            value, *gradients = _weighted_mean([value, *gradients], tf.shape(rows[0])[0])
         return value, gradients
 
 

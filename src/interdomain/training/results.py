@@ -79,8 +79,7 @@ class FitResult:
     bound by less than the tolerance, and "stalled" where no step, however short, raised it. With
     "stalled" and "steps" it has not converged, and a warning says so.
 
-    :ivar steps: the step the model is at now, counted from the very first run: after a resume it
-        includes the steps of the runs before.
+    :ivar steps: the step the model is at now, counted from the very first run.
     :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
     :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``) per step
         of this call. A minibatch step records the estimate from its batch at the parameters before

@@ -14,14 +14,13 @@ import tensorflow as tf
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
 from .._progress import progress_bar
-from ..core.descriptions import checksum_of_rows, describe_parts
+from ..core.descriptions import checksum_of_rows, describe
 from .checkpoints import FORMAT, Checkpoints
 from .losses import NumericalBreakdown
 from .replicas import Replicas
 from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
 
-HAD_ENDED = "the checkpoint is of a fit that had ended"
-"""The message of a call that trained nothing for this reason."""
+HAD_ENDED = "the checkpoint is of a fit that had ended"  # the message where nothing was trained
 
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
@@ -50,25 +49,18 @@ class Plan:
 class Run:
     """The steps ``step + 1, ..., plan.steps`` of a fit.
 
-    :param variables: those that are trained; their last good values are kept.
-    :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
+    :param method: as of :func:`train`. The last good values of its variables are kept.
     :ivar step: the last step that is done.
     :ivar kept_step: the step that led to the values that are kept.
     """
 
     def __init__(
-        self,
-        model: Any,
-        plan: Plan,
-        variables: Sequence[tf.Variable],
-        exact: bool,
-        checkpoints: Checkpoints,
-        replicas: Replicas,
+        self, model: Any, plan: Plan, method: Any, checkpoints: Checkpoints, replicas: Replicas
     ) -> None:
         self.plan, self.step = plan, checkpoints.step
         self.elbos: list[float] = []
         self.metrics: list[Mapping[str, float]] = []
-        self._model, self._variables, self._exact = model, variables, exact
+        self._model, self._variables, self._exact = model, method.variables, method.exact
         self._checkpoints, self._replicas = checkpoints, replicas
         self._average, self._called_at = 0.0, -1
         self.keep(self.step)
@@ -89,8 +81,7 @@ class Run:
         return self.elbos[-1] if self._exact else self._average / bias
 
     def values(self) -> list[tf.Tensor]:
-        """The present values of the variables. TensorFlow copies a buffer only when an update would
-        write into it."""
+        """The present values; TensorFlow copies a buffer only where an update writes into it."""
         return [variable.read_value() for variable in self._variables]
 
     def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
@@ -103,8 +94,7 @@ class Run:
             variable.assign(value)
 
     def after_step(self, elbo: float, check: Callable[[], None] = lambda: None) -> Ending | None:
-        """
-        Record a step. At a multiple of ``every``, and at the end, write a checkpoint and call the
+        """Record a step. At multiples of ``every``, and at the end, write a checkpoint and call the
         callbacks.
 
         :param check: raises an error if the present parameters must not be kept.
@@ -116,11 +106,11 @@ class Run:
         self._show()
         self._bar.update(1)
         seconds = f"max_seconds={self.plan.max_seconds} were over after step {self.step}"
-        ending = None
+        ending, out_of_time = None, Ending("max_seconds", seconds)
         if self.step >= self.plan.steps:
             ending = Ending("steps", f"all {self.plan.steps} steps done")
         elif self._replicas.alone and self._is_late():
-            ending = Ending("max_seconds", seconds)
+            ending = out_of_time
         if ending is None and self.step % self.plan.every:
             return None
         if self.plan.checkpoint_dir is not None:
@@ -132,10 +122,8 @@ class Run:
         by_callback, late = self._replicas.mean([wish is not None, self._is_late()])
         if ending is None and by_callback:
             why = wish or "of another worker"
-            ending = Ending("callback", f"a callback ended the fit after step {self.step}: {why}")
-        elif ending is None and late:
-            ending = Ending("max_seconds", seconds)
-        return ending
+            return Ending("callback", f"a callback ended the fit after step {self.step}: {why}")
+        return out_of_time if ending is None and late else ending
 
     def _is_late(self) -> bool:
         limit = self.plan.max_seconds
@@ -200,7 +188,7 @@ def train(
         **method.stored,
     )
     replicas.start(checkpoints)
-    run = Run(model, plan, method.variables, method.exact, checkpoints, replicas)
+    run = Run(model, plan, method, checkpoints, replicas)
     first_step = run.step
     reason: Any = ended.numpy().decode() or "steps"
     ending = Ending(reason, HAD_ENDED)
@@ -235,12 +223,10 @@ def train(
 
 def _described(model: Any, settings: Mapping[str, Any]) -> str:
     """What tells one fit from another, one ``name: value`` a line."""
-    parameters = {
-        path.removeprefix("."): _parameter(parameter)
-        for path, parameter in gpflow.utilities.parameter_dict(model).items()
-    }
-    lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__, **parameters}
-    describe_parts("", model, lines, set())
+    lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__}
+    for path, parameter in gpflow.utilities.parameter_dict(model).items():
+        lines[path.removeprefix(".")] = _parameter(parameter)
+    describe("", model, lines, set(), parts_only=True)
     lines |= settings
     if hasattr(model, "described_rows"):
         lines |= model.described_rows()

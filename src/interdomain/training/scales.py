@@ -16,7 +16,6 @@ from gpflow.likelihoods import Gaussian
 from .._arguments import Array, warn
 from .._targets import densities_of
 from ..core.columns import scaled_parts
-from ..core.decomposed import flat_blocks
 from ..core.domains import boxes, complaint, outside_of_any
 from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
@@ -26,9 +25,7 @@ FAR = 1_000.0
 inverse of it; and so is Y, in standard deviations of the prior."""
 
 _MAX_ROWS = 10_000
-
-_EQUAL = 1e-12
-"""Relative deviations of a column whose numbers are the same but for rounding."""
+_EQUAL = 1e-12  # relative deviations of a column whose numbers are the same but for rounding
 
 
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
@@ -40,19 +37,16 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     :raises ValueError: For rows beyond the box of features that repeat there, or that are not on
         the sphere of a kernel's inputs.
     """
-    likelihood = getattr(model, "likelihood", None)
+    likelihood, X = getattr(model, "likelihood", None), np.asarray(X)
     model = getattr(model, "layer_of_inputs", model)
-    if not isinstance(getattr(model, "kernel", None), Kernel) or np.ndim(X) != 2 or not len(X):
+    if not isinstance(getattr(model, "kernel", None), Kernel) or X.ndim != 2 or not len(X):
         return
-    X = np.asarray(X)
     warn_of_scales(model, X, Y, likelihood)
     try:
         latents = latent_gps(model.kernel, model.inducing_variable)
     except (AttributeError, ValueError):  # a model without features, or of other latent GPs
         return
-    pairs = [
-        pair for group in latents for pair in flat_blocks(group.inducing_variables[0], group.kernel)
-    ]
+    pairs = [(group.inducing_variables[0], group.kernel) for group in latents]
     domains = [box for pair in pairs for box in boxes(*pair, X.shape[1])]
     outside = int(np.count_nonzero(outside_of_any(domains, X)))
     if outside:

@@ -11,19 +11,14 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
+from gpflow.likelihoods import ScalarLikelihood
 
 from .._arguments import number
 from .._tracing import compiled
 from ..core.kept import kept
+from . import losses
 from .batches import Batches
-from .losses import (
-    FAILED_FACTORISATION,
-    draw_for_step,
-    require,
-    tensorflow_errors_as_breakdowns,
-    training_loss_of,
-)
-from .natural_gradients import NaturalGradients, are_safe, pairs_of
+from .natural_gradients import NaturalGradients, pairs_of
 from .replicas import Replicas
 from .results import Ending
 from .run import Run
@@ -54,7 +49,7 @@ class GradientSteps:
         rate = _checked_rate(optimizer)
         if rate is None:
             replicas.check_optimizer(optimizer)
-        in_q = [] if self._natural is None else self._natural.variables
+        in_q = self._natural.variables
         moved = {id(variable) for variable in in_q}
         self._others = tuple(v for v in model.trainable_variables if id(v) not in moved)
         self.variables = (*self._others, *in_q)
@@ -65,16 +60,15 @@ class GradientSteps:
             for variable in self._optimizer.variables:
                 variable.assign(tf.zeros_like(variable))
             self._optimizer.learning_rate = rate
-        self.stored = {"model": model}
-        if self._optimizer is not None:
-            self.stored["optimizer"] = self._optimizer
-        settings = {} if rate is not None else dict(self._optimizer.get_config())
+        used = {} if self._optimizer is None else {"optimizer": self._optimizer}
+        self.stored = {"model": model, **used}
+        settings = {} if rate else dict(optimizer.get_config())
         settings.pop("name", None)  # Keras 3 numbers its instances
         self.described: dict[str, Any] = {
             "method": "minibatches",
             **batches.described,
-            "optimizer": rate or (type(self._optimizer).__name__, settings),
-            "natural gradients": None if self._natural is None else self._natural.describe(),
+            "optimizer": rate or (type(optimizer).__name__, settings),
+            "natural gradients": self._natural.describe(),
         }
 
     def _compiled(self, optimizer: Any) -> tuple[Any, Step]:
@@ -84,21 +78,20 @@ class GradientSteps:
         model, signature = self._model, self._signature
 
         def build() -> tuple[Any, Step]:
-            loss, used = training_loss_of(model), optimizer
+            used = None
             if others:
                 # Creates its variables: tf.function must not, and a checkpoint restores them.
                 with replicas.strategy.scope() if replicas.strategy else nullcontext():
                     used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
                     used.build(list(others))
-
+            loss = losses.training_loss_of(model)
             gradients = functools.partial(replicas.loss_and_gradients, loss)
-            sizes = tf.TensorSpec([None], tf.float64)
-            specs = None if signature is None else (sizes, *signature)
+            specs = None if signature is None else (tf.TensorSpec([None], tf.float64), *signature)
             step = _step_function(replicas, gradients, others, natural, used)
-            return used if others else None, compiled(step, input_signature=specs)
+            return used, compiled(step, input_signature=specs)
 
         refs = tuple(variable.ref() for variable in self.variables)
-        key = (optimizer, natural is None, refs, signature, replicas.strategy)
+        key = (optimizer, len(natural.variables), refs, signature, replicas.strategy)
         built: tuple[Any, Step] = kept(self._model, "step", key, build)
         return built
 
@@ -110,26 +103,26 @@ class GradientSteps:
         ending = None
         while ending is None:
             batch = self._replicas.batch(self._batches, run.step)
-            draw_for_step(self._model, run.step + 1)
+            losses.draw_for_step(self._model, run.step + 1)
             before = None if run.step % run.plan.every else run.values()
-            with tensorflow_errors_as_breakdowns():
+            with losses.tensorflow_errors_as_breakdowns():
                 value, finite = self._take_step(run.step, batch)
-                require(np.isfinite(value), f"the loss is {float(value)}")
+                losses.require(np.isfinite(value), f"the loss is {float(value)}")
                 if before is not None:
                     run.keep(run.step, before)
-                require(finite, "a gradient or an updated parameter is not finite")
+                losses.require(finite, "a gradient or an updated parameter is not finite")
             ending = run.after_step(-float(value), functools.partial(self._check_loss, batch))
         return ending
 
     def _take_step(self, step: int, batch: Sequence[Any]) -> tuple[tf.Tensor, tf.Tensor]:
         """Where TensorFlow raises instead of returning NaN, as before 2.21, a natural-gradient step
         that cannot be factorised ends before any variable has changed, and is halved."""
-        sizes = np.zeros(0) if self._natural is None else self._natural.sizes(step)
+        sizes = self._natural.sizes(step)
         while True:
             try:
                 return self._step(tf.constant(sizes, tf.float64), *batch)
             except tf.errors.InvalidArgumentError as error:
-                if not np.any(sizes) or FAILED_FACTORISATION not in str(error):
+                if not np.any(sizes) or losses.FAILED_FACTORISATION not in str(error):
                     raise
                 self._check_loss(batch)  # fails, too, if it is not the step that does
                 sizes = sizes / 2
@@ -137,22 +130,18 @@ class GradientSteps:
     def _check_loss(self, batch: Sequence[Any]) -> None:
         """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
         parameters."""
-        with tensorflow_errors_as_breakdowns():
+        with losses.tensorflow_errors_as_breakdowns():
             value = self._loss_of(batch)
-        require(np.isfinite(value), f"the loss is {value}")
+        losses.require(np.isfinite(value), f"the loss is {value}")
 
     def _loss_of(self, batch: Sequence[Any]) -> float:
         """The loss of a batch at the present parameters, computed by all replicas together."""
-        loss = training_loss_of(self._model)
-
-        def of_rows(*rows: tf.Tensor) -> tf.Tensor:
-            return self._replicas.loss_and_gradients(loss, [], rows)[0]
-
-        return float(self._replicas.run(of_rows, batch))
+        replicas, loss = self._replicas, losses.training_loss_of(self._model)
+        return float(replicas.run(lambda *x: replicas.loss_and_gradients(loss, [], x)[0], batch))
 
     def objective(self, step: int) -> float:
         """The objective at the present parameters, estimated from the batch of a step."""
-        draw_for_step(self._model, step + 1)
+        losses.draw_for_step(self._model, step + 1)
         return -self._loss_of(self._replicas.batch(self._batches, step))
 
 
@@ -160,12 +149,11 @@ def _step_function(
     replicas: Replicas,
     gradients_of: Callable[..., tuple[tf.Tensor, list[tf.Tensor]]],
     others: Sequence[tf.Variable],
-    natural: NaturalGradients | None,
+    natural: NaturalGradients,
     optimizer: Any,
 ) -> Step:
-    """
-    The function for one step. One evaluation of the loss and its gradients serves both updates; q
-    is assigned outside of the replicas, because its variables do not define how values of several
+    """The function for one step. One evaluation of the loss and its gradients serves both updates;
+    q is assigned outside of the replicas, because its variables do not define how values of several
     replicas are combined.
 
     All means of a diagonal q move at once, each as if the others were fixed, but the data couple
@@ -174,15 +162,15 @@ def _step_function(
     is approximated by the parabola through both losses, with the slope at the first; if its minimum
     comes before the end of the step, the means go there.
     """
-    in_q = [] if natural is None else natural.variables
-    coupled = [] if natural is None else natural.coupled
+    in_q = natural.variables
+    means = [place for place, coupled in enumerate(natural.coupled) if coupled]
 
     def step(sizes: tf.Tensor, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
         value, gradients = replicas.run(lambda *rows: gradients_of([*others, *in_q], rows), batch)
         of_others, of_q = gradients[: len(others)], gradients[len(others) :]
-        new = [] if natural is None else natural.moved(of_q, sizes)
+        new = natural.moved(of_q, sizes)
         finite = [_all_finite([value, *gradients, *new])]
-        if any(coupled):
+        if means:
             new = shortened(value, of_q, new, batch)
         with tf.control_dependencies(new):  # if they cannot be computed, nothing changes
             for variable, after in zip(in_q, new, strict=True):
@@ -193,42 +181,31 @@ def _step_function(
         return value, tf.reduce_all(finite)
 
     def shortened(
-        value: tf.Tensor,
-        slopes: Sequence[tf.Tensor],
-        new: Sequence[tf.Tensor],
-        batch: Sequence[Any],
+        value: tf.Tensor, slopes: Sequence[tf.Tensor], new: list[tf.Tensor], batch: Sequence[Any]
     ) -> list[tf.Tensor]:
-        old = [variable.read_value() for variable in in_q]
-        slope = tf.add_n(
-            tf.reduce_sum(gradient * (after - before))
-            for gradient, after, before, is_mean in zip(slopes, new, old, coupled, strict=True)
-            if is_mean
-        )
-        for variable, after, is_mean in zip(in_q, new, coupled, strict=True):
-            if is_mean:
-                variable.assign(after)
+        old = {i: in_q[i].read_value() for i in means}
+        slope = tf.add_n([tf.reduce_sum(slopes[i] * (new[i] - old[i])) for i in means])
+        for i in means:
+            in_q[i].assign(new[i])
         then = replicas.run(lambda *rows: gradients_of([], rows)[0], batch)
         curvature = 2 * (then - value - slope)
         share = tf.where(curvature > -slope, -slope / curvature, tf.ones_like(slope))
         share = tf.where(tf.math.is_finite(then), share, tf.zeros_like(slope))
-        return [
-            before + tf.cast(share, after.dtype) * (after - before) if is_mean else after
-            for before, after, is_mean in zip(old, new, coupled, strict=True)
-        ]
+        for i, before in old.items():
+            new[i] = before + tf.cast(share, before.dtype) * (new[i] - before)
+        return new
 
     def apply(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
-        pairs = list(zip(gradients, others, strict=True))
-        if replicas.strategy is None:
-            optimizer.apply_gradients(pairs)
-        else:  # they are of the whole batch already
-            optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+        # Those of replicas are of the whole batch already.
+        options = {} if replicas.strategy is None else {"skip_gradients_aggregation": True}
+        optimizer.apply_gradients(list(zip(gradients, others, strict=True)), **options)
         return tf.constant(True)
 
     return step
 
 
-def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients | None, Any]:
-    """The natural gradients of a fit, if any, and what updates everything else.
+def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients, Any]:
+    """The natural gradients of a fit, perhaps of no q, and what updates everything else.
 
     :raises ValueError: if there are to be others, or the model has no q.
     """
@@ -237,12 +214,15 @@ def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients | None, A
     if isinstance(optimizer, kind):
         natural, other = optimizer, None
     elif optimizer is None or isinstance(optimizer, (int, float, np.number)):
-        if are_safe(model, pairs):
+        # With several latent GPs for a column of Y (classes), steps of the default sizes may
+        # diverge on minibatches of a hundred rows (`benchmarks/image_patches`).
+        scalar = isinstance(getattr(model, "likelihood", None), ScalarLikelihood)
+        if scalar and pairs and all(p.trainable for pair in pairs for p in pair):
             return NaturalGradients(pairs, None), optimizer
     elif isinstance(optimizer, (tuple, list)) and len(optimizer) == 2:
         natural, other = optimizer
     if natural is None:
-        return None, other
+        return NaturalGradients((), None), other
     if not (isinstance(natural, kind) and pairs):
         raise ValueError(
             "optimizer: the first of a pair must be a gpflow.optimizers.NaturalGradient, for a "

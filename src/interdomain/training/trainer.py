@@ -26,7 +26,7 @@ class Trainer(abc.ABC):
 
     A model returns its own by a method ``trainer(optimizer)``; others have a :class:`LossTrainer`.
 
-    :param model: The model.
+    :param optimizer: As :func:`interdomain.fit` takes it.
     :cvar steps: The number of steps by default.
     :cvar every: The number of steps between two callbacks, by default.
     :cvar subset_size: The rows of a random subset to begin with; None for no such option.
@@ -42,8 +42,8 @@ class Trainer(abc.ABC):
     chooses_features: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, optimizer: Optimizer = None) -> None:
+        self.model, self._optimizer = model, optimizer
 
     @abc.abstractmethod
     def check_data(self, data: Data, batch_size: int | None) -> None:
@@ -59,14 +59,11 @@ class Trainer(abc.ABC):
     def refuse(
         self, options: Mapping[str, Any], known: Collection[str] | None = None, how: str = ""
     ) -> None:
-        """Refuse options that are not known.
+        """:raises ValueError: For options that are not ``known``, by default :attr:`options`.
 
-        :param known: Their names, by default :attr:`options`.
         :param how: The method, in words.
-        :raises ValueError: For an option that the method does not have.
         """
-        known = self.options if known is None else known
-        unknown = [name for name in options if name not in known]
+        unknown = [name for name in options if name not in (known or self.options)]
         if unknown:
             raise ValueError(
                 f"options: training a {type(self.model).__name__}{how} has no "
@@ -75,16 +72,7 @@ class Trainer(abc.ABC):
 
 
 class LossTrainer(Trainer):
-    """L-BFGS, or gradient steps on minibatches, on ``model.training_loss``.
-
-    :param optimizer: As :func:`interdomain.fit` takes it.
-    """
-
-    def __init__(self, model: Any, optimizer: Optimizer) -> None:
-        super().__init__(model)
-        self._optimizer = optimizer
-        self._data: Data = None
-        self._batch_size: int | None = None
+    """L-BFGS, or gradient steps on minibatches, on ``model.training_loss``."""
 
     def check_data(self, data: Data, batch_size: int | None) -> None:
         """Data are checked when batches are made of them."""
@@ -93,8 +81,8 @@ class LossTrainer(Trainer):
     def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
         model, data, batch_size = self.model, self._data, self._batch_size
         by_lbfgs = batch_size is None and self._optimizer is None
-        by_lbfgs = by_lbfgs and not isinstance(data, tf.data.Dataset)
-        self.refuse(options, *((SCIPY_OPTIONS, "") if by_lbfgs else ((), " by minibatches")))
+        by_lbfgs &= not isinstance(data, tf.data.Dataset)
+        self.refuse(options, *((SCIPY_OPTIONS, "") if by_lbfgs else (None, " by minibatches")))
         replicas = Replicas.of(model)
         strategy = replicas.strategy
         if by_lbfgs and strategy is not None:

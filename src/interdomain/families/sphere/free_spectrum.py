@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import finite_array, number
 from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
@@ -57,7 +58,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
         default is 0, 1, ..., L.
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
-    :param options: All arguments of :class:`ZonalKernel`.
+    :param variance: As for :class:`ZonalKernel`, as are the arguments after it.
     :ivar degrees: The degrees with variance, increasing.
     :raises ValueError: As :class:`ZonalKernel`; also if an argument is not as above.
     """
@@ -68,9 +69,21 @@ class FreeSpectrum(ZonalKernelOfDimension):
         *,
         degrees: Sequence[int] | None = None,
         radial_power: float = 1.0,
-        **options: Any,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            inputs=inputs,
+            active_dims=active_dims,
+            name=name,
+        )
         self.radial_power = number("radial_power", radial_power, at_least=0)
         values = finite_array("ratios", ratios, (1,), "a vector [L]")
         if not values.size:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
 from ..._arguments import choice, number
@@ -31,7 +31,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         is not known, and on the globe.
     :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
         linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
-    :param options: All arguments of :class:`ZonalKernel`.
+    :param variance: As for :class:`ZonalKernel`, as are the arguments after it.
     :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
     """
 
@@ -40,9 +40,21 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         *,
         lengthscale: TensorType | None = None,
         radial_power: float = 1.0,
-        **options: Any,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            inputs=inputs,
+            active_dims=active_dims,
+            name=name,
+        )
         self.radial_power = number("radial_power", radial_power, at_least=0)
         if lengthscale is None:
             lengthscale = self._default_lengthscale()
@@ -159,16 +171,31 @@ class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
     """A stationary kernel of the globe with ``inputs="degrees"``: on the sphere S^2 itself, without
     a bias, a seam at the date line, or poles that the kernel knows of.
 
-    :param options: ``variance``, ``K(x, x)``; ``lengthscale`` in radians, 0.5 by default (0.1 is
-        637 km on the earth); and ``active_dims``, the columns (latitude, longitude) of X, in this
-        order: ``[1, 0]`` of data that begin with the longitude.
+    :param variance: ``K(x, x)``.
+    :param lengthscale: In radians, 0.5 by default; 0.1 is 637 km on the earth.
+    :param active_dims: The columns (latitude, longitude) of X, in this order: ``[1, 0]`` of data
+        that begin with the longitude.
     :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
         "degrees".
     """
 
-    def __init__(self, *, inputs: str = "degrees", **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        variance: TensorType = 1.0,
+        lengthscale: TensorType | None = None,
+        inputs: str = "degrees",
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
+    ) -> None:
         remedy = "pass X in degrees, np.degrees(X), or another kernel of the sphere"
-        super().__init__(inputs=choice("inputs", inputs, ("degrees",), remedy), **options)
+        super().__init__(
+            lengthscale=lengthscale,
+            variance=variance,
+            inputs=choice("inputs", inputs, ("degrees",), remedy),
+            active_dims=active_dims,
+            name=name,
+        )
 
 
 class GlobeMatern12(GlobeStationary, SphericalMatern12):
