@@ -28,10 +28,10 @@ WITH_FIT = {
     "deep.model.DeepGP",
     "recommending.recommend.recommend",
     "families.sphere.free_spectrum.FreeSpectrum",
-    "sites.dual_svgp.DualSVGP",
+    "models.dual_svgp.model.DualSVGP",
     "tables.fitting.fit_additive",
     "recommending.race.race",
-    "neighbours.vecchia_sgpr.VecchiaSGPR",
+    "models.vecchia_sgpr.model.VecchiaSGPR",
 }
 """Those that take seconds."""
 
