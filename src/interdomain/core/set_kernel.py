@@ -104,10 +104,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         return None
 
     @abc.abstractmethod
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def points(self, X: tf.Tensor) -> tf.Tensor:
         """The points x_p of each input, from its active columns. P and E are known statically."""
 
@@ -121,11 +118,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
         return tf.reshape(self._map_inputs(of_rows, as_rows(X)), tf.shape(X)[:-1])
 
-    @check_shapes(
-        "Z: [M, E]",
-        "X: [batch..., N, D]",
-        "return: [M, batch..., N]",
-    )
+    @check_shapes("Z: [M, E]", "X: [batch..., N, D]", "return: [M, batch..., N]")
     def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
         """The covariances of g(z) and f(x), ``sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
 

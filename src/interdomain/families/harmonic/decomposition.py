@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +18,7 @@ from ...core.columns import num_columns, scaled_parts
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
-from .orbit_sums import orbit_sums
+from .orbit_sums import orbit_sums, weighted
 from .symmetry import validate_invariance
 from .transforms.base import CyclicTransform
 from .transforms.product import Product
@@ -50,9 +51,9 @@ class HarmonicKernel(DecomposedKernel):
     True
 
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
-        whose ``point_kernel`` they leave unchanged. Stationary kernels are
-        invariant to negations and, if periodic, to translations; isotropic ones and functions of
-        inner products to every orthogonal map.
+        whose ``point_kernel`` they leave unchanged. Stationary kernels are invariant to negations
+        and, if periodic, to translations; isotropic ones and functions of inner products to every
+        orthogonal map.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
     :ivar num_components: The number of real parts: the product of ``floor(T_j / 2) + 1`` over the
         axes.
@@ -154,11 +155,8 @@ class HarmonicKernel(DecomposedKernel):
         X = self.seen(X)
         if self._set_kernel is None:
             return orbit_sums(self.base_kernel, orbits, X, weights)
-        shape = tf.shape(orbits)
         points = tf.reshape(orbits, [-1, orbits.shape[-1]])
-        covariances = self._set_kernel.point_covariance(points, X)
-        sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
-        return tf.reshape(sums, [shape[0], tf.shape(weights)[1], shape[2], tf.shape(X)[0]])
+        return weighted(weights, self._set_kernel.point_covariance(points, X), orbits, X)
 
     @property
     def _set_kernel(self) -> SetKernel | None:
@@ -166,11 +164,8 @@ class HarmonicKernel(DecomposedKernel):
         return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
-        orders = self.transform.orders
-        frequency = self.frequencies[component]
-        return tuple(
-            axis for axis, (t, T) in enumerate(zip(frequency, orders, strict=True)) if 0 < 2 * t < T
-        )
+        pairs = zip(self.frequencies[component], self.transform.orders, strict=True)
+        return tuple(axis for axis, (t, T) in enumerate(pairs) if 0 < 2 * t < T)
 
 
 class HarmonicComponent(SummedKernel):
@@ -182,10 +177,9 @@ class HarmonicComponent(SummedKernel):
     """
 
     def __init__(self, parent: HarmonicKernel, component: int) -> None:
-        frequency = "_".join(str(t) for t in parent.frequencies[component])
+        frequency = "_".join(map(str, parent.frequencies[component]))
         super().__init__(name=f"{parent.name}_{frequency}")
-        self.parent = parent
-        self.component = component
+        self.parent, self.component = parent, component
         if parent.transformed_kernel is parent.base_kernel:
             self.active_dims = parent.active_dims
 
@@ -228,15 +222,13 @@ class HarmonicComponent(SummedKernel):
 
 def _cosine_weights(orders: Sequence[int]) -> Array:
     """``c_t / T cos(2 pi t s / T)``, multiplied over the axes: ``[components, T_1, ..., T_J]``."""
-    weights = np.ones((1,) * (1 + len(orders)))
-    for axis, T in enumerate(orders):
+    factors = []
+    for T in orders:
         t = np.arange(T // 2 + 1)
         # The product t s is reduced before the cosine is taken: exact zeros and ones stay exact.
         cosines = np.cos(2 * np.pi * (np.outer(t, np.arange(T)) % T) / T)
         cosines[np.abs(cosines) < 1e-15] = 0.0
-        factors = np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T
-        shape = [1] * len(orders)
-        shape[axis] = T
-        weights = weights[:, None] * factors.reshape(1, len(t), *shape)
-        weights = weights.reshape(-1, *weights.shape[2:])
-    return weights
+        factors.append(np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T)
+    product = reduce(np.multiply.outer, factors)  # two axes for each factor
+    axes = np.arange(product.ndim)
+    return np.transpose(product, [*axes[::2], *axes[1::2]]).reshape(-1, *orders)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import gpflow
@@ -32,12 +33,10 @@ class ComponentInducingPoints(PointsOfComponents):
 
     def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
         super().__init__()
-        self.Z = Z
-        self.multiplicity = multiplicity
+        self.Z, self.multiplicity = Z, multiplicity
 
     @property
     def num_inducing(self) -> tf.Tensor | int:
-        """The number of inducing variables, ``multiplicity * m``."""
         return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
 
     def points(self, components: Sequence[int]) -> tf.Tensor:
@@ -140,7 +139,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     ) -> HarmonicInducingPoints:
         """Make inducing points with the components, and their multiplicities, of a kernel.
 
-        :param kernel: The kernel they will be used with.
         :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
         :param complete: Whether each paired part also has variables at the images of its points:
             then the parts have as many variables as the orbits of Z have points.
@@ -171,7 +169,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         Where the base kernel sums a function over points of an input, such as the patches of an
         image, they are centres of these. A point of a part stands for all its images.
 
-        :param kernel: The kernel they will be used with.
         :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
             for each point, if that is more).
         :param num_inducing: The number m of points of each part.
@@ -197,11 +194,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         For a variable at the image of a point (see ``multiplicities``), this is the point itself.
         To change points, assign to :attr:`Z_per_component`.
         """
-        tiled = [
-            tf.tile(Z, [multiplicity, 1])
-            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
-        ]
-        return tf.concat(tiled, axis=0)
+        blocks = self.inducing_variables
+        return tf.concat([tf.tile(block.Z, [block.multiplicity, 1]) for block in blocks], axis=0)
 
     @property
     def num_inducing(self) -> int:
@@ -211,17 +205,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
         """One block for each component: views made on demand that share the parameters."""
-        return tuple(
-            ComponentInducingPoints(Z, multiplicity)
-            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
-        )
-
-    @property
-    def _each_Z(self) -> list[gpflow.Parameter]:
-        """The parameter of each component; the same one several times if it is shared."""
-        if self.shared:
-            return [self.Z_per_component[0]] * self.num_components
-        return list(self.Z_per_component)
+        parameters = itertools.cycle(self.Z_per_component)  # one for all, if it is shared
+        return tuple(map(ComponentInducingPoints, parameters, self.multiplicities))
 
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
         """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
@@ -238,11 +223,13 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
         """Components of equal multiplicity together."""
         self.validate_kernel(kernel)
-        batches: list[BlockBatch] = []
-        for multiplicity in sorted(set(self.multiplicities)):
-            alike = tuple(t for t, own in enumerate(self.multiplicities) if own == multiplicity)
-            batches.append(HarmonicBlocks(self, kernel, alike, alike, multiplicity > 1))
-        return batches
+        alike: dict[int, list[int]] = {}
+        for component, multiplicity in enumerate(self.multiplicities):
+            alike.setdefault(multiplicity, []).append(component)
+        return [
+            HarmonicBlocks(self, kernel, tuple(alike[count]), tuple(alike[count]), count > 1)
+            for count in sorted(alike)
+        ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
         """Check that the components and their multiplicities are those of the kernel.

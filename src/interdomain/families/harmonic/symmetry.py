@@ -22,7 +22,6 @@ _DISTANCES = 10.0 ** np.arange(-3.0, 4.0)
 def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: CyclicTransform) -> None:
     """Check on random points that ``k(G x, G x') = k(x, x')``, as Sun et al. 2021, eq. 9, ask.
 
-    :param kernel: The kernel, with its present parameters.
     :param transform: G.
     :param group: The product that G belongs to, whose domain the points are taken from.
     :raises ValueError: If a pair of points has another correlation after the transformation, or

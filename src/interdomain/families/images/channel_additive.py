@@ -77,13 +77,11 @@ class ChannelKernel(WholeRows):
     """The part of one channel, made by :attr:`ChannelAdditive.kernels`.
 
     :param parent: The whole kernel, whose parameters this one uses.
-    :param channel: Which channel.
     """
 
     def __init__(self, parent: ChannelAdditive, channel: int) -> None:
         super().__init__(name=f"{parent.name}_{channel}")
-        self.parent = parent
-        self.index = channel
+        self.parent, self.index = parent, channel
         self.active_dims = parent.active_dims
 
     @property
@@ -99,9 +97,8 @@ class ChannelKernel(WholeRows):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self.select(self.seen(X))
-        X2 = None if X2 is None else self.select(self.seen(X2))
-        return self.channel_kernel(X, X2)
+        columns = [None if rows is None else self.select(self.seen(rows)) for rows in (X, X2)]
+        return self.channel_kernel(*columns)
 
     @inherit_check_shapes
     @unconverted

@@ -111,17 +111,13 @@ class Convolutional(SetKernel):
     def points(self, X: tf.Tensor) -> tf.Tensor:
         return self.grid.extract(validate_images(X, self.grid))
 
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of each image, row by row (and channel by channel, if those are separate).
 
         :raises ValueError: If X does not have a column for each entry of an image.
         """
-        X, _ = self.slice(tf.convert_to_tensor(X), None)
-        return self.grid.extract(validate_images(X, self.grid))
+        return self.points(self.slice(tf.convert_to_tensor(X), None)[0])
 
 
 class MultiChannelConvolutional(DecomposedKernel):
@@ -132,15 +128,13 @@ class MultiChannelConvolutional(DecomposedKernel):
     each part has its own inducing variables. They may be at the same patches:
     ``SumInducingVariables([InducingPatches(Z)] * C)`` (section 3.4 and Appendix C).
 
+    The other arguments are those of :class:`Convolutional`.
+
     :param base_kernels: The k_c, on patches of ``h w`` columns: one for each channel, or one for
         all.
     :param image_shape: ``(H, W, C)``.
-    :param patch_shape: ``(h, w)``.
     :param weights: Whether each patch of each channel has a trainable weight, initially one; or the
         initial values ``[P, C]`` of the weights.
-    :param stride: As for :class:`Convolutional`.
-    :param padding: As for :class:`Convolutional`.
-    :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of each channel.
     :ivar patch_size: The number ``h w`` of entries of a patch.
     :ivar weights: ``[P, C]``, or None.
@@ -173,10 +167,7 @@ class MultiChannelConvolutional(DecomposedKernel):
         """The part of each channel: views made on demand that share the parameters."""
         return tuple(ChannelConvolutional(self, channel) for channel in range(self.num_channels))
 
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of all channels, one channel after the other; P counts those of all.
 
@@ -231,9 +222,8 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
-    rule = "a kernel or a list of kernels"
-    one = isinstance(base_kernels, Kernel)
-    kernels = [base_kernels] if one else items("base_kernels", base_kernels, rule)
+    alone = [base_kernels] if isinstance(base_kernels, Kernel) else base_kernels
+    kernels = items("base_kernels", alone, "a kernel or a list of kernels")
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "

@@ -47,7 +47,6 @@ class InducingPatches(SetInducingVariables):
     ) -> InducingPatches:
         """Make inducing patches from images: random patches, no two of them equal.
 
-        :param kernel: The kernel they will be used with.
         :param X: Images ``[N, H W C]``. Of many images a random sample is used, with at most
             100,000 patches.
         :param num_inducing: The number M of inducing patches.
@@ -64,8 +63,6 @@ class InducingPatches(SetInducingVariables):
         if len(images) > limit:
             images = images[rng.choice(len(images), limit, replace=False)]
         patches = np.unique(np.reshape(kernel.get_patches(images), [-1, kernel.patch_size]), axis=0)
-        remedy = "there are no more different patches in X"
-        count = integer(
-            "num_inducing", num_inducing, at_least=1, at_most=len(patches), remedy=remedy
-        )
+        remedy, most = "there are no more different patches in X", len(patches)
+        count = integer("num_inducing", num_inducing, at_least=1, at_most=most, remedy=remedy)
         return cls(rng.permutation(patches)[:count], name=name)

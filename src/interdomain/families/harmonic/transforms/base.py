@@ -54,9 +54,9 @@ class CyclicTransform(abc.ABC):
                 return tf.roll(X, self.input_dim // 2, axis=-1)
 
     The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
-    with the order. Set ``input_dim`` or ``min_input_dim``
-    if the number of columns matters, override :meth:`to_domain` if not every point of R^D is a
-    valid input, and :meth:`wrap` if points that differ by a period are the same.
+    with the order. Set ``input_dim`` or ``min_input_dim`` if the number of columns matters,
+    override :meth:`to_domain` if not every point of R^D is a valid input, and :meth:`wrap` if
+    points that differ by a period are the same.
     """
 
     order: int
@@ -69,10 +69,7 @@ class CyclicTransform(abc.ABC):
     """The smallest number of columns of X."""
 
     @abc.abstractmethod
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def __call__(self, X: TensorLike) -> tf.Tensor:
         """G X, row by row.
 
@@ -97,10 +94,7 @@ class CyclicTransform(abc.ABC):
         """The transformations this one is a product of: itself alone, unless it is a Product."""
         return (self,)
 
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
         """``G^exponent X``.
 
@@ -115,10 +109,7 @@ class CyclicTransform(abc.ABC):
         power = self._powers(_as_rows(X), np.array([remainder]))[0]
         return tf.ensure_shape(tf.reshape(power, tf.shape(X)), X.shape)
 
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [T, batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [T, batch..., D]")
     def orbit(self, X: TensorLike) -> tf.Tensor:
         """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
         X = self.validate_input(X)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ class ClosedFormTransform(CyclicTransform):
     Rounding does not grow with the order, nor does the number of operations in a graph.
     """
 
+    _stack: Any = None
+
     @abc.abstractmethod
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor: ...
 
@@ -32,6 +35,14 @@ class ClosedFormTransform(CyclicTransform):
 
     def verify_order(self, input_dim: int | None = None) -> None:
         """Nothing: the order follows from the formula."""
+
+    def _each(self, power: Callable[[int], Any], exponents: IntArray) -> Any:
+        """The powers of a matrix or of a permutation, stacked; all of an orbit are kept."""
+        if len(exponents) == 1:
+            return power(int(exponents[0]))[None]
+        if self._stack is None:
+            self._stack = np.stack([power(int(k)) for k in exponents])
+        return self._stack
 
 
 def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
@@ -99,16 +110,11 @@ class Permutation(ClosedFormTransform):
             )
         cycles = csr_array((np.ones(size), (np.arange(size), self.indices)), shape=(size, size))
         self.order = math.lcm(*np.bincount(connected_components(cycles)[1]).tolist())
-        self._stack: IntArray | None = None
         if self.order == 1:
             raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        if len(exponents) == 1:
-            return gather_columns(X, index_power(self.indices, int(exponents[0]))[None])
-        if self._stack is None:
-            self._stack = np.stack([index_power(self.indices, int(k)) for k in exponents])
-        return gather_columns(X, self._stack)
+        return gather_columns(X, self._each(partial(index_power, self.indices), exponents))
 
 
 def index_power(indices: IntArray, exponent: int) -> IntArray:

@@ -24,7 +24,6 @@ def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
 class ImageFlip(Permutation):
     """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
-    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param axis: 0 flips up and down, 1 left and right.
     :raises ValueError: If ``image_shape`` or ``axis`` is not one of these, or the image has a
         single pixel along the axis.
@@ -33,8 +32,7 @@ class ImageFlip(Permutation):
     shown = ("image_shape", "axis")
 
     def __init__(self, image_shape: Sequence[int], axis: int) -> None:
-        self.image_shape = as_image_shape(image_shape)
-        number = as_integer(axis)
+        self.image_shape, number = as_image_shape(image_shape), as_integer(axis)
         if number not in (0, 1):
             raise ValueError(
                 f"axis must be 0 or 1, found {axis!r}; pass 0 to flip up and down, 1 to flip left "
@@ -51,7 +49,6 @@ class ImageTranslation(Permutation):
     The rows are back in place after ``H / gcd(H, rows)`` shifts, and the columns after
     ``W / gcd(W, columns)``. The order is the least common multiple of these two numbers.
 
-    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param shift: ``(rows, columns)`` in pixels: downwards and to the right where positive.
     :raises ValueError: If ``image_shape`` or ``shift`` is not of this form, or nothing moves.
     """

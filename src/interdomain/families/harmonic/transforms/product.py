@@ -29,10 +29,9 @@ class Product(CyclicTransform):
     """
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
-        if isinstance(transforms, CyclicTransform):
-            transforms = [transforms]
         rule, remedy = "a transformation or a list of transformations", "pass Negation(), say"
-        listed = items("transforms", transforms, rule)
+        alone = isinstance(transforms, CyclicTransform)
+        listed = [transforms] if alone else items("transforms", transforms, rule)
         for transform in listed:
             instance("transforms", transform, CyclicTransform, rule, remedy)
         self._axes = tuple(axis for transform in listed for axis in transform.axes)
@@ -134,14 +133,11 @@ class Product(CyclicTransform):
                 )
 
     def _verify_independence(self) -> None:
-        if self.input_dim is not None:
-            dependent = self._dependence(self.input_dim)
-        else:
-            dependent = self._dependence(self.min_input_dim)
+        dependent = self._dependence(self.min_input_dim)
+        if dependent is not None and self.input_dim is None:
             # Negation() and Negation(0) are the same for one column, and for one column only.
-            if dependent is not None and self._dependence(self.min_input_dim + 1) is None:
-                self.min_input_dim += 1
-                dependent = None
+            dependent = self._dependence(self.min_input_dim + 1)
+            self.min_input_dim += dependent is None
         if dependent is not None:
             raise ValueError(
                 f"transforms must be independent, but in {self!r} the element with the exponents "
