@@ -9,15 +9,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import (
-    Array,
-    IntArray,
-    check_num_inducing,
-    different_rows,
-    instance,
-    short,
-    warn,
-)
+from ..._arguments import Array, IntArray, check_num_inducing, different_rows, instance, short, warn
 from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
@@ -26,11 +18,7 @@ from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...linalg import Diagonal, StructuredOperator
 from ...linalg.box_ends import slack_of
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
-from .functions import (
-    frequencies_of,
-    functions_of,
-    num_functions,
-)
+from .functions import frequencies_of, functions_of, num_functions
 from .periodized import Periodized
 
 NEGLIGIBLE_SHARE = 1e-12
@@ -103,11 +91,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     @classmethod
     def for_kernel(
-        cls,
-        kernel: Periodized,
-        num_inducing: int,
-        *,
-        name: str | None = None,
+        cls, kernel: Periodized, num_inducing: int, *, name: str | None = None
     ) -> BoxFourierFeatures:
         """Make features at the frequencies of greatest spectral density under the present kernel.
 
@@ -129,9 +113,8 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     def is_subset_of(self, others: BoxFourierFeatures) -> bool:
         """Whether these are waves of the same box."""
-        same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
         known = set(map(tuple, others.frequencies.tolist()))
-        return bool(same) and known.issuperset(map(tuple, self.frequencies.tolist()))
+        return self._has_box_of(others) and known.issuperset(map(tuple, self.frequencies.tolist()))
 
     def domain(self, kernel: Periodized) -> Domain:
         """The box. Beyond it everything repeats, which no data do."""
@@ -190,14 +173,16 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
-        if not (
-            np.array_equal(self.lower, kernel.lower) and np.array_equal(self.upper, kernel.upper)
-        ):
+        if not self._has_box_of(kernel):
             raise ValueError(
                 f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "BoxFourierFeatures.for_kernel(kernel, num_inducing)."
             )
+
+    def _has_box_of(self, other: Periodized | BoxFourierFeatures) -> bool:
+        pairs = (self.lower, other.lower), (self.upper, other.upper)
+        return all(np.array_equal(*pair) for pair in pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,7 @@ _ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math
 
 
 def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
-    """The spectral density of a stationary kernel.
-
-    It is known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``,
-    with one lengthscale or one for each column.
+    """The spectral density of a stationary kernel, with one lengthscale or one for each column.
 
     >>> import gpflow, numpy as np
     >>> from interdomain.families.waves.spectral_density import spectral_density
@@ -33,7 +30,6 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     >>> print(f"{np.sum(density) * (w[1, 0] - w[0, 0]) / (2 * np.pi):.3f}")  # the variance
     1.000
 
-    :param kernel: The kernel.
     :param frequencies: Angular frequencies ``[J, D]``, in radians per unit of x, for the columns
         that the kernel sees.
     :return: ``[J]``.
@@ -53,9 +49,9 @@ def matern_order(kernel: Kernel) -> float:
 
     :raises ValueError: For a kernel of another class.
     """
-    for known, nu in _ORDERS.items():
-        if isinstance(kernel, known):
-            return nu
+    orders = [nu for known, nu in _ORDERS.items() if isinstance(kernel, known)]
+    if orders:
+        return orders[0]
     raise ValueError(
         f"base_kernel must have a known spectral density, found {type(kernel).__name__}; pass "
         "Matern12, Matern32, Matern52 or SquaredExponential of gpflow.kernels, or add and multiply "
