@@ -21,8 +21,7 @@ class SplineFunctions:
     """Functions that are sums of splines and of few other features.
 
     :ivar latents: The L latent GPs.
-    :ivar features: The features.
-    :ivar weights: Their weights, splines first, ``[S, M + B, L]``.
+    :ivar weights: The weights of the features, splines first, ``[S, M + B, L]``.
     """
 
     latents: LatentGPs

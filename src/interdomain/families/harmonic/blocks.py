@@ -64,8 +64,6 @@ class HarmonicBlocks(BlockBatch):
     """Components of one multiplicity: their covariances are computed in one go.
 
     :param inducing_variable: Holds the points of these components, and maybe of others.
-    :param kernel: The kernel.
-    :param components: Which of its components.
     :param positions: Where the blocks stand among all blocks of the model.
     :param images: Whether points have variables at their images as well.
     """

@@ -8,13 +8,11 @@ from functools import reduce
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import Array
-from ..._tracing import unconverted
-from ...core.columns import num_columns, scaled_parts
+from ..._arguments import Array, refusal
+from ...core.columns import kernel_method, num_columns, scaled_parts
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
@@ -52,16 +50,13 @@ class HarmonicKernel(DecomposedKernel):
 
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
         whose ``point_kernel`` they leave unchanged. Stationary kernels are invariant to negations
-        and, if periodic, to translations; isotropic ones and functions of inner products to every
-        orthogonal map.
+        and, if periodic, translations; isotropic and inner-product kernels to orthogonal maps.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
-    :ivar num_components: The number of real parts: the product of ``floor(T_j / 2) + 1`` over the
-        axes.
+    :ivar num_components: The number of real parts: ``prod_j (floor(T_j / 2) + 1)`` over the axes.
     :ivar frequencies: The frequency (t_1, ..., t_J) of each part; the last axis varies fastest.
     :ivar multiplicities: How many complex kernels were added in each part: a factor 2 per axis with
         0 < t < T / 2. Each point of an orbit has this many independent functions in the part.
-        Theorem 4.1 needs all of them for every point of Z (see ``HarmonicInducingPoints``,
-        ``complete``).
+        Theorem 4.1 needs all for every point of Z (``complete`` of ``HarmonicInducingPoints``).
     :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
     """
 
@@ -90,8 +85,7 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def transformed_kernel(self) -> Kernel:
-        """The kernel whose inputs are transformed: that of a set kernel's points, or the base
-        kernel."""
+        """The kernel whose inputs are transformed: the base kernel, or that of its points."""
         return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
 
     @property
@@ -102,11 +96,9 @@ class HarmonicKernel(DecomposedKernel):
         if of_points is None:
             return parts
         if num_columns(self, 1) is None:
-            raise ValueError(
-                "active_dims of a HarmonicKernel must be those of its base_kernel if this is a "
-                f"{type(of_points).__name__}, found {self.active_dims}; set "
-                "kernel.base_kernel.active_dims."
-            )
+            remedy = "set kernel.base_kernel.active_dims"
+            rule = f"be those of its base_kernel if this is a {type(of_points).__name__}"
+            raise refusal("active_dims of a HarmonicKernel", rule, self.active_dims, remedy)
         return tuple(SetKernelView(of_points, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
@@ -126,22 +118,19 @@ class HarmonicKernel(DecomposedKernel):
     def validate(self) -> None:
         """Check again that the kernel is invariant, with its present parameters.
 
-        Call it after training if the parameters may no longer be invariant. For example, a kernel
-        with one lengthscale for each column is invariant to a PCA negation only while they are
-        equal.
+        Call it after training: a kernel with one lengthscale for each column, say, is invariant to
+        a PCA negation only while they are equal.
 
         :raises ValueError: If the kernel is not invariant to one of the transformations.
         """
         for axis in self.transform.axes:
             validate_invariance(self.transformed_kernel, axis, self.transform)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         return self.base_kernel(self.seen(X), None if X2 is None else self.seen(X2))
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.base_kernel(self.seen(X), full_cov=False)
 
@@ -173,7 +162,6 @@ class HarmonicComponent(SummedKernel):
 
     :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
         the kernel of a part of the base function.
-    :param component: Which part.
     """
 
     def __init__(self, parent: HarmonicKernel, component: int) -> None:
@@ -192,8 +180,7 @@ class HarmonicComponent(SummedKernel):
         """The weights ``[T]`` of the orbit's elements."""
         return self.parent.orbit_weights(self.component, ())
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self.seen(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])

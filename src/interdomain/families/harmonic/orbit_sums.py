@@ -16,6 +16,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
+from ..._arguments import refusal
 from ..._tracing import unconverted
 from ...core.point_sums import radial_terms
 from ...linalg.chunks import CHUNK_ENTRIES
@@ -26,10 +27,7 @@ _TYPICAL_COLUMNS = 1024
 
 
 @check_shapes(
-    "orbits: [U, S, m, D]",
-    "X: [..., N, D]",
-    "weights: [U, P, S]",
-    "return: [U, P, m, N]",
+    "orbits: [U, S, m, D]", "X: [..., N, D]", "weights: [U, P, S]", "return: [U, P, m, N]"
 )
 def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """``sum_s weights[u, p, s] k(orbits[u, s, :], X)``.
@@ -130,10 +128,9 @@ def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
     """How many of the m points to take at a time: a divisor of m."""
     num_images, num_points = orbits.shape[1:3]
     if num_images is None or num_points is None:
-        raise ValueError(
-            f"Z must have a known number of rows when a graph is built, found shape {orbits.shape} "
-            "of their images; pass Z with a static shape."
-        )
+        remedy = "pass Z with a static shape"
+        rule = "have a known number of rows when a graph is built"
+        raise refusal("Z", rule, f"shape {orbits.shape} of their images", remedy)
     limit = max(1, CHUNK_ENTRIES // (num_images * (X.shape[-2] or _TYPICAL_COLUMNS)))
     divisors = [d for d in range(1, num_points + 1) if num_points % d == 0]
     fitting = max(d for d in divisors if d <= limit)

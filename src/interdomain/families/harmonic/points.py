@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, check_num_inducing, finite_array, instance, integer
+from ..._arguments import Array, check_num_inducing, finite_array, instance, integer, refusal
 from ...core.clustering import k_means, where_it_lives
 from ...core.decomposed import DecomposedInducingVariables
 from ...core.family import BlockBatch
@@ -25,8 +25,7 @@ class ComponentInducingPoints(PointsOfComponents):
 
     Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
 
-    :param Z: ``[m, D]``.
-    :param multiplicity: The number of images of each point, 1 or that of the part.
+    :param multiplicity: The number of images of each point of Z ``[m, D]``, 1 or that of the part.
     """
 
     kernels = (HarmonicComponent, SetKernel)
@@ -48,17 +47,12 @@ class ComponentInducingPoints(PointsOfComponents):
         return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
 
     def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
-        """One component by itself; that of a set kernel is a sum over points of a part of the base
-        function.
-
-        :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
-        """
+        """One component by itself, of a set kernel a sum over points of a part of the base
+        function; a ValueError if the kernel is not a part of a :class:`HarmonicKernel`."""
         part = kernel.point_kernel if isinstance(kernel, SetKernel) else kernel
         if not isinstance(part, HarmonicComponent):
-            raise ValueError(
-                f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
-                "InducingPatches or OrbitInducingPoints with it."
-            )
+            remedy = "use InducingPatches or OrbitInducingPoints with it"
+            raise refusal("kernel", "be a part of a HarmonicKernel", type(kernel).__name__, remedy)
         images = self.multiplicity > 1
         return [HarmonicBlocks(self, part.parent, (part.component,), (0,), images)]
 
@@ -73,8 +67,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     By default each real part has one variable for each of its points. With ``multiplicities`` (see
     :meth:`for_kernel`, ``complete``) a part in which two complex kernels were added has one at z
     and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
-    of Z as its points. This is Theorem 4.1, which the pairing of section 3.4 otherwise breaks for
-    T > 2.
+    of Z as its points: Theorem 4.1, which otherwise the pairing of section 3.4 breaks for T > 2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -93,8 +86,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
         that all components share.
     :ivar shared: Whether all components have the same points.
-    :ivar num_points: The number m of points of each component.
-    :ivar input_dim: The number D of input columns.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
 
@@ -169,14 +160,12 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         Where the base kernel sums a function over points of an input, such as the patches of an
         image, they are centres of these. A point of a part stands for all its images.
 
-        :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
-            for each point, if that is more).
+        :param X: Inputs ``[N, D]``. Of many rows 10,000 random ones are used, or ten a point.
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
         :param seed: Seed of the sample and of the initial centres.
-        :raises ValueError: If X has fewer rows (or patches) than ``num_inducing``, or does not fit
-            the kernel.
+        :raises ValueError: If X does not fit the kernel, or has too few rows (or patches).
         """
         _harmonic(kernel)
         X = where_it_lives(kernel.base_kernel, X, seed)
@@ -209,10 +198,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         return tuple(map(ComponentInducingPoints, parameters, self.multiplicities))
 
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
-        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
-
-        :param components: The indices of the components; all by default.
-        """
+        """The points of components, by default all: ``[T, m, D]``, or ``[1, m, D]`` if shared."""
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)
         return tf.stack([self.Z_per_component[t] for t in components])
@@ -232,10 +218,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
-        """Check that the components and their multiplicities are those of the kernel.
-
-        :raises ValueError: If they are not.
-        """
+        """:raises ValueError: If components or multiplicities are not those of the kernel."""
         if self.num_components != kernel.num_components:
             raise ValueError(
                 f"Z must have points for the {kernel.num_components} components of the kernel, "
@@ -244,11 +227,9 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
             )
         single = (1,) * self.num_components
         if self.multiplicities not in (single, kernel.multiplicities):
-            raise ValueError(
-                f"multiplicities must be {kernel.multiplicities} for this kernel, or all one, "
-                f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
-                "complete=True)."
-            )
+            remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+            rule = f"be {kernel.multiplicities} for this kernel, or all one"
+            raise refusal("multiplicities", rule, self.multiplicities, remedy)
 
 
 def _harmonic(kernel: HarmonicKernel) -> None:

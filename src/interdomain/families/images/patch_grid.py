@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import as_image_shape, as_integers, choice
+from ..._arguments import as_image_shape, as_integers, choice, refusal
 
 
 class PatchGrid:
@@ -17,12 +17,10 @@ class PatchGrid:
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param stride: In pixels from one patch to the next, downwards and to the right: one number, or
-        two.
+    :param stride: In pixels to the next patch, downwards and to the right: one number or two.
     :param padding: "VALID": patches inside the image; "SAME": one patch for every pixel (every
         ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
-    :param separate_channels: Whether each channel has patches of its own, ``[h, w]``; otherwise
-        patches are ``[h, w, C]``.
+    :param separate_channels: Whether patches are ``[h, w]``, of one channel each, or ``[h, w, C]``.
     :param with_locations: Whether the row and the column of a patch follow its pixels.
     :ivar num_channels: The number C.
     :ivar grid_shape: How many patches there are downwards and to the right.
@@ -49,10 +47,9 @@ class PatchGrid:
         self.separate_channels, self.with_locations = bool(separate_channels), bool(with_locations)
         sides = list(zip(self.image_shape[:2], self.patch_shape, self.stride, strict=True))
         if any(patch > size for size, patch, _ in sides):
-            raise ValueError(
-                f"patch_shape must be at most that of the image, {self.image_shape[:2]}, found "
-                f"{self.patch_shape}; pass a smaller patch."
-            )
+            remedy = "pass a smaller patch"
+            rule = f"be at most that of the image, {self.image_shape[:2]}"
+            raise refusal("patch_shape", rule, self.patch_shape, remedy)
         self.num_channels = self.image_shape[2]
         rows, columns = self.grid_shape = tuple(
             -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1

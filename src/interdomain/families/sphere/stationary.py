@@ -36,27 +36,20 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
     """
 
     def __init__(
-        self,
-        *,
-        lengthscale: TensorType | None = None,
-        radial_power: float = 1.0,
-        **options: Any,
+        self, *, lengthscale: TensorType | None = None, radial_power: float = 1.0, **options: Any
     ) -> None:
         super().__init__(**options)
         self.radial_power = number("radial_power", radial_power, at_least=0)
-        if lengthscale is None:
-            lengthscale = self._default_lengthscale()
+        length = self._default_lengthscale() if lengthscale is None else lengthscale
         remedy = "scale the columns with weight_variances=[...]"
-        self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
+        self.lengthscale = positive_parameter("lengthscale", length, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
         """Shorter on spheres of higher dimension."""
-        if self.ard:
-            size = self.weight_variances.shape[0]
-        elif isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees":
-            size = len(self.active_dims)
-        else:
+        is_known = isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees"
+        if not (self.ard or is_known):
             return 0.5
+        size = self.weight_variances.shape[0] if self.ard else len(self.active_dims)
         return float(np.sqrt(2 / (self.lift.dimension(size, "active_dims") - 1)))
 
 
@@ -92,7 +85,7 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
     """In float64, whatever the float type of the unit vectors."""
-    vectors = [unit] if unit2 is None else [unit, unit2]
+    vectors = [vector for vector in (unit, unit2) if vector is not None]
     if unit.dtype != tf.float64:
         vectors = [tf.math.l2_normalize(tf.cast(v, tf.float64), axis=-1) for v in vectors]
     return haversines(*vectors)
@@ -162,8 +155,7 @@ class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
     :param options: ``variance``, ``K(x, x)``; ``lengthscale`` in radians, 0.5 by default (0.1 is
         637 km on the earth); and ``active_dims``, the columns (latitude, longitude) of X, in this
         order: ``[1, 0]`` of data that begin with the longitude.
-    :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
-        "degrees".
+    :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`, or for other ``inputs``.
     """
 
     def __init__(self, *, inputs: str = "degrees", **options: Any) -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product
 
-from ..._arguments import as_integers, check_size, filled_matrix, integer, number, short
+from ..._arguments import as_integers, check_size, filled_matrix, integer, number, refusal, short
 from ...core.columns import as_rows, num_columns
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
@@ -55,8 +55,7 @@ class SplineFeatures(InterDomainInducingVariables):
     >>> fitted = idm.fit(model, steps=3, progress=False)
     >>> mean, variance = model.predict_f(X[:5])
 
-    A lengthscale of a few cells or more is well represented: :meth:`unexplained_share` says how
-    much of the prior is left.
+    A lengthscale of a few cells is well represented; :meth:`unexplained_share` is what is left.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box. Rows beyond it are refused.
@@ -93,10 +92,9 @@ class SplineFeatures(InterDomainInducingVariables):
         numbers = as_integers("num", num, "pass one number, or one for each column")
         self.num = numbers * width if len(numbers) == 1 else numbers
         if len(self.num) != width or min(self.num) <= self.degree:
-            raise ValueError(
-                f"num must be {width} integers of {self.degree + 1} (the degree and one) or more, "
-                f"found {short(num)}; pass one for each column of the box."
-            )
+            remedy = "pass one for each column of the box"
+            rule = f"be {width} integers of {self.degree + 1} (the degree and one) or more"
+            raise refusal("num", rule, short(num), remedy)
         size = math.prod(self.num)
         entries = size * (2 * self.degree + 1) ** width
         check_size("num", f"the precision of {size:,} splines", _COPIES * entries)
@@ -118,7 +116,6 @@ class SplineFeatures(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int:
-        """The number M of features."""
         return math.prod(self.num)
 
     def _factors(self, kernel: Kernel) -> list[Kernel]:
@@ -126,10 +123,8 @@ class SplineFeatures(InterDomainInducingVariables):
         factors = list(kernel.kernels) if isinstance(kernel, Product) else [kernel]
         if len(factors) != len(self.num) or not all(isinstance(part, MATERNS) for part in factors):
             names = " * ".join(type(part).__name__ for part in factors)
-            raise ValueError(
-                f"kernel must be a product of {len(self.num)} Matern kernels, one for each column "
-                f"of the box, found {names}; {_REMEDY}."
-            )
+            rule = f"be a product of {len(self.num)} Matern kernels, one for each column of the box"
+            raise refusal("kernel", rule, names, _REMEDY)
         for part in factors:
             validate_one_lengthscale(part, _REMEDY)
             least = matern_order(part) + 1
@@ -141,10 +136,8 @@ class SplineFeatures(InterDomainInducingVariables):
         return factors
 
     def columns(self, kernel: Kernel) -> list[int]:
-        """The columns of X of the factors of a kernel.
-
-        :raises ValueError: If a factor does not see one column, or two see the same.
-        """
+        """The columns of X of the factors of a kernel; a ValueError if a factor does not see one
+        column, or two see the same."""
         columns, selected = [], [part.active_dims for part in self._factors(kernel)]
         for dims in selected:
             if isinstance(dims, slice):
@@ -152,10 +145,8 @@ class SplineFeatures(InterDomainInducingVariables):
                 dims = [0] if alone else range(dims.stop or 0)[dims]
             columns.append(int(dims[0]) if len(dims) == 1 else -1)
         if min(columns) < 0 or len(set(columns)) < len(columns):
-            raise ValueError(
-                f"kernel must have one column of X for each factor, all different, found those of "
-                f"active_dims {selected}; {_REMEDY}."
-            )
+            rule = "have one column of X for each factor, all different"
+            raise refusal("kernel", rule, f"those of active_dims {selected}", _REMEDY)
         return columns
 
     def spline_grid(self, kernel: Kernel) -> SplineGrid:

@@ -9,7 +9,16 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, IntArray, check_num_inducing, different_rows, instance, short, warn
+from ..._arguments import (
+    Array,
+    IntArray,
+    check_num_inducing,
+    different_rows,
+    instance,
+    refusal,
+    short,
+    warn,
+)
 from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm, constant_term
 from ...core.dictionaries import Dictionary, others_than
@@ -56,7 +65,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
         each column. One with k nonzero entries has ``2**k`` features.
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
-    :ivar frequencies: As they were given, ``[J, D]``.
     :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
         constant, ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in
         the order of the features.
@@ -68,12 +76,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     fitting_kernels = "Periodized.from_data(kernel, X) of a stationary kernel"
 
     def __init__(
-        self,
-        lower: TensorType,
-        upper: TensorType,
-        frequencies: Any,
-        *,
-        name: str | None = None,
+        self, lower: TensorType, upper: TensorType, frequencies: Any, *, name: str | None = None
     ) -> None:
         super().__init__(name=name)
         self.lower, self.upper = check_box(lower, upper)
@@ -82,9 +85,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         remedy = "pass whole numbers of periods, such as those of kernel.largest_frequencies"
         self.frequencies = different_rows("frequencies", frequencies, rule, width, remedy)
         if np.any(self.frequencies < 0):
-            raise ValueError(
-                f"frequencies must be 0 or more, found {short(self.frequencies.ravel())}; {remedy}."
-            )
+            raise refusal("frequencies", "be 0 or more", short(self.frequencies.ravel()), remedy)
         count = int(np.sum(num_functions(self.frequencies)))
         check_num_inducing("frequencies", count, "features")
         self.functions = functions_of(self.frequencies)
@@ -98,8 +99,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
             be made. The features have its box.
         :param num_inducing: The largest number of features.
-        :raises ValueError: If the kernel is not a ``Periodized`` one, or there are too many
-            features.
+        :raises ValueError: If the kernel is of another class, or there are too many features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
@@ -108,7 +108,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int:
-        """The number M of features."""
         return len(self.functions)
 
     def is_subset_of(self, others: BoxFourierFeatures) -> bool:
@@ -174,11 +173,9 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
         if not self._has_box_of(kernel):
-            raise ValueError(
-                f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
-                f"one from {kernel.lower} to {kernel.upper}; build the features with "
-                "BoxFourierFeatures.for_kernel(kernel, num_inducing)."
-            )
+            remedy = "build the features with BoxFourierFeatures.for_kernel(kernel, num_inducing)"
+            rule = f"have the features' box, from {self.lower} to {self.upper}"
+            raise refusal("kernel", rule, f"one from {kernel.lower} to {kernel.upper}", remedy)
 
     def _has_box_of(self, other: Periodized | BoxFourierFeatures) -> bool:
         pairs = (self.lower, other.lower), (self.upper, other.upper)

@@ -38,12 +38,8 @@ def frequencies_of(functions: IntArray) -> IntArray:
 
 
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
-    """The features ``[M, N]``, times the root of the box's volume.
-
-    :param turns: ``[N, D]``.
-    :param functions: ``[M, D]``.
-    :param factor: A factor for all of them, which costs nothing here.
-    """
+    """The features ``[M, N]``, times the root of the box's volume, for turns ``[N, D]`` and
+    functions ``[M, D]``; a factor for all of them costs nothing here."""
     rows = []
     for column, numbers in enumerate(functions.T):
         orders = np.unique(frequencies_of(numbers[numbers > 0]))  # however high they are

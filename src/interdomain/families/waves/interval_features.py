@@ -14,7 +14,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import Array, check_num_inducing, finite_array, integer, number
+from ..._arguments import Array, check_num_inducing, finite_array, integer, number, refusal
 from ...core import matern
 from ...core.columns import num_columns, select_columns, with_columns
 from ...core.family import Domain, InterDomainInducingVariables
@@ -72,11 +72,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         p + 1/2 is helped by the first p + 1; they are in its RKHS, whatever the degree. Without
         any, 0, the features are those of the paper: then choose an interval longer than the data by
         about two lengthscales on either side, where f can become periodic.
-    :ivar length: The length of the interval.
-    :ivar angular_frequencies: The angular frequencies w_m, ``[num_frequencies]``, in radians per
-        unit of x.
-    :raises ValueError: If the interval is empty or not finite, or a number is negative or too
-        large.
+    :ivar angular_frequencies: The w_m, ``[num_frequencies]``, in radians per unit of x.
+    :raises ValueError: If the interval is empty or not finite, or a number is not in its range.
     """
 
     kernels = MATERNS
@@ -94,17 +91,14 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         self.lower, self.upper = number("lower", lower), number("upper", upper)
         self.length = self.upper - self.lower
         if not self.lower < self.upper:
-            raise ValueError(
-                f"upper must be above lower = {self.lower}, found {self.upper}; pass the ends in "
-                "order."
-            )
+            remedy = "pass the ends in order"
+            raise refusal("upper", f"be above lower = {self.lower}", self.upper, remedy)
         self.num_frequencies = integer("num_frequencies", num_frequencies, at_least=0)
         self.polynomial_degree = integer("polynomial_degree", polynomial_degree, at_least=0)
         if self.polynomial_degree > MOST_DEGREES:
-            raise ValueError(
-                f"polynomial_degree must be at most {MOST_DEGREES}, found {polynomial_degree}; "
-                "take more frequencies instead, as no end needs more polynomials."
-            )
+            remedy = "take more frequencies instead, as no end needs more polynomials"
+            rule = f"be at most {MOST_DEGREES}"
+            raise refusal("polynomial_degree", rule, polynomial_degree, remedy)
         check_num_inducing("num_frequencies", self.num_inducing, "features")
         turns = np.arange(1, self.num_frequencies + 1)
         self.angular_frequencies: Array = 2 * np.pi * turns / self.length
@@ -127,15 +121,12 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             these leave about 15% of the variance of a Matern-3/2 process unexplained if the margin
             is one lengthscale, 1.5% for two, 0.4% for two and a half, and a narrow margin makes
             training choose shorter lengthscales.
-        :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
-            is negative.
+        :raises ValueError: If an argument is not as above, or X is not finite or does not vary.
         """
         values = finite_array("X", X, (1, 2), "one column [N, 1]")
         if values.ndim == 2 and values.shape[1] != 1 or not values.size:
-            raise ValueError(
-                f"X must be one column [N, 1], found shape {values.shape}; pass one with a row or "
-                "more."
-            )
+            remedy = "pass one with a row or more"
+            raise refusal("X", "be one column [N, 1]", f"shape {values.shape}", remedy)
         reach = number("margin", margin, at_least=0) * float(np.ptp(values))
         ends = float(np.min(values)) - reach, float(np.max(values)) + reach
         return cls(*ends, num_frequencies, polynomial_degree=polynomial_degree)

@@ -7,14 +7,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities.ops import difference_matrix
 
 from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
-from ..._tracing import unconverted
-from ...core.columns import as_rows, of_columns
+from ...core.columns import as_rows, kernel_method, of_columns
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
 from ...core.parameters import single_output
@@ -99,8 +98,7 @@ class Periodized(UniformVariance):
         :param margin: How much longer the box is than the data in each column, in lengthscales.
             Where training has brought lengthscales beyond half of the margin, the ends of the data
             see each other around the box: make the kernel anew with the trained base kernel.
-        :raises ValueError: If X is empty or not finite, the margin is not positive, or as the
-            constructor.
+        :raises ValueError: If X or the margin is not as above, or as the constructor.
         """
         values = filled_matrix("X", X, "a matrix [N, D]")
         single_output("base_kernel", base_kernel)
@@ -154,8 +152,7 @@ class Periodized(UniformVariance):
         values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
         return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         lags = difference_matrix(self.seen(X), None if X2 is None else self.seen(X2))
         flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])

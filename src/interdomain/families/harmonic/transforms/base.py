@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ...._arguments import Array, integer, short
+from ...._arguments import Array, integer, refusal, short
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
@@ -71,9 +71,8 @@ class CyclicTransform(abc.ABC):
     @abc.abstractmethod
     @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def __call__(self, X: TensorLike) -> tf.Tensor:
-        """G X, row by row.
+        """G X, row by row; the type of X is kept.
 
-        :param X: Inputs, with any number of leading dimensions. The type is kept.
         :raises ValueError: If X has a wrong number of columns.
         """
 
@@ -115,8 +114,7 @@ class CyclicTransform(abc.ABC):
         X = self.validate_input(X)
         powers = self._powers(_as_rows(X), np.arange(1, self.order))
         powers = tf.reshape(powers, tf.concat([[self.order - 1], tf.shape(X)], axis=0))
-        elements = tf.concat([X[None], powers], axis=0)
-        return tf.ensure_shape(elements, [self.order, *X.shape])
+        return tf.ensure_shape(tf.concat([X[None], powers], axis=0), [self.order, *X.shape])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         """The powers ``[K, N, D]`` of X ``[N, D]``; the K exponents are in 1, ..., order - 1, and
@@ -139,7 +137,7 @@ class CyclicTransform(abc.ABC):
 
         :param input_dim: The number D of columns, if the transformation's own ``input_dim`` is
             None; by default the smallest possible.
-        :raises ValueError: If D is not a number of columns the transformation can have.
+        :raises ValueError: If the transformation cannot have D columns.
         """
         columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
         self._validate_columns(columns, f"input_dim={columns}")
@@ -154,18 +152,16 @@ class CyclicTransform(abc.ABC):
     def validate_input(self, X: TensorLike) -> tf.Tensor:
         """X as a tensor; lists and integers become float64.
 
-        :raises ValueError: If the number of its columns is unknown, or not one the transformation
-            can have.
+        :raises ValueError: If its number of columns is unknown, or wrong for the transformation.
         """
         X = tf.convert_to_tensor(np.asarray(X) if isinstance(X, (list, tuple)) else X)
         if not X.dtype.is_floating:
             X = tf.cast(X, tf.float64)
         columns = X.shape[-1] if X.shape.rank else None
         if columns is None:
-            raise ValueError(
-                f"X must have a known number of columns for {self!r}, found shape {X.shape}; pass "
-                "it through tf.ensure_shape(X, [None, D])."
-            )
+            remedy = "pass it through tf.ensure_shape(X, [None, D])"
+            rule = f"have a known number of columns for {self!r}"
+            raise refusal("X", rule, f"shape {X.shape}", remedy)
         self._validate_columns(columns, f"shape {tuple(X.shape)}")
         return X
 
@@ -202,16 +198,11 @@ class CyclicTransform(abc.ABC):
             )
 
     def _validate_columns(self, columns: int, found: str) -> None:
-        if self.input_dim is not None and columns != self.input_dim:
-            needed = f"{self.input_dim}"
-        elif columns < self.min_input_dim:
-            needed = f"at least {self.min_input_dim}"
-        else:
+        if columns == self.input_dim or self.input_dim is None and columns >= self.min_input_dim:
             return
-        raise ValueError(
-            f"X must have {needed} columns for {self!r}, found {columns} ({found}); pass X with "
-            "those columns, or a transformation made for the columns of X."
-        )
+        needed = self.input_dim or f"at least {self.min_input_dim}"
+        remedy = "pass X with those columns, or a transformation made for the columns of X"
+        raise refusal("X", f"have {needed} columns for {self!r}", f"{columns} ({found})", remedy)
 
 
 def same(*points: Array) -> float:

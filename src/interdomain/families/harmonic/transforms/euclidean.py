@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, filled_matrix, integer
+from ...._arguments import Array, filled_matrix, integer, refusal
 from .base import MAX_ORDER, TOLERANCE, IntArray, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, gather_columns, spread
 from .product import Product
@@ -28,9 +28,7 @@ class Negation(ClosedFormTransform):
     order = 2
 
     def __init__(
-        self,
-        dims: int | Sequence[int] | None = None,
-        centre: float | Sequence[float] | Array = 0.0,
+        self, dims: int | Sequence[int] | None = None, centre: float | Sequence[float] | Array = 0.0
     ) -> None:
         self.dims = None if dims is None else as_dims(dims)
         size = None if self.dims is None else len(self.dims)
@@ -136,10 +134,9 @@ def validate_orthonormal(name: str, rows: Array) -> None:
     """:raises ValueError: Unless the rows are orthonormal, to 1e-9."""
     error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
     if error > TOLERANCE:
-        raise ValueError(
-            f"{name} must have orthonormal rows, found an error of {error:.3g} in their inner "
-            "products; pass np.linalg.qr(rows.T)[0].T, computed in float64."
-        )
+        remedy = "pass np.linalg.qr(rows.T)[0].T, computed in float64"
+        rule = "have orthonormal rows"
+        raise refusal(name, rule, f"an error of {error:.3g} in their inner products", remedy)
 
 
 class PrincipalNegation(ClosedFormTransform):
@@ -157,9 +154,7 @@ class PrincipalNegation(ClosedFormTransform):
     order = 2
 
     def __init__(
-        self,
-        directions: Sequence[Sequence[float]] | Array,
-        centre: float | Sequence[float] | Array,
+        self, directions: Sequence[Sequence[float]] | Array, centre: float | Sequence[float] | Array
     ) -> None:
         self.directions = filled_matrix("directions", directions, "a matrix [K, D]")
         validate_orthonormal("directions", self.directions)
@@ -168,8 +163,7 @@ class PrincipalNegation(ClosedFormTransform):
 
     @staticmethod
     def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
-        """The product of ``num_groups`` negations, which divide the principal components of X
-        among them.
+        """The product of ``num_groups`` negations that share the principal components of X.
 
         The D components are sorted by decreasing variance and assigned to the groups in turn: the
         first group negates the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ...

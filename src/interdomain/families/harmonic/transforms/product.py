@@ -21,8 +21,7 @@ class Product(CyclicTransform):
     along each of the axes in turn (Sun et al. 2021, section 3.5). ``order`` is the number of
     elements, ``T_1 ... T_J``; ``orders`` are the T_j. Calling the product applies every G_j once.
 
-    :param transforms: One transformation, or a list of them; a product among them contributes its
-        axes.
+    :param transforms: One transformation, or a list of them; a product contributes its axes.
     :raises ValueError: If there is none, an entry is not a transformation, they need different
         numbers of columns, two do not commute, two elements of the group are the same
         transformation, or there are more than 65,536 elements.

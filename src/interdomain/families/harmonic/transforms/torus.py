@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, choice, short
+from ...._arguments import Array, choice, refusal, short
 from .base import IntArray, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .euclidean import rotate
@@ -53,19 +53,14 @@ class Translation(ClosedFormTransform):
     shown = ("order", "dims", "period")
 
     def __init__(
-        self,
-        order: int,
-        dims: int | Sequence[int],
-        period: float | Sequence[float] | Array,
+        self, order: int, dims: int | Sequence[int], period: float | Sequence[float] | Array
     ) -> None:
         self.order = as_order(order)
         self.dims = as_dims(dims)
         self.period = as_vector("period", period, len(self.dims), "shifted column")
         if np.any(self.period <= 0.0):
-            raise ValueError(
-                f"period must be positive, found {short(self.period)}; pass the length after which "
-                "the column repeats."
-            )
+            remedy = "pass the length after which the column repeats"
+            raise refusal("period", "be positive", short(self.period), remedy)
         self.min_input_dim = max(self.dims) + 1
 
     def wrap(self, difference: Array) -> Array:
