@@ -46,10 +46,12 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
 
     def _default_lengthscale(self) -> float:
         """Shorter on spheres of higher dimension."""
-        is_known = isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees"
-        if not (self.ard or is_known):
+        if self.ard:
+            size = self.weight_variances.shape[0]
+        elif isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees":
+            size = len(self.active_dims)
+        else:
             return 0.5
-        size = self.weight_variances.shape[0] if self.ard else len(self.active_dims)
         return float(np.sqrt(2 / (self.lift.dimension(size, "active_dims") - 1)))
 
 

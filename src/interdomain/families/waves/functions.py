@@ -21,7 +21,7 @@ from ...linalg.periodic import table
 def functions_of(frequencies: IntArray) -> IntArray:
     """The features of frequencies ``[J, D]``, ``[M, D]``: for each all products of sine and cosine
     in the columns where it is not zero. Ordered as :func:`products` computes them."""
-    rows = []
+    rows: list[tuple[int, ...]] = []
     for frequency in frequencies.tolist():
         rows += itertools.product(*[(0,) if j == 0 else (2 * j - 1, 2 * j) for j in frequency])
     return np.array(sorted(rows), np.int64).reshape(len(rows), frequencies.shape[1])

@@ -29,8 +29,8 @@ class Product(CyclicTransform):
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
         rule, remedy = "a transformation or a list of transformations", "pass Negation(), say"
-        alone = isinstance(transforms, CyclicTransform)
-        listed = [transforms] if alone else items("transforms", transforms, rule)
+        alone = [transforms] if isinstance(transforms, CyclicTransform) else transforms
+        listed = items("transforms", alone, rule)
         for transform in listed:
             instance("transforms", transform, CyclicTransform, rule, remedy)
         self._axes = tuple(axis for transform in listed for axis in transform.axes)

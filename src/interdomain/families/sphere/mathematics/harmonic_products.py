@@ -112,7 +112,8 @@ def _factors(
     steps = []
     for a in range(1, max(ends.values(), default=0) + 1):
         going_on = [pair for pair in pairs if ends[pair] >= a]
-        first, second = raise_factors(dimension, *np.array(going_on).T, a)
+        axes, degrees = np.array(going_on).T
+        first, second = raise_factors(dimension, axes, degrees, a)
         steps.append((first[:, None], second[:, None]))
         rows |= {(j, k, a): len(rows) + row for row, (j, k) in enumerate(going_on)}
     axes = np.array([j - 1 for j, _ in pairs], np.int64)
