@@ -50,6 +50,11 @@ def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
     return ValueError(f"{name} must be {rule}, found {short(value)}{remedy and f'; {remedy}'}.")
 
 
+def refusal(name: str, rule: str, found: Any, remedy: str) -> ValueError:
+    """The error for an argument that must be, or have, something else than what was found."""
+    return ValueError(f"{name} must {rule}, found {found}; {remedy}.")
+
+
 def as_integer(value: Any) -> int | None:
     """``value`` as an int; None if it is not an integer (True and False are not)."""
     try:

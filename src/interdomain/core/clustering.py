@@ -34,19 +34,15 @@ def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
 def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
     """Centres that k-means finds in the data.
 
-    :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (or one of ten
-        rows per centre, if that is more).
-    :param num_centres: How many centres; ``num_inducing`` in messages.
-    :param seed: Of the sample and of the initial centres.
+    :param X: Inputs ``[N, D]``. Of many rows 10,000 random ones are used, or ten for each centre.
+    :param num_centres: How many centres, no more than rows; ``num_inducing`` in messages.
+    :param seed: Of the sample and of the initial centres, 0 or more.
     :return: ``[num_centres, D]``.
-    :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres; or if
-        the seed is not an integer of zero or more.
+    :raises ValueError: If an argument is not as above, or X is not finite.
     """
-    values = filled_matrix("X", X, "[N, D]")
+    values, name = filled_matrix("X", X, "[N, D]"), "num_inducing"
     remedy = f"X has {len(values)} rows, and each centre needs one"
-    num_centres = integer(
-        "num_inducing", num_centres, at_least=1, at_most=len(values), remedy=remedy
-    )
+    num_centres = integer(name, num_centres, at_least=1, at_most=len(values), remedy=remedy)
     seed = integer("seed", seed, at_least=0)
     limit = max(_MAX_ROWS, 10 * num_centres)
     if len(values) > limit:

@@ -1,22 +1,24 @@
-"""Which columns of X a kernel sees, how many where a graph is built before X is known, and what it
-expects of them."""
+"""Columns of X that a kernel sees, their number before X is known, and what is expected of X."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import gpflow
 import numpy as np
 import tensorflow as tf
+from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
-from .._arguments import Array, IntArray, check_squares, short
+from .._arguments import Array, IntArray, check_squares, refusal, short
 from .._tracing import unconverted
 
 _MOST_COLUMNS_OF_X = 10_000
+
+Method = TypeVar("Method", bound=Callable[..., tf.Tensor])
 
 
 def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
@@ -59,6 +61,12 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     return kernel.slice(X, None)[0]
 
 
+def kernel_method(method: Method) -> Method:
+    """Decorate ``K`` or ``K_diag`` of a kernel: shapes are checked as GPflow's method says, and
+    AutoGraph leaves the method as it is."""
+    return inherit_check_shapes(unconverted(method))
+
+
 class WholeRows(Kernel, metaclass=abc.ABCMeta):
     """A kernel whose ``K`` and ``K_diag`` take X with all columns, and select the active ones."""
 
@@ -85,8 +93,7 @@ class WholeRows(Kernel, metaclass=abc.ABCMeta):
 
 
 def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """Rows from which the kernel selects X, its active columns; their other columns are copies of
-    its first one."""
+    """Rows from which the kernel selects X; their other columns are copies of the first of X."""
     X, dims = tf.convert_to_tensor(X), kernel.active_dims
     if isinstance(dims, slice):
         if dims == slice(None):
@@ -100,16 +107,14 @@ def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
             places = np.zeros(width, np.int64)
             places[selected] = np.arange(len(selected))
             return tf.gather(X, places, axis=-1)
-    raise ValueError(
-        f"X must have the columns that active_dims {short(dims)} select alone where presliced is "
-        f"True, found {X.shape[-1]}; pass X with all columns, without presliced."
-    )
+    remedy = "pass X with all columns, without presliced"
+    rule = f"have the columns that active_dims {short(dims)} select alone where presliced is True"
+    raise refusal("X", rule, X.shape[-1], remedy)
 
 
 def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
-    """X, if it has so many columns; they may be known only when a graph runs.
+    """X, if it has so many columns (None for any number), known maybe only when a graph runs.
 
-    :param num_columns: None for any number.
     :param why: Why it has to have so many, in the words that follow "columns".
     :raises ValueError: If they are more or fewer.
     """
@@ -120,12 +125,8 @@ def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) ->
 
 
 def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
-    """X with this number of columns in its static shape, if X has none there.
-
-    The graph fails with an InvalidArgumentError when it is given another number.
-
-    :param num_columns: None if it is not known, which leaves X as it is.
-    """
+    """X with this number of columns (None if it is not known) in its static shape, if X has none
+    there. The graph fails with an InvalidArgumentError when it is given another number."""
     X = tf.convert_to_tensor(X)
     if num_columns is None or X.shape.rank is None or X.shape[-1] is not None:
         return X
@@ -133,10 +134,8 @@ def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
 
 
 def as_rows(X: TensorType, num_columns: int | None = None) -> tf.Tensor:
-    """X ``[batch..., N, D]`` as ``[batch N, D]``, of known rank.
-
-    :param num_columns: D, for an X without a static number of columns.
-    """
+    """X ``[batch..., N, D]`` as ``[batch N, D]``, of known rank; ``num_columns`` is D, for an X
+    without a static number of columns."""
     X = tf.convert_to_tensor(X)
     if X.shape.rank != 2:
         # Not num_columns: other rows of another number of columns would come out of it.

@@ -26,20 +26,12 @@ Either may be ``InducingPoints``, whatever the other is. Other pairs are registe
 families.
 """
 
-Kvu_shapes = check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, E, 1]",
-    "return: [K, M]",
-)
+Kvu_shapes = check_shapes("iv_v: [K, D, 1]", "iv_u: [M, E, 1]", "return: [K, M]")
 
 
 @Kuf.register(InterDomainInducingVariables, Kernel, object)
 @unconverted
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@check_shapes("inducing_variable: [M, D, 1]", "Xnew: [batch..., N, E]", "return: [M, batch..., N]")
 def Kuf_of_family(
     inducing_variable: InterDomainInducingVariables, kernel: Kernel, Xnew: TensorType
 ) -> tf.Tensor:
@@ -56,10 +48,7 @@ def Kuf_of_family(
 
 @Kuu.register(InterDomainInducingVariables, Kernel)
 @unconverted
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@check_shapes("inducing_variable: [M, D, 1]", "return: [M, M]")
 def Kuu_of_family(
     inducing_variable: InterDomainInducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> tf.Tensor:

@@ -6,13 +6,11 @@ import abc
 from collections.abc import Sequence
 
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
-from .._tracing import unconverted
-from .columns import WholeRows
+from .columns import WholeRows, kernel_method
 from .family import Block, InterDomainInducingVariables
 
 
@@ -27,25 +25,20 @@ class DecomposedKernel(WholeRows, metaclass=abc.ABCMeta):
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
-        """The parts, each a kernel on the data space that selects its columns of X. They share this
-        kernel's parameters."""
+        """The parts, which share this kernel's parameters; each selects its columns of X itself."""
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         """The sum over the parts; a kernel that has it at less cost overrides both methods."""
         return tf.add_n([part.K(X, X2) for part in self.kernels])
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.add_n([part.K_diag(X) for part in self.kernels])
 
     def validate(self) -> None:  # noqa: B027 - most have nothing to check
-        """Check that training has not broken the decomposition. By default, nothing is checked.
-
-        :raises ValueError: If the parts do not sum to the kernel any more.
-        """
+        """:raises ValueError: If training has broken the decomposition: the parts do not sum to the
+        kernel any more. By default, nothing is checked."""
 
 
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
@@ -90,11 +83,8 @@ def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Bl
     is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum or not summands(kernel):
         return [(inducing_variable, kernel)]
-    return [
-        flat
-        for block, summand in pair_blocks(inducing_variable, kernel)
-        for flat in flat_blocks(block, summand)
-    ]
+    pairs = pair_blocks(inducing_variable, kernel)
+    return [flat for pair in pairs for flat in flat_blocks(*pair)]
 
 
 def summed_pairs(

@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import gpflow
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 
-from .._tracing import unconverted
-from .columns import WholeRows
+from .columns import WholeRows, kernel_method
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
@@ -27,8 +25,7 @@ class UniformVariance(WholeRows, metaclass=abc.ABCMeta):
     def total_variance(self) -> tf.Tensor:
         """The prior variance of f, a scalar."""
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 
@@ -61,14 +58,15 @@ def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
 
 def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]:
     """The terms of a product, from those of each factor."""
-    return [_product_term(chosen) for chosen in itertools.product(*terms)]
 
+    def product(chosen: Sequence[DiagonalTerm]) -> DiagonalTerm:
+        rows, factors = zip(*chosen, strict=True)
+        return (
+            lambda X: math.prod(row(X) for row in rows),
+            lambda: math.prod(factor() for factor in factors),
+        )
 
-def _product_term(terms: Sequence[DiagonalTerm]) -> DiagonalTerm:
-    return (
-        lambda X: math.prod(row(X) for row, _ in terms),
-        lambda: math.prod(factor() for _, factor in terms),
-    )
+    return list(map(product, itertools.product(*terms)))
 
 
 def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:

@@ -22,8 +22,7 @@ from .._arguments import Array, IntArray
 class Dictionary(abc.ABC):
     """The dictionary that an inducing variable takes its features from.
 
-    It consists of atoms, named by rows of integers. An atom is one feature or a few that are taken
-    or left together.
+    It consists of atoms, named by rows of integers: one feature each, or a few that stay together.
 
     :ivar finite_rank: Whether the prior consists of the features, and grows with them.
     """
@@ -42,8 +41,7 @@ class Dictionary(abc.ABC):
 
     @abc.abstractmethod
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """About ``count`` atoms of the most prior variance over rows ``[N, D]``, in decreasing
-        order of it."""
+        """About ``count`` atoms of most prior variance over rows ``[N, D]``, the greatest first."""
 
     @abc.abstractmethod
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:

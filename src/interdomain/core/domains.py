@@ -12,7 +12,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from .._arguments import Array, BoolArray, finite_array, short
+from .._arguments import Array, BoolArray, finite_array, refusal, short
 from ..linalg.box_ends import slack_of
 from .columns import select_columns
 from .pairs import boxed_parts
@@ -23,15 +23,12 @@ def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
 
     :raises ValueError: If they are not finite, of different shapes, or not in order.
     """
-    first, last = (
-        np.atleast_1d(finite_array(name, value, (0, 1), "a number or a vector [D]"))
-        for name, value in (("lower", lower), ("upper", upper))
-    )
+    ends, form = (("lower", lower), ("upper", upper)), "a number or a vector [D]"
+    first, last = (np.atleast_1d(finite_array(*end, (0, 1), form)) for end in ends)
     if first.shape != last.shape or not first.size or not np.all(first < last):
-        raise ValueError(
-            f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
-            "pass a box with a width, such as from_data(..., X) makes."
-        )
+        remedy = "pass a box with a width, such as from_data(..., X) makes"
+        rule = f"be above lower = {short(first)} in every column"
+        raise refusal("upper", rule, short(last), remedy)
     return first, last
 
 
@@ -39,8 +36,7 @@ class Box(NamedTuple):
     """The domain of one block, in columns of X.
 
     :ivar kind: The class of the inducing variable.
-    :ivar columns: The columns that it is about, ``[D]``.
-    :ivar lower: ``[D]``; the rest is as of :class:`.Domain`.
+    :ivar columns: The columns that it is about, ``[D]``; the rest is as of :class:`.Domain`.
     """
 
     kind: type
@@ -55,8 +51,7 @@ class Box(NamedTuple):
         return np.asarray(np.any(self.beyond(X[:, self.columns]), axis=1))
 
     def beyond(self, seen: Array) -> BoolArray:
-        """Which numbers of the box's columns ``[..., D]`` are beyond an end by more than
-        rounding."""
+        """Which numbers of the columns ``[..., D]`` are beyond an end by more than rounding."""
         dtype = gpflow.default_float()  # Kuf compares the numbers in this type
         with np.errstate(over="ignore"):
             seen = np.asarray(seen).astype(dtype, copy=False).astype(np.float64, copy=False)
@@ -72,7 +67,6 @@ class Box(NamedTuple):
 def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int) -> list[Box]:
     """The domains of all parts that have one: blocks of sums, and factors of products.
 
-    :param num_columns: Of X.
     :raises ValueError: If a sum does not have one block per summand, or a product one for each
         factor, or a domain does not have as many columns as its kernel.
     """
@@ -85,21 +79,16 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
             columns = select_columns(part, np.arange(num_columns)[None]).numpy()[0]
         lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in domain[:2])
         if not len(lower) == len(upper) == len(columns):
-            raise ValueError(
-                f"X must have as many columns as {type(block).__name__} is made for, "
-                f"{len(lower)}, found {len(columns)} that {type(part).__name__} sees; select them "
-                "with the kernel's active_dims, or pass a sum of kernels."
-            )
+            remedy = "select them with the kernel's active_dims, or pass a sum of kernels"
+            rule = f"have as many columns as {type(block).__name__} is made for, {len(lower)}"
+            raise refusal("X", rule, f"{len(columns)} that {type(part).__name__} sees", remedy)
         boxes.append(Box(type(block), columns, lower, upper, domain.repeats, domain.remedy))
     return boxes
 
 
 def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
     """Which rows are outside of a box, ``[N]``."""
-    outside = np.zeros(len(X), np.bool_)
-    for box in boxes:
-        outside |= box.outside(X)
-    return outside
+    return np.asarray(np.any([np.zeros(len(X), np.bool_), *(b.outside(X) for b in boxes)], axis=0))
 
 
 def complaint(
@@ -110,19 +99,14 @@ def complaint(
 
     :param boxes: At least one of which does not hold the rows.
     :param X: All rows, or the lowest and the highest number of each column.
-    :param count: The number of rows that are outside.
-    :param total: The number of all.
-    :param rows: What they are called.
+    :param count: The number of rows that are outside, of ``total``, which are called ``rows``.
     """
     messages: dict[str, str] = {}  # each once: latent GPs may have the same
     for box in boxes:
         # NaN counts for nothing.
         low, high = (extreme.reduce(X[:, box.columns], axis=0) for extreme in (np.fmin, np.fmax))
-        beyond = box.beyond(low) | box.beyond(high)
-        ranges = [
-            f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
-            for k in np.flatnonzero(beyond)
-        ]
+        ends = zip(box.columns, low, high, box.beyond(low) | box.beyond(high), strict=True)
+        ranges = [f"column {k} goes from {a:.10g} to {b:.10g}" for k, a, b, out in ends if out]
         if ranges:
             messages.setdefault(f"{box}: {', '.join(ranges)}", box.remedy)
     verb = "is" if count == 1 else "are"

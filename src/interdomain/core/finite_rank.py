@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
@@ -11,8 +10,7 @@ from gpflow.kernels import Kernel, MultioutputKernel, Sum
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import IntArray, instance
-from .._tracing import unconverted
-from .columns import WholeRows, scaled_parts
+from .columns import WholeRows, kernel_method, scaled_parts
 from .decomposed import DecomposedInducingVariables, DecomposedKernel
 from .diagonals import DiagonalTerm
 from .dictionaries import Dictionary
@@ -54,19 +52,13 @@ class FiniteRank(WholeRows):
     :param kernel: The kernel that the features belong to: any kernel of one output. This kernel has
         its parameters, and its ``active_dims`` select the columns.
     :param inducing_variable: An inducing variable that the kernel has covariances with.
-    :ivar kernel: As given.
-    :ivar inducing_variable: As given.
     :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
         inducing variable, they are a sum and its blocks of features, or there are no covariances
         between them. The message names the kernels that the features have covariances with.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        inducing_variable: InducingVariables,
-        *,
-        name: str | None = None,
+        self, kernel: Kernel, inducing_variable: InducingVariables, *, name: str | None = None
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
@@ -94,14 +86,12 @@ class FiniteRank(WholeRows):
     def active_dims(self, value: ActiveDims) -> None:
         self.kernel.active_dims = value
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         features, kernel = as_family(self.inducing_variable, self.kernel)
         return features.explained(kernel, X, X2)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         terms = self.diagonal_terms()
         if terms is not None:
@@ -137,12 +127,9 @@ class FiniteRank(WholeRows):
 def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> None:
     """:raises ValueError: If neither the family nor GPflow's ``Kuf`` knows a covariance."""
     kinds = type(inducing_variable), type(kernel), object
-    of_pair, of_families = (
-        Kuf.dispatch(*kinds),
-        Kuf.dispatch(InterDomainInducingVariables, Kernel, object),
-    )
+    of_pair = Kuf.dispatch(*kinds)
     if isinstance(inducing_variable, InterDomainInducingVariables):
-        if of_pair is of_families:
+        if of_pair is Kuf.dispatch(InterDomainInducingVariables, Kernel, object):
             check_kernel(inducing_variable, kernel)
     elif of_pair is None:
         raise ValueError(

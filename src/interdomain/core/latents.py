@@ -53,10 +53,9 @@ def split_q(
     :param q_sqrt: ``[M, L]`` or ``[L, M, M]``.
     """
     means = _split(groups, q_mu, 1)
-    if q_sqrt is None:
-        roots: Sequence[TensorType | None] = [None] * len(groups)
-        root_axes: tuple[int, ...] = ()
-    else:
+    roots: Sequence[TensorType | None] = [None] * len(groups)
+    root_axes: tuple[int, ...] = ()
+    if q_sqrt is not None:
         is_diagonal = len(q_sqrt.shape) == 2
         roots = _split(groups, q_sqrt, 1 if is_diagonal else 0)
         root_axes = (0,) if is_diagonal else (1, 2)
@@ -72,11 +71,14 @@ def split_q(
 def _split(groups: Sequence[LatentGPs], values: TensorType, axis: int) -> list[TensorType]:
     if len(groups) == 1:
         return [values]
-    positions = [position for group in groups for position in group.positions or ()]
-    values = tf.convert_to_tensor(values)
+    positions, values = _positions(groups), tf.convert_to_tensor(values)
     if positions != sorted(positions):
         values = tf.gather(values, positions, axis=axis)
     return list(tf.split(values, [len(group.positions or ()) for group in groups], axis=axis))
+
+
+def _positions(groups: Sequence[LatentGPs]) -> list[int]:
+    return [position for group in groups for position in group.positions or ()]
 
 
 def _first(values: tf.Tensor, size: int | tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
@@ -137,8 +139,7 @@ def in_order(groups: Sequence[LatentGPs], parts: Sequence[tf.Tensor], axis: int)
     """
     if len(groups) == 1:
         return parts[0]
-    joint = tf.concat(parts, axis=axis)
-    positions = [position for group in groups for position in group.positions or ()]
+    joint, positions = tf.concat(parts, axis=axis), _positions(groups)
     if positions == sorted(positions):
         return joint
     return tf.gather(joint, [positions.index(k) for k in range(len(positions))], axis=axis)

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
-from .._arguments import Array
+from .._arguments import Array, refusal
 
 MATERNS = (Matern12, Matern32, Matern52)
 
@@ -48,7 +48,5 @@ covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
 def validate_one_lengthscale(kernel: Stationary, remedy: str) -> None:
     """:raises ValueError: If the kernel has several lengthscales."""
     if kernel.lengthscales.shape.rank:
-        raise ValueError(
-            f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}; "
-            f"{remedy}."
-        )
+        rule = "be one number"
+        raise refusal("kernel.lengthscales", rule, f"shape {kernel.lengthscales.shape}", remedy)

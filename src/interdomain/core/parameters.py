@@ -13,7 +13,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 from gpflow.utilities import positive
 
-from .._arguments import instance, real_array
+from .._arguments import instance, real_array, refusal
 
 
 def positive_parameter(
@@ -21,21 +21,16 @@ def positive_parameter(
 ) -> gpflow.Parameter:
     """A positive parameter, from a value that is checked to be one.
 
-    :param name: Of the argument, for the message.
     :param remedy: What to pass instead of a value of another shape.
     :param per_column: Whether it may also be a vector ``[D]`` of one entry or more.
-    :raises ValueError: If an entry of ``value`` is not finite and positive, or it is neither a
-        scalar nor, with ``per_column``, a vector.
+    :raises ValueError: If an entry is not finite and positive, or the shape is another one.
     """
-    if isinstance(value, (gpflow.Parameter, tf.Variable)):
-        parameter = gpflow.Parameter(value, transform=positive())
-    else:
-        array = real_array(name, value, "made", remedy)
-        if not np.all(np.isfinite(array)) or np.any(array <= 0):
-            raise ValueError(
-                f"{name} must be finite and positive, found {value!r}; pass positive numbers."
-            )
-        parameter = gpflow.Parameter(array, transform=positive())
+    given = value
+    if not isinstance(value, (gpflow.Parameter, tf.Variable)):
+        given = real_array(name, value, "made", remedy)
+        if not np.all(np.isfinite(given)) or np.any(given <= 0):
+            raise refusal(name, "be finite and positive", f"{value!r}", "pass positive numbers")
+    parameter = gpflow.Parameter(given, transform=positive())
     shape = parameter.shape
     if shape.rank != 0 and not (per_column and shape.rank == 1 and shape[0] != 0):
         form = "a scalar or a vector [D]" if per_column else "a scalar"
@@ -52,10 +47,8 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
     instance(name, kernel, Kernel, "a GPflow kernel")
     single: Kernel = kernel
     if isinstance(single, gpflow.kernels.MultioutputKernel):
-        raise ValueError(
-            f"{name} must have one output, found {type(single).__name__}; "
-            f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
-        )
+        remedy = remedy or "use a kernel of one output, and wrap the result instead"
+        raise refusal(name, "have one output", type(single).__name__, remedy)
     return single
 
 

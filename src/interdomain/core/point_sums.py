@@ -6,8 +6,7 @@ For ``f(x) = sum_p w_p g(x_p)`` with ``g ~ GP(0, k)`` and P points x_p for each 
     cov(f(x), f(x')) = sum_p sum_q w_p w_q k(x_p, x'_q)     :func:`double_sums`,
     var(f(x))        = sum_p sum_q w_p w_q k(x_p, x_q)      :func:`quadratic_sums`.
 
-All of them go over the groups a few at a time. Z is ``[M, D]``, points are ``[N, P, D]``, weights
-``[P]``.
+All go over the groups a few at a time. Z is ``[M, D]``, points are ``[N, P, D]``, weights ``[P]``.
 """
 
 from __future__ import annotations
@@ -40,38 +39,28 @@ _TYPICAL_ROWS = 1024
 
 
 def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[M, N]``.
-
-    :param kernel: k; its ``active_dims`` are respected.
-    """
+    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[M, N]``, for k with its ``active_dims``."""
     terms = radial_terms(kernel)
+    sums = [partial(radial_cross, term) for term in terms or ()]
     if terms is None:
         sums = [partial(_generic_cross, kernel)]
-    else:
-        sums = [partial(radial_cross, term) for term in terms]
     chunk = rows_per_chunk(points.shape[1] * (Z.shape[0] or _TYPICAL_ROWS))
     return tf.transpose(tf.add_n([cross(Z, points, weights, chunk) for cross in sums]))
 
 
 def double_sums(
-    kernel: Kernel,
-    points: tf.Tensor,
-    points2: tf.Tensor,
-    weights: tf.Tensor,
-    weights2: tf.Tensor,
+    kernel: Kernel, points: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """``sum_pq weights[p] weights2[q] k(points[n, p], points2[n', q])`` ``[N, N2]``."""
+    """``sum_pq weights[p] weights[q] k(points[n, p], points2[n', q])`` ``[N, N2]``."""
     num_points, dim = points.shape[1], points.shape[2]
 
-    def of_groups(
-        groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor, weights2: tf.Tensor
-    ) -> tf.Tensor:
-        cross = cross_sums(kernel, tf.reshape(groups, [-1, dim]), points2, weights2)
+    def of_groups(groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        cross = cross_sums(kernel, tf.reshape(groups, [-1, dim]), points2, weights)
         by_group = tf.reshape(cross, [tf.shape(groups)[0], num_points, tf.shape(points2)[0]])
         return tf.tensordot(by_group, weights, [[1], [0]])
 
     chunk = rows_per_chunk(num_points * (points2.shape[0] or _TYPICAL_ROWS))
-    return map_rows(of_groups, points, [points2, weights, weights2], chunk)
+    return map_rows(of_groups, points, [points2, weights], chunk)
 
 
 def quadratic_sums(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -162,8 +151,7 @@ def _product_term(kernel: gpflow.kernels.Product) -> list[RadialTerm] | None:
     are one, on the scaled columns of all; None for other factors."""
     if any(type(factor) is not gpflow.kernels.SquaredExponential for factor in kernel.kernels):
         return None
-    parts = [(factor, lambda X: X) for factor in kernel.kernels]
-    terms = sum_of_terms(parts, kernel) or []
+    terms = sum_of_terms([(factor, lambda X: X) for factor in kernel.kernels], kernel) or []
     variance = tf.reduce_prod(tf.stack([term.variance for term in terms]))
 
     def inputs(X: tf.Tensor) -> tf.Tensor:
@@ -180,17 +168,14 @@ def sum_of_terms(
     :param parts: Each with the function that takes its inputs out of those of the whole.
     :param whole: The kernel, which may itself have ``active_dims``.
     """
+
+    def inside(inputs: Callable[[tf.Tensor], tf.Tensor], term: RadialTerm) -> RadialTerm:
+        return replace(term, inputs=lambda X: term.inputs(inputs(whole.slice(X, None)[0])))
+
     terms = []
     for part, inputs in parts:
         inner = radial_terms(part)
         if inner is None:
             return None
-        for term in inner:
-            terms.append(replace(term, inputs=_inside(whole, inputs, term)))
+        terms += [inside(inputs, term) for term in inner]
     return terms
-
-
-def _inside(
-    whole: Kernel, inputs: Callable[[tf.Tensor], tf.Tensor], term: RadialTerm
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    return lambda X: term.inputs(inputs(whole.slice(X, None)[0]))

@@ -83,11 +83,9 @@ class ProductInducingVariables(CombinedInducingVariables):
     :param members: The features of the factors that make each product, integers ``[M, F]`` with a
         column for each factor. None for all products, with the last factor varying fastest.
     :ivar factors: The distinct objects among the inducing variables.
-    :ivar has_all: Whether these are all products of the factors' features, made without
-        ``members``.
-    :raises ValueError: If the list is empty, or an entry is not an inducing variable; if members
-        are not integers with one column for each factor, one of them is not a feature of its
-        factor, or a product is given twice; or if there are too many.
+    :ivar has_all: Whether these are all products, made without ``members``.
+    :raises ValueError: If the list is empty, an entry is not an inducing variable, members are not
+        as above, a product is given twice, or there are too many.
     """
 
     kernels = (Product,)
@@ -103,8 +101,8 @@ class ProductInducingVariables(CombinedInducingVariables):
         super().__init__(name=name)
         factors = checked_list("inducing_variables", inducing_variables, "factor")
         self.factors, self._order = each_once(factors)
-        self._members: IntArray | None = None
         self.has_all = members is None
+        self._members: IntArray | None = None
         if members is not None:
             sizes = [int(num_inducing(factor)) for factor in factors]
             rule = f"integers [M, {len(sizes)}], a column for each factor"
@@ -136,7 +134,6 @@ class ProductInducingVariables(CombinedInducingVariables):
         domain, as harmonics over the sphere and waves over their box, this is the prior variance of
         a product, averaged over the domains, up to a constant.
 
-        :param kernel: The product that they will be used with.
         :param inducing_variables: One for each factor, in the order of ``kernel.kernels``, with
             more features than are expected in the products. Their Kuu must be diagonal.
         :param num_inducing: The largest number of products. Products that carry the same variance,
@@ -149,8 +146,8 @@ class ProductInducingVariables(CombinedInducingVariables):
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
         count = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", count, "products")
-        variances = []
         a_product = cls(inducing_variables, [[0] * len(inducing_variables)])  # all may be too many
+        variances = []
         for factor, part in a_product.pairs(kernel):
             diagonal = Kuu_operator(factor, part).sole_diagonal
             if diagonal is None:
@@ -161,8 +158,7 @@ class ProductInducingVariables(CombinedInducingVariables):
                 )
             variances.append(np.asarray(1 / diagonal, np.float64))
         total = math.prod(map(len, variances))
-        what = f"the prior variances of all {total:,} products"
-        check_size("inducing_variables", what, total)
+        check_size("inducing_variables", f"the prior variances of all {total:,} products", total)
         if count >= total:
             return cls(inducing_variables, name=name)
         logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
@@ -198,21 +194,19 @@ class ProductInducingVariables(CombinedInducingVariables):
         """The number M of products."""
         if self._members is not None:
             return len(self._members)
-        sizes = [num_inducing(factor) for factor in self.inducing_variables]
-        return reduce(lambda product, size: product * size, sizes)
+        return reduce(operator.mul, map(num_inducing, self.inducing_variables))
 
     def is_subset_of(self, others: ProductInducingVariables) -> bool:
         """Whether they are of the same factors, and some of the products; or any products of some
         of the factors' features, if the others are all."""
-        if len(self.inducing_variables) != len(others.inducing_variables):
+        pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=False))
+        if not len(pairs) == len(self.inducing_variables) == len(others.inducing_variables):
             return False
-        pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=True))
         if others.has_all:
             return all(factor is other or is_subset(factor, other) for factor, other in pairs)
-        if not all(factor is other for factor, other in pairs):
-            return False
         known = set(map(tuple, others.members.tolist()))
-        return known.issuperset(map(tuple, self.members.tolist()))
+        same = all(factor is other for factor, other in pairs)
+        return same and known.issuperset(map(tuple, self.members.tolist()))
 
     def pairs(self, kernel: Product) -> list[Block]:
         """Each inducing variable with its factor of the kernel.
@@ -255,7 +249,7 @@ class ProductInducingVariables(CombinedInducingVariables):
             return Diagonal(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
         matrices = [factor.to_dense() for factor in operators]
         if self.has_all:
-            factors = [tf.linalg.LinearOperatorFullMatrix(K) for K in matrices]
+            factors = list(map(tf.linalg.LinearOperatorFullMatrix, matrices))
             matrix = tf.linalg.LinearOperatorKronecker(factors).to_dense()
         else:
             pairs = zip(matrices, self.members.T, strict=True)
@@ -265,8 +259,6 @@ class ProductInducingVariables(CombinedInducingVariables):
 
 
 def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    sizes = [
-        tf.shape(part)[0] if part.shape[0] is None else part.shape[0] for part in (first, second)
-    ]
-    shape = tf.concat([[sizes[0] * sizes[1]], tf.shape(second)[1:]], axis=0)
+    counts = [part.shape[0] or tf.shape(part)[0] for part in (first, second)]
+    shape = tf.concat([[counts[0] * counts[1]], tf.shape(second)[1:]], axis=0)
     return tf.reshape(first[:, None] * second[None], shape)

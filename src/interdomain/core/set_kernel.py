@@ -12,11 +12,10 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .._arguments import filled_matrix
-from .._tracing import unconverted
+from .._arguments import filled_matrix, refusal
 from ..linalg import Full, StructuredOperator
 from ..linalg.chunks import map_rows
-from .columns import WholeRows, as_rows, num_columns, with_columns
+from .columns import WholeRows, as_rows, kernel_method, num_columns, with_columns
 from .covariances import Kvu, Kvu_shapes
 from .family import InterDomainInducingVariables, with_jitter
 from .point_sums import cross_sums, double_sums, quadratic_sums
@@ -29,8 +28,7 @@ _MINIBATCH = 256
 
 
 class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
-    """A kernel that is a sum for each pair of inputs, whose matrices are symmetric but for the
-    order of the terms."""
+    """A kernel that is a sum for each pair of inputs; only rounding keeps it from symmetry."""
 
     @property
     @abc.abstractmethod
@@ -49,8 +47,7 @@ class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         """Those of the rows of each batch with each other, ``[batch..., N, N]``."""
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self.seen(X)
         if X2 is None:
@@ -84,10 +81,13 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     :attr:`point_weights` and :meth:`points`.
     """
 
+    base_kernel: Kernel
+
     @property
-    @abc.abstractmethod
     def point_kernel(self) -> Kernel:
-        """The kernel k_g of the base function, on the space of the points."""
+        """The kernel k_g of the base function, on the space of the points: by default the
+        attribute ``base_kernel``."""
+        return self.base_kernel
 
     @property
     @abc.abstractmethod
@@ -104,28 +104,19 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         return None
 
     @abc.abstractmethod
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def points(self, X: tf.Tensor) -> tf.Tensor:
         """The points x_p of each input, from its active columns. P and E are known statically."""
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = self.seen(X)
-
         def of_rows(rows: tf.Tensor) -> tf.Tensor:
             return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
 
+        X = self.seen(X)
         return tf.reshape(self._map_inputs(of_rows, as_rows(X)), tf.shape(X)[:-1])
 
-    @check_shapes(
-        "Z: [M, E]",
-        "X: [batch..., N, D]",
-        "return: [M, batch..., N]",
-    )
+    @check_shapes("Z: [M, E]", "X: [batch..., N, D]", "return: [M, batch..., N]")
     def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
         """The covariances of g(z) and f(x), ``sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
 
@@ -150,16 +141,15 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         """
         Z, columns = tf.convert_to_tensor(Z), self.point_dim or num_columns
         if columns is not None and Z.shape[-1] != columns:
-            raise ValueError(
-                f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
-                f"has, found {Z.shape[-1]}; pass Z of shape [M, {columns}]."
-            )
+            remedy = f"pass Z of shape [M, {columns}]"
+            rule = f"have {columns} columns for this {type(self).__name__}, as many as a point has"
+            raise refusal("Z", rule, Z.shape[-1], remedy)
         return Z
 
     def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
-        weights, points = self.point_weights, self.points(X)
+        points = self.points(X)
         points2 = points if X2 is None else self.points(X2)
-        return double_sums(self.point_kernel, points, points2, weights, weights)
+        return double_sums(self.point_kernel, points, points2, self.point_weights)
 
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-2])], tf.shape(X)[-2:]], axis=0)
@@ -170,11 +160,8 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     def _map_inputs(
         self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor
     ) -> tf.Tensor:
-        """All inputs at once, unless their points are very many.
-
-        To go over parts is slower, as the gradient computes each again. An unknown number of inputs
-        is taken for that of a minibatch.
-        """
+        """All inputs at once, unless their points are very many: over parts it is slower, as the
+        gradient computes each again. An unknown number is taken for that of a minibatch."""
         per_row = (self.point_dim or X.shape[-1]) * int(self.point_weights.shape[0])
         chunk = max(1, _MAX_POINT_ENTRIES // per_row)
         if X.shape[0] is None and chunk >= _MINIBATCH:
@@ -183,21 +170,12 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
 
 class SetKernelView(SetKernel):
-    """The same sum over the same points, with another base function g: it shares the parameters.
-
-    :param parent: Whose points and weights are used.
-    :param point_kernel: The kernel of g, on the space of the points.
-    """
+    """The sum of a parent, with its points and weights, of another base function g."""
 
     def __init__(self, parent: SetKernel, point_kernel: Kernel) -> None:
         super().__init__(name=f"{parent.name}_{point_kernel.name}")
-        self.parent = parent
-        self._point_kernel = point_kernel
+        self.parent, self.base_kernel = parent, point_kernel
         self.active_dims = parent.active_dims
-
-    @property
-    def point_kernel(self) -> Kernel:
-        return self._point_kernel
 
     @property
     def point_dim(self) -> int | None:
@@ -236,13 +214,11 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
         if not isinstance(Z, gpflow.Parameter):
-            values = filled_matrix("Z", Z, "[M, E]")
-            Z = gpflow.Parameter(values.astype(gpflow.default_float()))
+            Z = gpflow.Parameter(filled_matrix("Z", Z, "[M, E]").astype(gpflow.default_float()))
         self.Z = Z
 
     @property
     def num_inducing(self) -> tf.Tensor | int:
-        """The number M of inducing variables."""
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
     def num_columns(self, kernel: SetKernel) -> int | None:
@@ -259,10 +235,7 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         return Full(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
-        """z ``[M, E]``, for the kernel they are used with.
-
-        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
-        """
+        """z ``[M, E]``; a ValueError if it is not in the space of the kernel's points."""
         return kernel.as_points(self.Z)
 
 

@@ -24,13 +24,11 @@ MOST_ENTRIES = 2**24
 class Draws:
     """The random number generator for drawing functions, and how many are drawn.
 
-    :ivar rng: The generator.
     :ivar num_samples: The number S of functions.
     :ivar num_features: The number F of random features that each function is a sum of. Every
         function has features of its own, so that the covariance of functions has no bias, however
         few features there are.
-    :ivar num_columns: The number of columns of X; None if it is not known. Some kernels do not
-        know it themselves.
+    :ivar num_columns: The number of columns of X, which few kernels know; None if it is not known.
     """
 
     rng: np.random.Generator
@@ -53,9 +51,9 @@ class Draws:
             return len(dims)
         if self.num_columns is not None:
             return len(range(*dims.indices(self.num_columns)))
-        lengthscales = getattr(kernel, "lengthscales", None)
-        if lengthscales is not None and lengthscales.shape.rank:
-            return int(lengthscales.shape[0])
+        shape = np.shape(getattr(kernel, "lengthscales", 0.0))
+        if len(shape):
+            return int(shape[0])
         raise ValueError(
             f"input_dim must be given, as neither {type(kernel).__name__} nor its inducing "
             "variables say how many columns X has, found None; pass the number of columns."
@@ -65,7 +63,6 @@ class Draws:
 class PriorSample(abc.ABC):
     """Functions drawn from the prior of a kernel of one output, to be evaluated anywhere.
 
-    :ivar kernel: The kernel.
     :ivar entries_per_row: How many numbers are held for each row of X.
     """
 

@@ -57,7 +57,6 @@ class LatentFunctions:
     """Functions of latent GPs with one prior.
 
     :ivar latents: The L latent GPs.
-    :ivar num_samples: S.
     :ivar prior: ``S L`` functions of the prior; None where the updates are all.
     :ivar updates: What inducing variables add, ``weights cov(u, f(x))``, for weights ``[S L, M]``.
     """
@@ -75,13 +74,8 @@ class LatentFunctions:
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
         """``[S, N, L]`` at X ``[N, D]``."""
-        parts = [
-            tf.matmul(weights, Kuf(inducing_variable, self.latents.kernel, X))
-            for inducing_variable, weights in self.updates
-        ]
-        if self.prior is not None:
-            parts.append(self.prior(X))
-        values = tf.add_n(parts)
+        kernel, parts = self.latents.kernel, [] if self.prior is None else [self.prior(X)]
+        values = tf.add_n([*parts, *(weights @ Kuf(u, kernel, X) for u, weights in self.updates)])
         values = tf.reshape(values, [self.num_samples, values.shape[0] // self.num_samples, -1])
         return tf.transpose(values, [0, 2, 1])
 
@@ -142,9 +136,8 @@ def functions_of(model: Any, draws: Draws) -> Parts:
 
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
     """The draws for a function of each latent GP in every sample."""
-    columns = draws.num_columns
-    if columns is None:
-        columns = num_columns_of_latents([latents])
+    known = draws.num_columns
+    columns = num_columns_of_latents([latents]) if known is None else known
     return replace(draws, num_samples=draws.num_samples * num_latents, num_columns=columns)
 
 
@@ -169,17 +162,15 @@ def _condition(
     """
     kernel, blocks = latents.kernel, latents.inducing_variables
     of_latents = _of_latents(draws, latents, num_latents)
-    covers_prior = is_complete(blocks[0], kernel)
+    sizes, covers_prior = [int(b.num_inducing) for b in blocks], is_complete(blocks[0], kernel)
     prior = None if covers_prior else prior_sample(kernel, of_latents)
-    known = int(blocks[0].num_inducing) if covers_prior else 0
+    known = sizes[0] if covers_prior else 0
     noise = of_latents.rng.standard_normal((len(variances) - known, of_latents.num_samples))
     noise *= np.sqrt(variances[known:])[:, None]
     variables = constant(np.pad(noise, [(known, 0), (0, 0)]))
     if prior is not None:
-        projected = [prior.project(block) for block in blocks]
-        variables += tf.transpose(tf.concat(projected, axis=1))
+        variables += tf.transpose(tf.concat(list(map(prior.project, blocks)), axis=1))
     weights = tf.transpose(solve(drawn() - solve(variables), adjoint=True))
-    sizes = [int(block.num_inducing) for block in blocks]
     updates = list(zip(blocks, tf.split(weights, sizes, axis=1), strict=True))
     return LatentFunctions(latents, draws.num_samples, prior, updates)
 
@@ -207,10 +198,9 @@ def _draw(mean: TensorType, root: TensorType | None, draws: Draws) -> tf.Tensor:
 
 def _jitter_of(inducing_variable: InducingVariables, kernel: Kernel) -> Array:
     """The variances that jitter adds to the diagonal of Kuu."""
-    without, with_jitter = (
-        as_array(Kuu_operator(inducing_variable, kernel, jitter=jitter).diag_part())
-        for jitter in (0.0, gpflow.config.default_jitter())
-    )
+    jitters = 0.0, gpflow.config.default_jitter()
+    operators = (Kuu_operator(inducing_variable, kernel, jitter=jitter) for jitter in jitters)
+    without, with_jitter = (as_array(operator.diag_part()) for operator in operators)
     return np.maximum(with_jitter - without, 0)
 
 
@@ -250,8 +240,7 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
 
 def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:
     """Targets less the mean function, ``[N, P]``, and the variance of each row, ``[N]``."""
-    X = posterior.X_data
-    mean_function = posterior.mean_function
+    X, mean_function = posterior.X_data, posterior.mean_function
     assert mean_function is not None
     return posterior.Y_data - mean_function(X), posterior.likelihood.variance_at(X)[:, 0]
 

@@ -10,7 +10,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import LinearCoregionalization
 
-from .._arguments import integer
+from .._arguments import integer, refusal
 from .._tracing import unconverted
 from ..core.columns import with_columns
 from ..core.latents import in_order
@@ -23,9 +23,8 @@ from .conditioning import Parts, functions_of
 class FunctionSamples:
     """Functions drawn from a GP by :func:`interdomain.sample_functions`. A call evaluates all.
 
-    A function has the same value at the same place in every call. Calls can be differentiated with
-    respect to X, and can be part of a ``tf.function``. Later changes of the model do not change the
-    functions.
+    A function has the same value at the same place in every call, whatever becomes of the model.
+    Calls can be differentiated with respect to X, and can be part of a ``tf.function``.
 
     :ivar num_samples: The number S of functions.
     """
@@ -35,10 +34,7 @@ class FunctionSamples:
         self._parts, self._num_columns = parts, num_columns
 
     @unconverted
-    @check_shapes(
-        "X: [N, D]",
-        "return: [S, N, P]",
-    )
+    @check_shapes("X: [N, D]", "return: [S, N, P]")
     def __call__(self, X: TensorType) -> tf.Tensor:
         """The values of all functions at all rows.
 
@@ -81,8 +77,7 @@ def sample_functions(
     Every function has random features of its own. So the mean and the covariance of the functions
     are exactly those of the posterior, however few features there are; with more features, the
     distribution of a function is closer to Gaussian. The spectrum of a zonal kernel is cut off at
-    degree 128. The variance of higher degrees, which is small except for rough kernels, is added to
-    the last degree.
+    degree 128; the last degree gets the variance of higher ones, small except for rough kernels.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[50, 1])
@@ -114,9 +109,8 @@ def sample_functions(
     if input_dim is not None:
         input_dim = integer("input_dim", input_dim, at_least=1)
     if not tf.executing_eagerly():
-        raise ValueError(
-            "sample_functions must be called outside of compiled functions, found a graph; draw "
-            "functions before, and evaluate them in it."
-        )
+        remedy = "draw functions before, and evaluate them in it"
+        rule = "be called outside of compiled functions"
+        raise refusal("sample_functions", rule, "a graph", remedy)
     draws = Draws(np.random.default_rng(seed), num_samples, num_features, input_dim)
     return FunctionSamples(functions_of(model, draws), num_samples, input_dim)

@@ -35,8 +35,6 @@ def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
     The mean over draws of ``f(x) f(x')`` is the kernel ``k(x, x')``: exactly, except for what the
     documentation of the kernel's class here says.
 
-    :param kernel: The kernel.
-    :param draws: How many functions, of how many features each.
     :raises ValueError: For a kernel whose prior cannot be drawn from.
     """
     for kinds, sample in _SAMPLES:
@@ -106,10 +104,8 @@ class FeatureSums(PriorSample):
 class PointSums(PriorSample):
     """Weighted sums of a function g over points of an input: ``f(x) = sum_p w_p g(x_p)``.
 
-    :param kernel: The kernel of f.
-    :param base: g.
+    :param kernel: The kernel of f; ``base`` is g, and ``weights`` are ``[P]``.
     :param points: From the active columns of X ``[N, D]`` to the points ``[N, P, E]``.
-    :param weights: ``[P]``.
     """
 
     def __init__(

@@ -19,9 +19,6 @@ from gpflow.kernels import (
     Cosine,
     Exponential,
     Kernel,
-    Matern12,
-    Matern32,
-    Matern52,
     Product,
     RationalQuadratic,
     SquaredExponential,
@@ -30,11 +27,9 @@ from gpflow.kernels import (
 
 from .._arguments import Array
 from ..core.columns import select_columns
-from ..core.matern import matern_order
+from ..core.matern import MATERNS, matern_order
 from ..families.harmonizable.spectral_mixture import SpectralComponent
 from .base import Draws, PriorSample, as_array, constant, unknown_prior
-
-_MATERNS = (Matern12, Matern32, Matern52)
 
 Columns: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 Spectrum: TypeAlias = tuple[Columns, Array, Array]
@@ -43,11 +38,8 @@ Spectrum: TypeAlias = tuple[Columns, Array, Array]
 class Waves(PriorSample):
     """``f(x) = sum_j cosine_j cos(w_j^T x) + sine_j sin(w_j^T x)``, for each function.
 
-    :param kernel: Whose prior the functions are drawn from.
     :param columns: From X to the columns ``[N, D]`` that the frequencies belong to.
-    :param frequencies: Angular, ``[S, F, D]``.
-    :param cosines: ``[S, F]``.
-    :param sines: ``[S, F]``.
+    :param frequencies: Angular, ``[S, F, D]``; cosines and sines are ``[S, F]``.
     """
 
     def __init__(
@@ -85,13 +77,13 @@ def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
         # signs of the frequencies of each factor are random.
         factors = [spectrum(part, draws) for part in kernel.kernels]
         columns, frequencies, amplitudes = zip(*factors, strict=True)
-        signs = (draws.rng.integers(0, 2, size=(*draws.shape, 1)) * 2 - 1 for _ in frequencies)
-        signed = [sign * factor for sign, factor in zip(signs, frequencies, strict=True)]
-        return (
-            lambda X: tf.concat([select(X) for select in columns], axis=-1),
-            np.concatenate(signed, axis=-1),
-            reduce(np.multiply, amplitudes),
-        )
+        shape = *draws.shape, 1
+        signed = [(draws.rng.integers(0, 2, size=shape) * 2 - 1) * w for w in frequencies]
+
+        def joint(X: tf.Tensor) -> tf.Tensor:
+            return tf.concat([select(X) for select in columns], axis=-1)
+
+        return joint, np.concatenate(signed, axis=-1), reduce(np.multiply, amplitudes)
     if isinstance(kernel, Constant):  # waves in no column at all
         deviation = np.sqrt(as_array(kernel.variance))
         return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), deviation
@@ -120,7 +112,7 @@ def _unit_frequencies(kernel: Stationary, draws: Draws) -> Array:
         # A mixture of squared exponentials, whose precisions are gamma distributed.
         alpha = float(as_array(kernel.alpha))
         scales = np.sqrt(rng.gamma(alpha, 1 / alpha, size=shape))
-    elif isinstance(kernel, (Exponential, *_MATERNS)):
+    elif isinstance(kernel, (Exponential, *MATERNS)):
         # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of
         # twice the lengthscale.
         is_exponential = isinstance(kernel, Exponential)

@@ -76,10 +76,9 @@ class Directions(PriorSample):
         scales = as_array(inverse_eigenvalues(self.kernel, eigenvalues))
         scales /= [num_harmonics(dimension, degree) for degree in degrees]
         S, F, _ = self._directions.shape
-        weights = np.zeros([len(degrees), S, F])
-        known = [k for k, degree in enumerate(degrees) if degree < len(self._weights)]
-        of_known = self._weights[[degrees[k] for k in known]]
-        weights[known] = of_known * scales[known][:, None, None]
+        missing = max(0, degrees[-1] + 1 - len(self._weights))
+        levels = np.pad(self._weights, [(0, missing), (0, 0), (0, 0)])[list(degrees)]
+        weights = levels * scales[:, None, None]
         level_of_each = np.asarray(inducing_variable.level_of_each)
         # A few functions at a time: all harmonics of all directions would be M S F numbers.
         size = max(1, MOST_ENTRIES // (3 * F * len(level_of_each)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -63,8 +64,6 @@ class HarmonicBlocks(BlockBatch):
     """Components of one multiplicity: their covariances are computed in one go.
 
     :param inducing_variable: Holds the points of these components, and maybe of others.
-    :param kernel: The kernel.
-    :param components: Which of its components.
     :param positions: Where the blocks stand among all blocks of the model.
     :param images: Whether points have variables at their images as well.
     """
@@ -78,21 +77,15 @@ class HarmonicBlocks(BlockBatch):
         images: bool,
     ) -> None:
         super().__init__(positions)
-        self.inducing_variable = inducing_variable
-        self.kernel = kernel
-        self.components = components
+        self.inducing_variable, self.kernel, self.components = inducing_variable, kernel, components
         none = (0,) * len(kernel.transform.orders)
         self.shifts = {t: kernel.shifts(t) if images else (none,) for t in components}
 
-    def _points(self) -> tf.Tensor:
-        return self.inducing_variable.points(self.components)
-
     def features(self, X: TensorType) -> tf.Tensor:
-        weights = [
-            [self.kernel.orbit_weights(t, shift) for shift in self.shifts[t]]
-            for t in self.components
-        ]
-        return self._sums(self.kernel.orbit_covariances, self._points(), X, np.asarray(weights))
+        of_shifts = self.kernel.orbit_weights
+        weights = [[of_shifts(t, shift) for shift in self.shifts[t]] for t in self.components]
+        points = self.inducing_variable.points(self.components)
+        return self._sums(self.kernel.orbit_covariances, points, X, np.asarray(weights))
 
     def operator(self, jitter: float) -> StructuredOperator:
         """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
@@ -107,19 +100,17 @@ class HarmonicBlocks(BlockBatch):
         itself = np.arange(len(inverse))
         representatives = itself[itself <= inverse]
         halves = np.where(inverse[representatives] == representatives, 0.5, 1.0)
-        weights = []
-        for t in self.components:
-            rows = [
+        weights = [
+            [
                 self.kernel.orbit_weights(t, np.subtract(p, q).tolist())[representatives] * halves
-                for p in self.shifts[t]
-                for q in self.shifts[t]
+                for p, q in itertools.product(self.shifts[t], repeat=2)
             ]
-            weights.append(rows)
+            for t in self.components
+        ]
         of_base = partial(orbit_sums, self.kernel.transformed_kernel)
-        points = self._points()
+        points = self.inducing_variable.points(self.components)
         sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
-        matrix = sums + tf.linalg.matrix_transpose(sums)
-        return Full(with_jitter(matrix, jitter))
+        return Full(with_jitter(sums + tf.linalg.matrix_transpose(sums), jitter))
 
     def _sums(
         self,
@@ -142,15 +133,14 @@ class HarmonicBlocks(BlockBatch):
         if not split:
             return tf.reshape(sums, [num_blocks, num_rows * size, columns])
         side = int(round(num_rows**0.5))
-        if side == 1:
-            return tf.reshape(sums, [num_blocks, size, columns])
-        sums = tf.reshape(sums, [num_blocks, side, side, size, columns])
-        sums = tf.transpose(sums, [0, 1, 3, 2, 4])
+        if side > 1:
+            sums = tf.reshape(sums, [num_blocks, side, side, size, columns])
+            sums = tf.transpose(sums, [0, 1, 3, 2, 4])
         return tf.reshape(sums, [num_blocks, side * size, side * columns])
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
     """What belongs to each block, batch by batch, in the order of the blocks."""
-    positions = [position for batch in batches for position in batch.positions]
-    flat = [part for of_batch in parts for part in of_batch]
-    return [flat[i] for i in np.argsort(positions)]
+    positions = itertools.chain(*(batch.positions for batch in batches))
+    by_position = dict(zip(positions, itertools.chain(*parts), strict=True))
+    return [by_position[position] for position in sorted(by_position)]

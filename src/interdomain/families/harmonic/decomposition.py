@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import Array
-from ..._tracing import unconverted
-from ...core.columns import num_columns, scaled_parts
+from ..._arguments import Array, refusal
+from ...core.columns import kernel_method, num_columns, scaled_parts
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
 from ...core.set_kernel import SetKernel, SetKernelView, SummedKernel
-from .orbit_sums import orbit_sums
+from .orbit_sums import orbit_sums, weighted
 from .symmetry import validate_invariance
 from .transforms.base import CyclicTransform
 from .transforms.product import Product
@@ -50,17 +49,14 @@ class HarmonicKernel(DecomposedKernel):
     True
 
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
-        whose ``point_kernel`` they leave unchanged. Stationary kernels are
-        invariant to negations and, if periodic, to translations; isotropic ones and functions of
-        inner products to every orthogonal map.
+        whose ``point_kernel`` they leave unchanged. Stationary kernels are invariant to negations
+        and, if periodic, translations; isotropic and inner-product kernels to orthogonal maps.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
-    :ivar num_components: The number of real parts: the product of ``floor(T_j / 2) + 1`` over the
-        axes.
+    :ivar num_components: The number of real parts: ``prod_j (floor(T_j / 2) + 1)`` over the axes.
     :ivar frequencies: The frequency (t_1, ..., t_J) of each part; the last axis varies fastest.
     :ivar multiplicities: How many complex kernels were added in each part: a factor 2 per axis with
         0 < t < T / 2. Each point of an orbit has this many independent functions in the part.
-        Theorem 4.1 needs all of them for every point of Z (see ``HarmonicInducingPoints``,
-        ``complete``).
+        Theorem 4.1 needs all for every point of Z (``complete`` of ``HarmonicInducingPoints``).
     :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
     """
 
@@ -89,8 +85,7 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def transformed_kernel(self) -> Kernel:
-        """The kernel whose inputs are transformed: that of a set kernel's points, or the base
-        kernel."""
+        """The kernel whose inputs are transformed: the base kernel, or that of its points."""
         return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
 
     @property
@@ -101,11 +96,9 @@ class HarmonicKernel(DecomposedKernel):
         if of_points is None:
             return parts
         if num_columns(self, 1) is None:
-            raise ValueError(
-                "active_dims of a HarmonicKernel must be those of its base_kernel if this is a "
-                f"{type(of_points).__name__}, found {self.active_dims}; set "
-                "kernel.base_kernel.active_dims."
-            )
+            remedy = "set kernel.base_kernel.active_dims"
+            rule = f"be those of its base_kernel if this is a {type(of_points).__name__}"
+            raise refusal("active_dims of a HarmonicKernel", rule, self.active_dims, remedy)
         return tuple(SetKernelView(of_points, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
@@ -125,22 +118,19 @@ class HarmonicKernel(DecomposedKernel):
     def validate(self) -> None:
         """Check again that the kernel is invariant, with its present parameters.
 
-        Call it after training if the parameters may no longer be invariant. For example, a kernel
-        with one lengthscale for each column is invariant to a PCA negation only while they are
-        equal.
+        Call it after training: a kernel with one lengthscale for each column, say, is invariant to
+        a PCA negation only while they are equal.
 
         :raises ValueError: If the kernel is not invariant to one of the transformations.
         """
         for axis in self.transform.axes:
             validate_invariance(self.transformed_kernel, axis, self.transform)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         return self.base_kernel(self.seen(X), None if X2 is None else self.seen(X2))
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.base_kernel(self.seen(X), full_cov=False)
 
@@ -154,11 +144,8 @@ class HarmonicKernel(DecomposedKernel):
         X = self.seen(X)
         if self._set_kernel is None:
             return orbit_sums(self.base_kernel, orbits, X, weights)
-        shape = tf.shape(orbits)
         points = tf.reshape(orbits, [-1, orbits.shape[-1]])
-        covariances = self._set_kernel.point_covariance(points, X)
-        sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
-        return tf.reshape(sums, [shape[0], tf.shape(weights)[1], shape[2], tf.shape(X)[0]])
+        return weighted(weights, self._set_kernel.point_covariance(points, X), orbits, X)
 
     @property
     def _set_kernel(self) -> SetKernel | None:
@@ -166,11 +153,8 @@ class HarmonicKernel(DecomposedKernel):
         return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
-        orders = self.transform.orders
-        frequency = self.frequencies[component]
-        return tuple(
-            axis for axis, (t, T) in enumerate(zip(frequency, orders, strict=True)) if 0 < 2 * t < T
-        )
+        pairs = zip(self.frequencies[component], self.transform.orders, strict=True)
+        return tuple(axis for axis, (t, T) in enumerate(pairs) if 0 < 2 * t < T)
 
 
 class HarmonicComponent(SummedKernel):
@@ -178,14 +162,12 @@ class HarmonicComponent(SummedKernel):
 
     :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
         the kernel of a part of the base function.
-    :param component: Which part.
     """
 
     def __init__(self, parent: HarmonicKernel, component: int) -> None:
-        frequency = "_".join(str(t) for t in parent.frequencies[component])
+        frequency = "_".join(map(str, parent.frequencies[component]))
         super().__init__(name=f"{parent.name}_{frequency}")
-        self.parent = parent
-        self.component = component
+        self.parent, self.component = parent, component
         if parent.transformed_kernel is parent.base_kernel:
             self.active_dims = parent.active_dims
 
@@ -198,8 +180,7 @@ class HarmonicComponent(SummedKernel):
         """The weights ``[T]`` of the orbit's elements."""
         return self.parent.orbit_weights(self.component, ())
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self.seen(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
@@ -228,15 +209,13 @@ class HarmonicComponent(SummedKernel):
 
 def _cosine_weights(orders: Sequence[int]) -> Array:
     """``c_t / T cos(2 pi t s / T)``, multiplied over the axes: ``[components, T_1, ..., T_J]``."""
-    weights = np.ones((1,) * (1 + len(orders)))
-    for axis, T in enumerate(orders):
+    factors = []
+    for T in orders:
         t = np.arange(T // 2 + 1)
         # The product t s is reduced before the cosine is taken: exact zeros and ones stay exact.
         cosines = np.cos(2 * np.pi * (np.outer(t, np.arange(T)) % T) / T)
         cosines[np.abs(cosines) < 1e-15] = 0.0
-        factors = np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T
-        shape = [1] * len(orders)
-        shape[axis] = T
-        weights = weights[:, None] * factors.reshape(1, len(t), *shape)
-        weights = weights.reshape(-1, *weights.shape[2:])
-    return weights
+        factors.append(np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T)
+    product = reduce(np.multiply.outer, factors)  # two axes for each factor
+    axes = np.arange(product.ndim)
+    return np.transpose(product, [*axes[::2], *axes[1::2]]).reshape(-1, *orders)

@@ -46,10 +46,6 @@ class Invariant(SetKernel):
         self.transform = Product(transforms)
 
     @property
-    def point_kernel(self) -> Kernel:
-        return self.base_kernel
-
-    @property
     def point_dim(self) -> int | None:
         return self.transform.input_dim
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
+from ..._arguments import refusal
 from ..._tracing import unconverted
 from ...core.point_sums import radial_terms
 from ...linalg.chunks import CHUNK_ENTRIES
@@ -26,10 +27,7 @@ _TYPICAL_COLUMNS = 1024
 
 
 @check_shapes(
-    "orbits: [U, S, m, D]",
-    "X: [..., N, D]",
-    "weights: [U, P, S]",
-    "return: [U, P, m, N]",
+    "orbits: [U, S, m, D]", "X: [..., N, D]", "weights: [U, P, S]", "return: [U, P, m, N]"
 )
 def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """``sum_s weights[u, p, s] k(orbits[u, s, :], X)``.
@@ -49,23 +47,25 @@ def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tens
 
 
 def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    shape = tf.shape(orbits)
-    num_sets, num_images, num_points = shape[0], shape[1], shape[2]
-
-    def one_set(arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        points, inputs, rows = arguments
-        values = kernel(tf.reshape(points, [-1, points.shape[-1]]), inputs)
-        sums = tf.matmul(rows, tf.reshape(values, [num_images, -1]))
-        return tf.reshape(sums, [tf.shape(rows)[0], num_points, tf.shape(inputs)[0]])
+    def sums(arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        points, X, weights = arguments
+        return weighted(weights, kernel(tf.reshape(points, [-1, points.shape[-1]]), X), points, X)
 
     if X.shape.rank == 2:
-        values = kernel(tf.reshape(orbits, [-1, orbits.shape[-1]]), X)
-        sums = tf.matmul(weights, tf.reshape(values, [num_sets, num_images, -1]))
-        # Without -1, here and below: X may have no rows.
-        return tf.reshape(sums, [num_sets, tf.shape(weights)[1], num_points, tf.shape(X)[0]])
+        return sums((orbits, X, weights))
     if orbits.shape[0] == 1:
-        return one_set((orbits[0], X[0], weights[0]))[None]
-    return tf.map_fn(unconverted(one_set), (orbits, X, weights), fn_output_signature=orbits.dtype)
+        return sums((orbits[0], X[0], weights[0]))[None]
+    return tf.map_fn(unconverted(sums), (orbits, X, weights), fn_output_signature=orbits.dtype)
+
+
+def weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+    """Values of points ``[..., S, m, D]`` and X ``[N, D]``, summed over S with weights
+    ``[..., P, S]``: ``[..., P, m, N]``."""
+    shape = tf.shape(points)
+    sums = tf.matmul(weights, tf.reshape(values, tf.concat([shape[:-2], [-1]], axis=0)))
+    # Without -1: X may have no rows.
+    sizes = [tf.shape(weights)[:-1], shape[-2:-1], tf.shape(X)[:1]]
+    return tf.reshape(sums, tf.concat(sizes, axis=0))
 
 
 def _radial_sums(
@@ -78,11 +78,11 @@ def _radial_sums(
         if orbits.shape[0] == 1:
             inputs = X if X.shape.rank == 2 else X[0]
             values, slopes = _kernel_values(term, orbits[0], inputs)
-            result = _weighted(variance * weights[0], values, orbits[0], inputs)[None]
+            result = weighted(variance * weights[0], values, orbits[0], inputs)[None]
         else:
 
             def of_chunk(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
-                return _weighted(weights, _kernel_values(term, points, X)[0], points, X)
+                return weighted(weights, _kernel_values(term, points, X)[0], points, X)
 
             chunks = _over_chunks(of_chunk, orbits.dtype, X, variance * weights, orbits)
             result = _from_chunks(chunks, orbits.shape[0])
@@ -113,36 +113,25 @@ def _kernel_values(
     return term.value_and_slope(*squared_distances(points, X, term.sign))
 
 
-def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-    """Values ``[S m, N]``, summed over S with weights ``[P, S]``: ``[P, m, N]``."""
-    shape = tf.shape(points)
-    sums = tf.matmul(weights, tf.reshape(values, [shape[0], -1]))
-    return tf.reshape(sums, [tf.shape(weights)[0], shape[1], tf.shape(X)[0]])
-
-
 def _distance_gradients(
     slopes: tf.Tensor, weights: tf.Tensor, points: tf.Tensor, X: tf.Tensor, upstream: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Gradients to points ``[S, m, D]`` and X ``[N, D]`` from one to the sums ``[P, m, N]``."""
-    shape = tf.shape(points)
-    num_rows = tf.shape(weights)[0]
-    d_values = tf.matmul(weights, tf.reshape(upstream, [num_rows, -1]), transpose_a=True)
+    rows = tf.reshape(upstream, [tf.shape(weights)[0], -1])
+    d_values = tf.matmul(weights, rows, transpose_a=True)
     d_squares = slopes * tf.reshape(d_values, tf.shape(slopes))
-    flat = tf.reshape(points, [-1, points.shape[-1]])
-    d_points, d_X = distance_gradients(d_squares, flat, X)
-    return tf.reshape(d_points, shape), d_X
+    d_points, d_X = distance_gradients(d_squares, tf.reshape(points, [-1, points.shape[-1]]), X)
+    return tf.reshape(d_points, tf.shape(points)), d_X
 
 
 def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
     """How many of the m points to take at a time: a divisor of m."""
-    num_images, num_points = orbits.shape[1], orbits.shape[2]
+    num_images, num_points = orbits.shape[1:3]
     if num_images is None or num_points is None:
-        raise ValueError(
-            f"Z must have a known number of rows when a graph is built, found shape {orbits.shape} "
-            "of their images; pass Z with a static shape."
-        )
-    columns = X.shape[-2] or _TYPICAL_COLUMNS
-    limit = max(1, CHUNK_ENTRIES // (num_images * columns))
+        remedy = "pass Z with a static shape"
+        rule = "have a known number of rows when a graph is built"
+        raise refusal("Z", rule, f"shape {orbits.shape} of their images", remedy)
+    limit = max(1, CHUNK_ENTRIES // (num_images * (X.shape[-2] or _TYPICAL_COLUMNS)))
     divisors = [d for d in range(1, num_points + 1) if num_points % d == 0]
     fitting = max(d for d in divisors if d <= limit)
     # A number with few divisors must not end in a loop over single points.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import gpflow
@@ -9,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, check_num_inducing, finite_array, instance, integer
+from ..._arguments import Array, check_num_inducing, finite_array, instance, integer, refusal
 from ...core.clustering import k_means, where_it_lives
 from ...core.decomposed import DecomposedInducingVariables
 from ...core.family import BlockBatch
@@ -24,20 +25,17 @@ class ComponentInducingPoints(PointsOfComponents):
 
     Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
 
-    :param Z: ``[m, D]``.
-    :param multiplicity: The number of images of each point, 1 or that of the part.
+    :param multiplicity: The number of images of each point of Z ``[m, D]``, 1 or that of the part.
     """
 
     kernels = (HarmonicComponent, SetKernel)
 
     def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
         super().__init__()
-        self.Z = Z
-        self.multiplicity = multiplicity
+        self.Z, self.multiplicity = Z, multiplicity
 
     @property
     def num_inducing(self) -> tf.Tensor | int:
-        """The number of inducing variables, ``multiplicity * m``."""
         return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
 
     def points(self, components: Sequence[int]) -> tf.Tensor:
@@ -49,17 +47,12 @@ class ComponentInducingPoints(PointsOfComponents):
         return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
 
     def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
-        """One component by itself; that of a set kernel is a sum over points of a part of the base
-        function.
-
-        :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
-        """
+        """One component by itself, of a set kernel a sum over points of a part of the base
+        function; a ValueError if the kernel is not a part of a :class:`HarmonicKernel`."""
         part = kernel.point_kernel if isinstance(kernel, SetKernel) else kernel
         if not isinstance(part, HarmonicComponent):
-            raise ValueError(
-                f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
-                "InducingPatches or OrbitInducingPoints with it."
-            )
+            remedy = "use InducingPatches or OrbitInducingPoints with it"
+            raise refusal("kernel", "be a part of a HarmonicKernel", type(kernel).__name__, remedy)
         images = self.multiplicity > 1
         return [HarmonicBlocks(self, part.parent, (part.component,), (0,), images)]
 
@@ -74,8 +67,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     By default each real part has one variable for each of its points. With ``multiplicities`` (see
     :meth:`for_kernel`, ``complete``) a part in which two complex kernels were added has one at z
     and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
-    of Z as its points. This is Theorem 4.1, which the pairing of section 3.4 otherwise breaks for
-    T > 2.
+    of Z as its points: Theorem 4.1, which otherwise the pairing of section 3.4 breaks for T > 2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -94,8 +86,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
         that all components share.
     :ivar shared: Whether all components have the same points.
-    :ivar num_points: The number m of points of each component.
-    :ivar input_dim: The number D of input columns.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
 
@@ -140,7 +130,6 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     ) -> HarmonicInducingPoints:
         """Make inducing points with the components, and their multiplicities, of a kernel.
 
-        :param kernel: The kernel they will be used with.
         :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
         :param complete: Whether each paired part also has variables at the images of its points:
             then the parts have as many variables as the orbits of Z have points.
@@ -171,15 +160,12 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         Where the base kernel sums a function over points of an input, such as the patches of an
         image, they are centres of these. A point of a part stands for all its images.
 
-        :param kernel: The kernel they will be used with.
-        :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
-            for each point, if that is more).
+        :param X: Inputs ``[N, D]``. Of many rows 10,000 random ones are used, or ten a point.
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
         :param seed: Seed of the sample and of the initial centres.
-        :raises ValueError: If X has fewer rows (or patches) than ``num_inducing``, or does not fit
-            the kernel.
+        :raises ValueError: If X does not fit the kernel, or has too few rows (or patches).
         """
         _harmonic(kernel)
         X = where_it_lives(kernel.base_kernel, X, seed)
@@ -197,11 +183,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         For a variable at the image of a point (see ``multiplicities``), this is the point itself.
         To change points, assign to :attr:`Z_per_component`.
         """
-        tiled = [
-            tf.tile(Z, [multiplicity, 1])
-            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
-        ]
-        return tf.concat(tiled, axis=0)
+        blocks = self.inducing_variables
+        return tf.concat([tf.tile(block.Z, [block.multiplicity, 1]) for block in blocks], axis=0)
 
     @property
     def num_inducing(self) -> int:
@@ -211,23 +194,11 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
         """One block for each component: views made on demand that share the parameters."""
-        return tuple(
-            ComponentInducingPoints(Z, multiplicity)
-            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
-        )
-
-    @property
-    def _each_Z(self) -> list[gpflow.Parameter]:
-        """The parameter of each component; the same one several times if it is shared."""
-        if self.shared:
-            return [self.Z_per_component[0]] * self.num_components
-        return list(self.Z_per_component)
+        parameters = itertools.cycle(self.Z_per_component)  # one for all, if it is shared
+        return tuple(map(ComponentInducingPoints, parameters, self.multiplicities))
 
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
-        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
-
-        :param components: The indices of the components; all by default.
-        """
+        """The points of components, by default all: ``[T, m, D]``, or ``[1, m, D]`` if shared."""
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)
         return tf.stack([self.Z_per_component[t] for t in components])
@@ -238,17 +209,16 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
         """Components of equal multiplicity together."""
         self.validate_kernel(kernel)
-        batches: list[BlockBatch] = []
-        for multiplicity in sorted(set(self.multiplicities)):
-            alike = tuple(t for t, own in enumerate(self.multiplicities) if own == multiplicity)
-            batches.append(HarmonicBlocks(self, kernel, alike, alike, multiplicity > 1))
-        return batches
+        alike: dict[int, list[int]] = {}
+        for component, multiplicity in enumerate(self.multiplicities):
+            alike.setdefault(multiplicity, []).append(component)
+        return [
+            HarmonicBlocks(self, kernel, tuple(alike[count]), tuple(alike[count]), count > 1)
+            for count in sorted(alike)
+        ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
-        """Check that the components and their multiplicities are those of the kernel.
-
-        :raises ValueError: If they are not.
-        """
+        """:raises ValueError: If components or multiplicities are not those of the kernel."""
         if self.num_components != kernel.num_components:
             raise ValueError(
                 f"Z must have points for the {kernel.num_components} components of the kernel, "
@@ -257,11 +227,9 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
             )
         single = (1,) * self.num_components
         if self.multiplicities not in (single, kernel.multiplicities):
-            raise ValueError(
-                f"multiplicities must be {kernel.multiplicities} for this kernel, or all one, "
-                f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
-                "complete=True)."
-            )
+            remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+            rule = f"be {kernel.multiplicities} for this kernel, or all one"
+            raise refusal("multiplicities", rule, self.multiplicities, remedy)
 
 
 def _harmonic(kernel: HarmonicKernel) -> None:

@@ -22,7 +22,6 @@ _DISTANCES = 10.0 ** np.arange(-3.0, 4.0)
 def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: CyclicTransform) -> None:
     """Check on random points that ``k(G x, G x') = k(x, x')``, as Sun et al. 2021, eq. 9, ask.
 
-    :param kernel: The kernel, with its present parameters.
     :param transform: G.
     :param group: The product that G belongs to, whose domain the points are taken from.
     :raises ValueError: If a pair of points has another correlation after the transformation, or
@@ -31,12 +30,10 @@ def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: Cycli
     columns = num_columns(kernel, group)
     with tf.init_scope():
         # Probes ``[n, D]``, and partners ``[n', D]`` near to and far from them.
-        probes = group.probes(_NUM_PROBES, columns, seed=1)
-        rng = np.random.default_rng(2)
-        directions = rng.standard_normal((len(_DISTANCES), *probes.shape))
+        probes, far = (group.probes(_NUM_PROBES, columns, seed=seed) for seed in (1, 3))
+        directions = np.random.default_rng(2).standard_normal((len(_DISTANCES), *probes.shape))
         directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
         near = (probes + _DISTANCES[:, None, None] * directions).reshape(-1, columns)
-        far = group.probes(_NUM_PROBES, columns, seed=3)
         both = probes, np.concatenate([near, far])
         X, X2 = (tf.constant(points, gpflow.default_float()) for points in both)
         try:
@@ -71,16 +68,16 @@ def num_columns(kernel: Kernel, transform: CyclicTransform) -> int:
     """A number of columns that the transformation and the kernel both accept."""
     if transform.input_dim is not None:
         return transform.input_dim
-    needed = transform.min_input_dim
+    needed = [2, transform.min_input_dim]
     for part in [kernel, *(m for m in kernel.submodules if isinstance(m, Kernel))]:
         dims = part.active_dims
         if not isinstance(dims, slice):
-            needed = max(needed, int(np.max(dims)) + 1)
-        elif dims.stop is not None and dims.stop > 0:
-            needed = max(needed, dims.stop)
+            needed.append(int(np.max(dims)) + 1)
+        elif (dims.stop or 0) > 0:
+            needed.append(dims.stop)
         else:
-            needed = max([needed, *(_length(part, name) for name in _PER_COLUMN)])
-    return max(needed, 2)
+            needed += [_length(part, name) for name in _PER_COLUMN]
+    return max(needed)
 
 
 def _length(kernel: Kernel, name: str) -> int:
@@ -92,6 +89,5 @@ def _length(kernel: Kernel, name: str) -> int:
 def _correlations(kernel: Kernel, X: tf.Tensor, X2: tf.Tensor) -> tuple[Array, Array]:
     """The kernel's values, and the roots of the products of the variances."""
     values = kernel(X, X2).numpy()
-    variances = [kernel(x, full_cov=False).numpy() for x in (X, X2)]
-    scale = np.sqrt(np.outer(*variances))
+    scale = np.sqrt(np.outer(*(kernel(x, full_cov=False).numpy() for x in (X, X2))))
     return values, np.maximum(scale, np.finfo(values.dtype).tiny)

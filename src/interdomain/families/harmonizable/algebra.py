@@ -63,14 +63,13 @@ class Densities(NamedTuple):
 def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     """``[..., N, 2 Q]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
     are what multiplies the squared exponential."""
-    scaled = tf.linalg.matmul(Y, component.envelope)
+    scaled = tf.matmul(Y, component.envelope)
     window = tf.exp(-(math.pi**2) * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
     cosine, sine = turns(Y, component.frequencies)
-    real = tf.linalg.matmul(cosine, component.real)
-    imaginary = tf.linalg.matmul(sine, component.real)
+    real, imaginary = tf.matmul(cosine, component.real), tf.matmul(sine, component.real)
     if component.imaginary is not None:
-        real -= tf.linalg.matmul(sine, component.imaginary)
-        imaginary += tf.linalg.matmul(cosine, component.imaginary)
+        real -= tf.matmul(sine, component.imaginary)
+        imaginary += tf.matmul(cosine, component.imaginary)
     return window * tf.concat([real, imaginary], axis=-1)
 
 
@@ -96,13 +95,10 @@ def densities(
         p, q = signed(w), signed(v)
         both = matern_densities((p[:, None] + q) / 2, component.excess, component.envelope, order)
         return _of_amplitudes(component, both * normal_densities(p, q, component.envelope))
-    roots = tf.linalg.cholesky(
-        tf.stack([component.excess + component.envelope / 4, component.envelope])
-    )
-    inverse = tf.linalg.triangular_solve(
-        roots, tf.eye(dimension, batch_shape=[2], dtype=roots.dtype)
-    )
-    inverse = tf.transpose(inverse, [2, 0, 1])
+    spread = component.excess + component.envelope / 4
+    roots = tf.linalg.cholesky(tf.stack([spread, component.envelope]))
+    identities = tf.eye(dimension, batch_shape=[2], dtype=roots.dtype)
+    inverse = tf.transpose(tf.linalg.triangular_solve(roots, identities), [2, 0, 1])
 
     def whitened(frequencies: tf.Tensor, sign: float) -> tf.Tensor:
         scaled = tf.tensordot(signed(frequencies), inverse, axes=1)
@@ -121,9 +117,8 @@ def _of_amplitudes(component: ComponentTensors, both: tf.Tensor) -> Densities:
     same, opposite = _means_of_signs(tf.einsum("nikj,ij->nk", both, real), 1.0)
     if imaginary is None:
         return Densities(same, opposite, None, None)
-    return Densities(
-        same, opposite, *_means_of_signs(tf.einsum("nikj,ij->nk", both, imaginary), -1.0)
-    )
+    sums = tf.einsum("nikj,ij->nk", both, imaginary)
+    return Densities(same, opposite, *_means_of_signs(sums, -1.0))
 
 
 def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -167,15 +162,12 @@ def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
     and an imaginary one and the other way round.
     """
-    values = densities(component, w, w)
-    if values.same_imaginary is None or values.opposite_imaginary is None:
-        real_imaginary = imaginary_real = tf.zeros_like(values.same)
-    else:
-        real_imaginary = (values.opposite_imaginary - values.same_imaginary) / 2
-        imaginary_real = (values.opposite_imaginary + values.same_imaginary) / 2
-    real = tf.concat([(values.same + values.opposite) / 2, real_imaginary], axis=1)
-    imaginary = tf.concat([imaginary_real, (values.same - values.opposite) / 2], axis=1)
-    matrix = tf.concat([real, imaginary], axis=0)
+    s, c, s_imaginary, c_imaginary = densities(component, w, w)
+    if s_imaginary is None or c_imaginary is None:
+        s_imaginary = c_imaginary = tf.zeros_like(s)
+    real = tf.concat([s + c, c_imaginary - s_imaginary], axis=1)
+    imaginary = tf.concat([c_imaginary + s_imaginary, s - c], axis=1)
+    matrix = tf.concat([real, imaginary], axis=0) / 2
     return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
 
 
@@ -191,9 +183,8 @@ def fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
     """The diagonal, not below what rounding leaves of it: an imaginary part near w = 0 is the
     difference of two numbers as large as the real part."""
     diagonal = tf.linalg.diag_part(matrix)
-    total = tf.add_n(tf.split(diagonal, 2))
     precision = np.finfo(diagonal.dtype.as_numpy_dtype)
-    floor = precision.eps * tf.tile(total, [2])
+    floor = precision.eps * tf.tile(tf.add_n(tf.split(diagonal, 2)), [2])
     return tf.maximum(diagonal, floor + precision.tiny)
 
 
@@ -209,10 +200,8 @@ def _modulations(
         inner_real += tf.matmul(imaginary, sine)
         inner_imaginary += tf.matmul(imaginary, cosine)
     cosine, sine = turns(component.frequencies, shrunk)
-    return (
-        cosine * inner_real - sine * inner_imaginary,
-        cosine * inner_imaginary + sine * inner_real,
-    )
+    turned_real = cosine * inner_real - sine * inner_imaginary
+    return turned_real, cosine * inner_imaginary + sine * inner_real
 
 
 def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor, order: int | None) -> tf.Tensor:
@@ -222,21 +211,18 @@ def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor, order: int |
     frequencies = component.frequencies
     means = (frequencies[:, None, :] + frequencies[None, :, :]) / 2
     means = tf.reshape(means, [-1, frequencies.shape[1]])
-    both = tf.concat([w, -w], axis=0)
+    both, envelope = tf.concat([w, -w], axis=0), component.envelope
     if order is None:
-        density = normal_densities(both, means, component.excess + component.envelope / 4)
+        density = normal_densities(both, means, component.excess + envelope / 4)
     else:
-        density = matern_densities(
-            both[:, None] - means, component.excess, component.envelope, order
-        )
+        density = matern_densities(both[:, None] - means, component.excess, envelope, order)
     density = tf.add_n(tf.split(density, 2, axis=0)) / 2
     real, imaginary = component.amplitudes
     cosine, sine = turns(Y, frequencies)
     # cos and sin of the difference of two angles.
     power = real * (cosine[:, :, None] * cosine[:, None] + sine[:, :, None] * sine[:, None])
     if imaginary is not None:
-        power -= imaginary * (
-            sine[:, :, None] * cosine[:, None] - cosine[:, :, None] * sine[:, None]
-        )
+        mixed = sine[:, :, None] * cosine[:, None]
+        power -= imaginary * (mixed - tf.linalg.matrix_transpose(mixed))
     power = tf.reshape(power, [-1, means.shape[0]])
     return window * tf.matmul(power, density, transpose_b=True)

@@ -8,12 +8,12 @@ from typing import Literal
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import Array, choice, filled_matrix, finite_array, numeric
-from ..._tracing import unconverted
+from ..._arguments import Array, choice, filled_matrix, finite_array, numeric, refusal
+from ...core.columns import kernel_method
 from .algebra import ComponentTensors, densities, wigner, windowed_waves
 from .gaussian_factors import (
     MixtureComponent,
@@ -77,12 +77,9 @@ class HarmonizableComponent(MixtureComponent):
         this form. Or None, for no window.
     :param lag: Sigma_2, in one of the same forms.
     :param local: The function of t: "gaussian", "matern12", "matern32" or "matern52".
-    :ivar num_frequencies: The number Q of frequencies.
-    :ivar dimension: The number D of columns the kernel works on.
     :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
     :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
-        definite, lag is not above envelope / 4, or it or the envelope is a matrix though ``local``
-        is not Gaussian.
+        definite, lag is not above envelope / 4, or one is a matrix though ``local`` is a Matern.
     """
 
     def __init__(
@@ -105,20 +102,16 @@ class HarmonizableComponent(MixtureComponent):
         self.dimension = self.input_dim = dimension
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
-        columns = _per_column("scales", scales, dimension)
-        self.scales = gpflow.Parameter(
-            columns, transform=positive(), trainable=False, name="scales"
-        )
+        values = _per_column("scales", scales, dimension)
+        self.scales = gpflow.Parameter(values, transform=positive(), trainable=False, name="scales")
         root = _root_of_amplitudes(np.full(count, 1 / count) if amplitudes is None else amplitudes)
         if len(root) != count:
-            raise ValueError(
-                f"amplitudes must have a row for each of {count} frequencies, found {len(root)}; "
-                "pass a variance for each, or a matrix."
-            )
+            remedy = "pass a variance for each, or a matrix"
+            rule = f"have a row for each of {count} frequencies"
+            raise refusal("amplitudes", rule, len(root), remedy)
         self.amplitudes_real = gpflow.Parameter(root.real, name="amplitudes_real")
-        self.amplitudes_imaginary = None
-        if np.iscomplexobj(root):
-            self.amplitudes_imaginary = gpflow.Parameter(root.imag, name="amplitudes_imaginary")
+        is_complex, name = np.iscomplexobj(root), "amplitudes_imaginary"
+        self.amplitudes_imaginary = gpflow.Parameter(root.imag, name=name) if is_complex else None
         self.local = choice("local", local, _LOCAL)
         window, self.envelope = np.zeros([]), None
         if envelope is not None:
@@ -127,10 +120,9 @@ class HarmonizableComponent(MixtureComponent):
         parts = [window, as_definite("lag", lag, dimension)]
         if max(part.ndim for part in parts) == 2:
             if local != "gaussian":
-                raise ValueError(
-                    f"envelope and lag must be numbers or [{dimension}] with local={local!r}, a "
-                    "product over columns, found a matrix; pass its diagonal."
-                )
+                remedy = "pass its diagonal"
+                rule = f"be numbers or [{dimension}] with local={local!r}, a product over columns"
+                raise refusal("envelope and lag", rule, "a matrix", remedy)
             parts = [part if part.ndim == 2 else part * np.eye(dimension) for part in parts]
         excess = np.asarray(parts[1] - parts[0] / 4)
         if not (smallest := smallest_eigenvalue(excess)) > 0:
@@ -148,7 +140,7 @@ class HarmonizableComponent(MixtureComponent):
             return tf.convert_to_tensor(self.excess)
         envelope = tf.convert_to_tensor(self.envelope)
         if self.excess.shape.rank == 2 and envelope.shape.rank < 2:
-            envelope = envelope * tf.eye(self.dimension, dtype=envelope.dtype)
+            envelope *= tf.eye(self.dimension, dtype=envelope.dtype)
         return self.excess + envelope / 4
 
     @property
@@ -180,17 +172,12 @@ class HarmonizableComponent(MixtureComponent):
                 f"local={self.local!r}; pass such components, or use inducing points."
             )
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         _, [(_, waves)] = self._waves(X)
         return tf.reduce_sum(tf.square(waves), axis=-1)
 
-    @check_shapes(
-        "w: [n, D]",
-        "v: [k, D]",
-        "return: [n, k]",
-    )
+    @check_shapes("w: [n, D]", "v: [k, D]", "return: [n, k]")
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
         """The generalized spectral density S(w, v).
 
@@ -198,8 +185,7 @@ class HarmonizableComponent(MixtureComponent):
         ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv`` (eqs. 15 to 17, for the
         real part).
 
-        :param w: Frequencies, in cycles per unit of x.
-        :param v: As w.
+        :param w: Frequencies, in cycles per unit of x, and so is v.
         :return: Complex.
         :raises NotImplementedError: Without a window: the distribution has no density.
         """
@@ -216,11 +202,7 @@ class HarmonizableComponent(MixtureComponent):
         density = tf.complex(values.same, tf.zeros_like(turn) if imaginary is None else imaginary)
         return density * tf.complex(tf.cos(turn), -tf.sin(turn))
 
-    @check_shapes(
-        "x: [n, D]",
-        "w: [k, D]",
-        "return: [n, k]",
-    )
+    @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
         """The Wigner distribution: how much of each frequency there is at each place.
 
@@ -234,15 +216,12 @@ class HarmonizableComponent(MixtureComponent):
 
     def tensors(self) -> ComponentTensors:
         """The values of the parameters, with the scales in envelope and excess."""
-        scales = tf.convert_to_tensor(self.scales)
-        imaginary = self.amplitudes_imaginary
         envelope = 0.0 if self.envelope is None else self.envelope
+        parts = self.frequencies, self.amplitudes_real, self.amplitudes_imaginary
+        scales, *matrices = map(_tensor, (self.scales, envelope, self.excess))
         return ComponentTensors(
-            tf.convert_to_tensor(self.frequencies),
-            tf.convert_to_tensor(self.amplitudes_real),
-            None if imaginary is None else tf.convert_to_tensor(imaginary),
-            scaled_matrix(tf.convert_to_tensor(envelope, scales.dtype), scales),
-            scaled_matrix(tf.convert_to_tensor(self.excess), scales),
+            *(None if part is None else tf.convert_to_tensor(part) for part in parts),
+            *(scaled_matrix(matrix, scales) for matrix in matrices),
         )
 
     def centred(self, X: TensorType) -> tf.Tensor:
@@ -268,14 +247,12 @@ def _root_of_amplitudes(amplitudes: TensorType) -> Array:
     matrix = numeric("amplitudes", amplitudes, "[Q] or [Q, Q]", kinds="fiuc")
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-10, atol=1e-12 * np.max(np.abs(matrix))):
-        raise ValueError(
-            "amplitudes must be Hermitian, found a matrix that is not its conjugate transpose; "
-            "pass for example W W^H for any matrix W."
-        )
+        remedy = "pass for example W W^H for any matrix W"
+        rule = "be Hermitian"
+        raise refusal("amplitudes", rule, "a matrix that is not its conjugate transpose", remedy)
     values, vectors = np.linalg.eigh(matrix)
     if values[0] < -1e-10 * np.max(np.abs(values)) or not values[-1] > 0:
-        raise ValueError(
-            "amplitudes must be positive semi-definite and not zero, found eigenvalues "
-            f"{values}; pass for example W W^H for any matrix W."
-        )
+        remedy = "pass for example W W^H for any matrix W"
+        rule = "be positive semi-definite and not zero"
+        raise refusal("amplitudes", rule, f"eigenvalues {values}", remedy)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))

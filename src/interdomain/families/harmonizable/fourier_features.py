@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import gpflow
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from scipy.stats import qmc
 
-from ..._arguments import Array, filled_matrix, instance, integer
+from ..._arguments import Array, filled_matrix, instance, integer, refusal
 from ...core.columns import as_rows
 from ...core.decomposed import DecomposedKernel
 from ...core.family import InterDomainInducingVariables, with_jitter
@@ -19,6 +20,8 @@ from ...linalg import Full, StructuredOperator
 from .algebra import fourier_covariance, fourier_matrix, fourier_variances, turned
 from .component import HarmonizableComponent
 from .mixture import HarmonizableMixture
+
+Harmonizable: TypeAlias = HarmonizableComponent | HarmonizableMixture
 
 _CANDIDATES = 512
 _WIDTH = 3.0
@@ -82,11 +85,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
     @classmethod
     def for_kernel(
-        cls,
-        kernel: HarmonizableComponent | HarmonizableMixture,
-        num_frequencies: int,
-        *,
-        per_component: bool = True,
+        cls, kernel: Harmonizable, num_frequencies: int, *, per_component: bool = True
     ) -> HarmonizableFourierFeatures | SumInducingVariables:
         """Make features at the frequencies that say most about the process.
 
@@ -95,7 +94,6 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         integral of the variance that is left, over all frequencies, is what is not known of f on
         average over its window.)
 
-        :param kernel: A component, or a mixture.
         :param num_frequencies: The number of frequencies of a set, each with one or two variables.
         :param per_component: Whether a mixture gets one set for each component, or one for all.
         :return: :class:`SumInducingVariables` of the sets for components.
@@ -103,9 +101,8 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
             or the kernel is neither.
         """
         if per_component and isinstance(kernel, DecomposedKernel):
-            return SumInducingVariables(
-                [cls(_select_frequencies(part, num_frequencies)) for part in kernel.kernels]
-            )
+            parts = [cls.for_kernel(part, num_frequencies) for part in kernel.kernels]
+            return SumInducingVariables(parts)
         return cls(_select_frequencies(kernel, num_frequencies))
 
     @property
@@ -113,30 +110,27 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         """The number M of real variables."""
         return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
 
-    def Kuf(self, kernel: HarmonizableComponent | HarmonizableMixture, X: TensorType) -> tf.Tensor:
+    def Kuf(self, kernel: Harmonizable, X: TensorType) -> tf.Tensor:
         """The real parts, then the imaginary ones, each over its standard deviation (eq. 35)."""
         w = self.validate_kernel(kernel)
         X = tf.convert_to_tensor(X)
         rows = as_rows(X)
-        of_parts = [
-            _turned(kernel, part, w, fourier_covariance(part.tensors(), w, part.centred(rows)))
-            for part in _components(kernel)
-        ]
+        of_parts = []
+        for part in _components(kernel):
+            covariances = fourier_covariance(part.tensors(), w, part.centred(rows))
+            of_parts.append(_turned(kernel, part, w, covariances))
         # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the
         # one that the correlations have.
         variances = fourier_variances(_covariances(kernel, w))
         columns = self._kept_rows(tf.add_n(of_parts) * tf.math.rsqrt(variances)[:, None])
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
-    def Kuu(
-        self, kernel: HarmonizableComponent | HarmonizableMixture, *, jitter: float = 0.0
-    ) -> StructuredOperator:
+    def Kuu(self, kernel: Harmonizable, *, jitter: float = 0.0) -> StructuredOperator:
         """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
         matrix = _covariances(kernel, self.validate_kernel(kernel))
         inverse = tf.math.rsqrt(fourier_variances(matrix))
         rows = self._kept_rows(inverse[:, None] * matrix * inverse)
-        matrix = self._kept_rows(tf.linalg.matrix_transpose(rows))
-        return Full(with_jitter(matrix, jitter))
+        return Full(with_jitter(self._kept_rows(tf.linalg.matrix_transpose(rows)), jitter))
 
     def _kept_rows(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of real parts and, but for w = 0, of imaginary ones; of all ``[2m, n]``."""
@@ -145,7 +139,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
             return rows
         return tf.gather(rows, [*range(count), *(count + k for k in kept)])
 
-    def validate_kernel(self, kernel: HarmonizableComponent | HarmonizableMixture) -> tf.Tensor:
+    def validate_kernel(self, kernel: Harmonizable) -> tf.Tensor:
         """The frequencies as a tensor, after a check that they fit the kernel.
 
         :raises ValueError: If they do not have the kernel's number of columns.
@@ -153,19 +147,16 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         """
         columns, dimension = self.frequencies.shape[1], _components(kernel)[0].dimension
         if columns != dimension:
-            raise ValueError(
-                f"frequencies must have {dimension} columns, as the kernel's have, found "
-                f"{columns}; pass a matrix [m, {dimension}]."
-            )
+            remedy = f"pass a matrix [m, {dimension}]"
+            rule = f"have {dimension} columns, as the kernel's have"
+            raise refusal("frequencies", rule, columns, remedy)
         frequencies = tf.convert_to_tensor(self.frequencies)
         is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
         is_trained[list(self.with_imaginary_part)] = True
         return tf.where(is_trained, frequencies, tf.stop_gradient(frequencies))
 
 
-def _components(
-    kernel: HarmonizableComponent | HarmonizableMixture,
-) -> Sequence[HarmonizableComponent]:
+def _components(kernel: Harmonizable) -> Sequence[HarmonizableComponent]:
     """:raises NotImplementedError: If one has no Fourier transform in closed form."""
     parts = kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
     for part in parts:
@@ -174,17 +165,14 @@ def _components(
 
 
 def _turned(
-    kernel: HarmonizableComponent | HarmonizableMixture,
-    part: HarmonizableComponent,
-    w: tf.Tensor,
-    rows: tf.Tensor,
+    kernel: Harmonizable, part: HarmonizableComponent, w: tf.Tensor, rows: tf.Tensor
 ) -> tf.Tensor:
     """What is about the centre of a component of a mixture, ``[2m, n]``, about zero; that of a
     component alone stays about its centre."""
     return rows if part is kernel else turned(rows, w, part.centre)
 
 
-def _covariances(kernel: HarmonizableComponent | HarmonizableMixture, w: tf.Tensor) -> tf.Tensor:
+def _covariances(kernel: Harmonizable, w: tf.Tensor) -> tf.Tensor:
     """Of real and imaginary parts, ``[2m, 2m]``."""
     matrices = []
     for part in _components(kernel):
@@ -193,17 +181,11 @@ def _covariances(kernel: HarmonizableComponent | HarmonizableMixture, w: tf.Tens
     return tf.add_n(matrices)
 
 
-def _select_frequencies(
-    kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
-) -> Array:
+def _select_frequencies(kernel: Harmonizable, num_frequencies: int) -> Array:
     """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
-    instance(
-        "kernel",
-        kernel,
-        (HarmonizableComponent, HarmonizableMixture),
-        "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
-        "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
-    )
+    rule = "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms"
+    remedy = "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)"
+    instance("kernel", kernel, HarmonizableFourierFeatures.kernels, rule, remedy)
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
@@ -228,7 +210,7 @@ def _select_frequencies(
     return np.asarray(candidates[chosen])
 
 
-def _candidates(kernel: HarmonizableComponent | HarmonizableMixture) -> Array:
+def _candidates(kernel: Harmonizable) -> Array:
     """A box about each frequency of the kernel, as wide as its density, in the half space that
     holds one of w and -w; and zero."""
     boxes, parts = [], _components(kernel)

@@ -16,23 +16,19 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
-from ..._arguments import Array, finite_array, items
-from ..._tracing import Function, compiled, unconverted
-from ...core.columns import WholeRows, of_columns
+from ..._arguments import Array, finite_array, items, refusal
+from ..._tracing import Function, compiled
+from ...core.columns import WholeRows, kernel_method, of_columns
 from ...core.decomposed import DecomposedKernel
 
 
 def as_definite(name: str, value: TensorType, dimension: int) -> Array:
-    """A positive-definite matrix in one of its three forms.
-
-    :raises ValueError: If it has another shape, or is not symmetric positive-definite.
-    """
+    """A positive-definite matrix in one of its three forms; a ValueError for anything else."""
     form = f"a number, [{dimension}] or [{dimension}, {dimension}]"
     array = finite_array(name, value, (0, 1, 2), form)
     if any(size != dimension for size in array.shape):
@@ -40,10 +36,8 @@ def as_definite(name: str, value: TensorType, dimension: int) -> Array:
     symmetric = array.ndim < 2 or np.allclose(array, array.T, rtol=1e-10, atol=0)
     if not (symmetric and (smallest := smallest_eigenvalue(array)) > 0):
         found = f"{smallest:.3g} as its smallest eigenvalue" if symmetric else "another matrix"
-        raise ValueError(
-            f"{name} must be symmetric and positive definite, found {found}; pass positive "
-            "numbers, or A A^T of an invertible A."
-        )
+        remedy = "pass positive numbers, or A A^T of an invertible A"
+        raise refusal(name, "be symmetric and positive definite", found, remedy)
     return array
 
 
@@ -84,14 +78,6 @@ def scaled_matrix(value: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
     return tf.linalg.diag(scales * value * scales)
 
 
-def gaussian_of_lag(X: tf.Tensor, X2: tf.Tensor | None, matrix: tf.Tensor) -> tf.Tensor:
-    """``exp(-2 pi^2 t^T M t)`` for the differences t of all inputs ``[..., N, D]``."""
-    root = tf.linalg.cholesky(matrix)
-    Y = tf.linalg.matmul(X, root)
-    Y2 = None if X2 is None else tf.linalg.matmul(X2, root)
-    return tf.exp(-2 * math.pi**2 * square_distance(Y, Y2))
-
-
 def turns(points: tf.Tensor, frequencies: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Cosine and sine of ``2 pi w^T x``, for all pairs of rows ``[..., N, D]`` and ``[Q, D]``."""
     angle = 2 * math.pi * tf.linalg.matmul(points, frequencies, transpose_b=True)
@@ -101,26 +87,22 @@ def turns(points: tf.Tensor, frequencies: tf.Tensor) -> tuple[tf.Tensor, tf.Tens
 def normal_densities(points: tf.Tensor, means: tf.Tensor, covariance: tf.Tensor) -> tf.Tensor:
     """``N(w | mean, covariance)`` for all pairs of rows ``[n, D]`` and ``[k, D]``."""
     root = tf.linalg.cholesky(covariance)
-    whitened = (
-        tf.transpose(tf.linalg.triangular_solve(root, tf.transpose(rows)))
-        for rows in (points, means)
-    )
+    columns = (tf.linalg.triangular_solve(root, tf.transpose(rows)) for rows in (points, means))
+    whitened = map(tf.transpose, columns)
     return tf.exp(log_normaliser(root) - square_distance(*whitened) / 2)
 
 
 def log_normaliser(root: tf.Tensor) -> tf.Tensor:
-    """The logarithm of the normal density with covariance ``L L^T`` at its mean; of one L or a
-    batch."""
-    diagonal = tf.linalg.diag_part(root)
-    return -tf.reduce_sum(tf.math.log(math.sqrt(2 * math.pi) * diagonal), axis=-1)
+    """The logarithm of the normal density with covariance ``L L^T`` at its mean, for each L."""
+    scaled = math.sqrt(2 * math.pi) * tf.linalg.diag_part(root)
+    return -tf.reduce_sum(tf.math.log(scaled), axis=-1)
 
 
 # The base classes of spectral mixtures and of their components.
 
 
 class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
-    """Sums of products of waves, times a function of the differences of inputs: by default a
-    squared exponential."""
+    """Sums of products of waves, times a function of differences: by default a Gaussian."""
 
     dimension: int
     """The number D of columns the kernel works on."""
@@ -130,8 +112,7 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
         """The precision of that function, over ``(2 pi)^2``, ``[D, D]``; and for each of the inputs
         its columns, up to a shift, and the waves there, ``[..., N, K]``."""
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         if X2 is None:
             precision, [(Y, waves)] = self._waves(X)
@@ -142,8 +123,10 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
         return self._of_lag(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
 
     def _of_lag(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
-        """The factor that depends on the differences of inputs."""
-        return gaussian_of_lag(X, X2, precision)
+        """The factor that depends on the differences t of inputs: ``exp(-2 pi^2 t^T M t)``."""
+        root = tf.linalg.cholesky(precision)
+        Y, Y2 = (None if rows is None else tf.matmul(rows, root) for rows in (X, X2))
+        return tf.exp(-2 * math.pi**2 * square_distance(Y, Y2))
 
     def seen(self, X: TensorType) -> tf.Tensor:
         """The active columns.
@@ -161,8 +144,7 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     """A sum of components of one kind, which hold the parameters.
 
     :param components: One or more; the same number of columns each.
-    :raises ValueError: If there is none, an entry is of another kind, or the numbers of columns
-        differ.
+    :raises ValueError: If they are others.
     """
 
     component_class: type[MixtureComponent]
@@ -173,16 +155,14 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
         parts = items("components", components, f"a list of {self.component_class.__name__}")
         for part in parts:
             if not isinstance(part, self.component_class):
-                raise ValueError(
-                    f"components must be {self.component_class.__name__}, found "
-                    f"{type(part).__name__}; add other kernels to the mixture with +."
-                )
+                remedy = "add other kernels to the mixture with +"
+                rule = f"be {self.component_class.__name__}"
+                raise refusal("components", rule, type(part).__name__, remedy)
         dimensions = sorted({part.dimension for part in parts})
         if len(dimensions) != 1:
-            raise ValueError(
-                "components must be one or more of the same number of columns, found "
-                f"{dimensions or 'none'}; pass frequencies with the same columns."
-            )
+            remedy = "pass frequencies with the same columns"
+            rule = "be one or more of the same number of columns"
+            raise refusal("components", rule, dimensions or "none", remedy)
         self.components = parts
 
     @property

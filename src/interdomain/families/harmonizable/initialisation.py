@@ -9,7 +9,7 @@ from gpflow.base import TensorType
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from ..._arguments import Array, choice, finite_array, integer
+from ..._arguments import Array, choice, finite_array, integer, refusal
 from ...core.clustering import k_means
 
 _WIDTHS_OF_A_CLUSTER = 2.4
@@ -32,30 +32,24 @@ def guess_components(
     centres: Literal["k-means", "grid"],
     seed: int,
 ) -> list[tuple[Array, Array, Array, Array]]:
-    """For each component its centre, the precision of its window, and the frequencies of the data
-    under it with their variances.
+    """For each component the centre and precision of its window, frequencies and their variances.
 
     :raises ValueError: As for :meth:`interdomain.kernels.HarmonizableMixture.from_data`.
     """
     X, Y = validate_rows(X, Y, seed)
     count = _count("num_components", num_components, X)
     num_frequencies = _count("num_frequencies", num_frequencies, X)
-    windows = place_windows(X, count, centres, seed)
-    total = np.zeros(len(X))
-    parts: list[tuple[Array, Array]] = []
-    for centre, width in zip(*windows, strict=True):
+    total, parts = np.zeros(len(X)), []
+    for centre, width in zip(*place_windows(X, count, centres, seed), strict=True):
         window = np.exp(-np.sum(np.square((X - centre) / width), axis=1) / 2)
         frequencies, powers = find_peaks(X, Y, window, width, num_frequencies)
         local = np.sum(window[:, None] * np.square(Y)) / np.sum(window) / Y.shape[1]
         variances = local * _shares(powers)
         total += window * np.sum(variances)
-        parts.append((frequencies, variances))
+        parts.append((centre, 1 / np.square(2 * np.pi * width), frequencies, variances))
     # The components overlap: together they have the variance of the data.
     scale = np.mean(np.square(Y)) / np.mean(total)
-    return [
-        (centre, 1 / np.square(2 * np.pi * width), frequencies, scale * variances)
-        for centre, width, (frequencies, variances) in zip(*windows, parts, strict=True)
-    ]
+    return [(*part, scale * variances) for *part, variances in parts]
 
 
 def guess_peaks(
@@ -80,9 +74,8 @@ def _shares(powers: Array) -> Array:
 
 def _count(name: str, value: object, X: Array) -> int:
     """:raises ValueError: If it is not positive, or above the number of rows."""
-    return integer(
-        name, value, at_least=1, at_most=len(X), remedy="data of so few rows suggest no more"
-    )
+    remedy = "data of so few rows suggest no more"
+    return integer(name, value, at_least=1, at_most=len(X), remedy=remedy)
 
 
 def place_windows(
@@ -92,16 +85,12 @@ def place_windows(
     if choice("centres", centres, ("k-means", "grid")) == "grid":
         return _grid(X, count)
     places = k_means(X, count, seed=seed).astype(float)
-    distances = np.sum(np.square(X[:, None] - places), axis=-1)
-    nearest = np.argmin(distances, axis=1)
-    within = np.sqrt(np.mean(np.square(X - places[nearest]), axis=0))
+    nearest = np.argmin(np.sum(np.square(X[:, None] - places), axis=-1), axis=1)
+    squares = np.square(X - places[nearest])
+    within = np.sqrt(np.mean(squares, axis=0))
+    clusters = [squares[nearest == p] for p in range(count)]
     widths = np.stack(
-        [
-            np.sqrt(np.mean(np.square(X[nearest == p] - places[p]), axis=0))
-            if np.sum(nearest == p) > 1
-            else within
-            for p in range(count)
-        ]
+        [np.sqrt(np.mean(own, axis=0)) if len(own) > 1 else within for own in clusters]
     )
     # Clusters that are thin in some direction are not to have windows that see nothing else.
     widths = np.maximum(widths, 0.3 * np.maximum(within, 0.05 * np.std(X, axis=0)))
@@ -116,14 +105,11 @@ def _grid(X: Array, count: int) -> tuple[Array, Array]:
     dimension = X.shape[1]
     per_side = round(count ** (1 / dimension))
     if per_side**dimension != count:
-        raise ValueError(
-            f"num_components must be n^{dimension}, for an integer n, for a grid in {dimension} "
-            f"dimensions, found {count}; pass for example {per_side**dimension}."
-        )
+        remedy = f"pass for example {per_side**dimension}"
+        rule = f"be n^{dimension}, for an integer n, for a grid in {dimension} dimensions"
+        raise refusal("num_components", rule, count, remedy)
     lower, cell = np.min(X, axis=0), np.ptp(X, axis=0) / per_side
-    places = np.stack(
-        np.meshgrid(*[np.arange(per_side) + 0.5] * dimension, indexing="ij"), axis=-1
-    ).reshape(-1, dimension)
+    places = np.indices([per_side] * dimension).reshape(dimension, -1).T + 0.5
     widths = np.broadcast_to(_WIDTHS_OF_A_CLUSTER * cell / np.sqrt(12), places.shape)
     return lower + cell * places, widths.copy()
 
@@ -138,10 +124,8 @@ def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array
     constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0).tolist()
     if constant or not np.any(outputs):
         found = f"constant columns {constant} of X" if constant else "a Y of zeros alone"
-        raise ValueError(
-            f"X and Y must vary, found {found}; pass them without, as there are no frequencies in "
-            "what does not vary."
-        )
+        remedy = "pass them without, as there are no frequencies in what does not vary"
+        raise refusal("X and Y", "vary", found, remedy)
     if len(inputs) > _MAX_ROWS:
         rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)
         return inputs[rows], outputs[rows]
@@ -169,16 +153,13 @@ def find_peaks(
     residual = Y
     for _ in range(num_peaks):
         explained = _explained(candidates, X, residual, weights)
-        best = candidates[np.argmax(explained)]
-        best = _refine(best, X, residual, weights, widths)
-        if _indistinct(best, np.zeros_like(best), widths):
+        best = _refine(candidates[np.argmax(explained)], X, residual, weights, widths)
+        if _is_among([np.zeros_like(best)], best, widths):
             best = np.zeros_like(best)
-        if any(_indistinct(best, other, widths) for other in chosen):
+        if _is_among(chosen, best, widths):
             # What is left of a peak that has been taken: the next one is elsewhere.
-            apart = np.array(
-                [not any(_indistinct(c, other, widths) for other in chosen) for c in candidates]
-            )
-            best = candidates[np.argmax(np.where(apart, explained, -np.inf))]
+            taken = np.array([_is_among(chosen, candidate, widths) for candidate in candidates])
+            best = candidates[np.argmax(np.where(taken, -np.inf, explained))]
         chosen.append(best)
         residual = Y - _fit(np.stack(chosen), X, Y, weights)[0]
     frequencies = np.stack(chosen)
@@ -210,14 +191,10 @@ def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) ->
     with_cosine, with_sine = cosine.T @ weighted, sine.T @ weighted
     cc, ss, cs = weights @ cosine**2, weights @ sine**2, weights @ (cosine * sine)
     determinant = cc * ss - cs**2
-    both = (
-        ss * np.sum(with_cosine**2, axis=1)
-        + cc * np.sum(with_sine**2, axis=1)
-        - 2 * cs * np.sum(with_cosine * with_sine, axis=1)
-    )
+    squares, products = np.sum(with_cosine**2, axis=1), np.sum(with_cosine * with_sine, axis=1)
+    both = ss * squares + cc * np.sum(with_sine**2, axis=1) - 2 * cs * products
     # At zero (and wherever the rows cannot tell the two apart) there is only one of them.
-    single = np.sum(with_cosine**2, axis=1) / np.maximum(cc, 1e-12)
-    regular = determinant > 1e-6
+    single, regular = squares / np.maximum(cc, 1e-12), determinant > 1e-6
     return np.asarray(np.where(regular, both / np.where(regular, determinant, 1), single))
 
 
@@ -241,11 +218,10 @@ def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Arr
     return np.asarray(start + scale * highest.x)
 
 
-def _indistinct(first: Array, second: Array, widths: Array) -> bool:
-    """Whether two frequencies, or one and the negative of the other, are nearer than a tenth of
-    what the window resolves."""
-    scale = 10 * 2 * np.pi * widths
-    return bool(min(np.max(np.abs(scale * (first - s * second))) for s in (1, -1)) < 1)
+def _is_among(chosen: list[Array], frequency: Array, widths: Array) -> bool:
+    """Whether a frequency or its negative is within a tenth of the resolution of one chosen."""
+    gaps = [frequency - sign * other for other in chosen for sign in (1, -1)]
+    return any(np.max(np.abs(10 * 2 * np.pi * widths * gap)) < 1 for gap in gaps)
 
 
 def _fit(frequencies: Array, X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:

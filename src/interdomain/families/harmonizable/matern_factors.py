@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
+from functools import reduce
 
 import numpy as np
 import tensorflow as tf
+from gpflow.utilities.ops import difference_matrix
 from scipy.special import factorial, wofz
 
 from ..._arguments import Array
@@ -22,18 +25,10 @@ def matern_of_lag(
 ) -> tf.Tensor:
     """The product over columns of Matern functions of the differences of all inputs
     ``[..., N, D]``; the lengthscales are those of a squared exponential of this precision."""
-    rates = _matern_rates(precision, order)
-    values, no_error = tf.ones([], X.dtype), tf.zeros([], X.dtype)  # of the differences of columns
-    for column in range(X.shape[-1]):
-        left = X[..., column]
-        if X2 is None:
-            lag = left[..., :, None] - left[..., None, :]
-        else:
-            right = X2[..., column]
-            ones = tf.ones(tf.rank(right), tf.int32)
-            lag = tf.reshape(left, tf.concat([tf.shape(left), ones], axis=0)) - right
-        values *= _MATERN_FUNCTIONS[order](tf.square(rates[column] * lag), no_error)[0]
-    return values
+    scaled = tf.square(difference_matrix(X, X2) * _matern_rates(precision, order))
+    no_error = tf.zeros([], X.dtype)  # of the differences of columns
+    function = _MATERN_FUNCTIONS[order]
+    return reduce(operator.mul, [function(s, no_error)[0] for s in tf.unstack(scaled, axis=-1)])
 
 
 def _matern_rates(precision: tf.Tensor, order: int) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import gpflow
 import numpy as np
@@ -43,9 +43,8 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     >>> model.predict_f(X[:5])[0].shape
     TensorShape([5, 1])
 
-    :param components: The P components, all with the same number of columns.
-    :raises ValueError: If there is none, an entry is not a component, or the numbers of columns
-        differ.
+    :param components: One component or more, all with the same number of columns.
+    :raises ValueError: If they are something else.
     """
 
     component_class = HarmonizableComponent
@@ -70,12 +69,10 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         They are found in a periodogram of the windowed data, which may be gridded or scattered;
         zero is a frequency. At first, the amplitudes of a component vary independently and lose
         their memory over about the width of its window. The prior variance of the mixture,
-        averaged over the rows, is the mean square of Y. Of more than 4,000 rows a random sample is
-        used.
+        averaged over the rows, is the mean square of Y. Of many rows, 4,000 random ones are used.
 
         :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
-        :param num_components: The number of components.
         :param num_frequencies: The number of frequencies of each component.
         :param centres: "k-means", or "grid": the centres of equal cells of the box around the data.
         :raises ValueError: If a number is not positive or above the number of rows, shapes do not
@@ -83,43 +80,20 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
             cannot have that many cells.
         """
         guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
-        return cls(
-            [
-                HarmonizableComponent(
-                    frequencies,
-                    amplitudes=variances,
-                    centre=centre,
-                    envelope=envelope,
-                    lag=envelope,
-                    active_dims=active_dims,
-                )
-                for centre, envelope, frequencies, variances in guesses
-            ],
-            name=name,
-        )
+        shared, parts = {"active_dims": active_dims}, []
+        for centre, width, frequencies, variances in guesses:
+            place: dict[str, Any] = {"centre": centre, "envelope": width, "lag": width, **shared}
+            parts.append(HarmonizableComponent(frequencies, amplitudes=variances, **place))
+        return cls(parts, name=name)
 
-    @check_shapes(
-        "w: [n, D]",
-        "v: [k, D]",
-        "return: [n, k]",
-    )
+    @check_shapes("w: [n, D]", "v: [k, D]", "return: [n, k]")
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
-        """The generalized spectral density S(w, v): the sum over the components (eq. 15).
-
-        See :meth:`HarmonizableComponent.generalized_spectral_density`.
-        """
+        """The sum of :meth:`HarmonizableComponent.generalized_spectral_density` (eq. 15)."""
         return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
 
-    @check_shapes(
-        "x: [n, D]",
-        "w: [k, D]",
-        "return: [n, k]",
-    )
+    @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution: the sum over the components (eq. 18).
-
-        See :meth:`HarmonizableComponent.wigner`.
-        """
+        """The Wigner distribution, the sum of :meth:`HarmonizableComponent.wigner` (eq. 18)."""
         return tf.add_n([part.wigner(x, w) for part in self.components])
 
 

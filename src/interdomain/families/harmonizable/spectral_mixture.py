@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gpflow
 import numpy as np
 import tensorflow as tf
@@ -32,10 +34,9 @@ class SpectralComponent(UniformVariance, MixtureComponent):
 
     :param frequency: ``[D]``, in cycles per unit of x.
     :param variance: Positive.
-    :param lag: Sigma, the covariance of the peak: a number, a diagonal ``[D]`` or ``[D, D]``.
-    :ivar dimension: The number D of columns the kernel works on.
-    :raises ValueError: If shapes do not fit, an entry is not finite, or the variance or the matrix
-        is not positive.
+    :param lag: Sigma, the positive-definite covariance of the peak: a number, a diagonal ``[D]`` or
+        ``[D, D]``.
+    :raises ValueError: If an argument is not as above, or not finite.
     """
 
     def __init__(
@@ -57,25 +58,18 @@ class SpectralComponent(UniformVariance, MixtureComponent):
     def total_variance(self) -> tf.Tensor:
         return tf.convert_to_tensor(self.variance)
 
-    @check_shapes(
-        "w: [k, D]",
-        "return: [k]",
-    )
+    @check_shapes("w: [k, D]", "return: [k]")
     def spectral_density(self, w: TensorType) -> tf.Tensor:
-        """The spectral density at w (eq. 7).
-
-        It is ``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2``.
-        """
+        """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
         w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
         means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
         densities = normal_densities(w, means, self.lag_matrix())
         return self.variance * tf.reduce_mean(densities, axis=1)
 
     def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
-        columns = [self.seen(X) for X in inputs]
-        pairs = [turns(X, self.frequency[None, :]) for X in columns]
-        waves = [tf.sqrt(self.variance) * tf.concat(pair, axis=-1) for pair in pairs]
-        return self.lag_matrix(), list(zip(columns, waves, strict=True))
+        columns, deviation = [self.seen(X) for X in inputs], tf.sqrt(self.variance)
+        pairs = [(X, tf.concat(turns(X, self.frequency[None, :]), axis=-1)) for X in columns]
+        return self.lag_matrix(), [(X, deviation * waves) for X, waves in pairs]
 
     def lag_matrix(self) -> tf.Tensor:
         """The covariance of the peak, ``[D, D]``."""
@@ -91,9 +85,8 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     process has no Fourier transform, so its inducing variables are points: of the whole kernel, or
     of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
-    :param components: One for each peak, all with the same number of columns.
-    :raises ValueError: If there is none, an entry is not a component, or the numbers of columns
-        differ.
+    :param components: One or more, one for each peak, all with the same number of columns.
+    :raises ValueError: If they are something else.
     """
 
     component_class = SpectralComponent
@@ -117,33 +110,20 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``.
         :param num_components: The number of components, of one frequency each.
-        :raises ValueError: If the number is not positive or above the number of rows, shapes do not
-            fit, an entry is not finite, a column of X is constant, or Y is zero everywhere.
+        :raises ValueError: As there.
         """
         frequencies, powers, widths = guess_peaks(X, Y, num_components, seed)
-        lag = 1 / np.square(2 * np.pi * widths)
-        return cls(
-            [
-                SpectralComponent(frequency, variance=power, lag=lag, active_dims=active_dims)
-                for frequency, power in zip(frequencies, powers, strict=True)
-            ],
-            name=name,
-        )
+        shared: dict[str, Any] = {"lag": 1 / np.square(2 * np.pi * widths)}
+        shared["active_dims"] = active_dims
+        peaks = zip(frequencies, powers, strict=True)
+        return cls([SpectralComponent(w, variance=v, **shared) for w, v in peaks], name=name)
 
-    @check_shapes(
-        "w: [k, D]",
-        "return: [k]",
-    )
+    @check_shapes("w: [k, D]", "return: [k]")
     def spectral_density(self, w: TensorType) -> tf.Tensor:
         """The spectral density at w: the sum over the components (eq. 7)."""
         return tf.add_n([part.spectral_density(w) for part in self.components])
 
-    @check_shapes(
-        "x: [n, D]",
-        "w: [k, D]",
-        "return: [n, k]",
-    )
+    @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
         """The Wigner distribution: the spectral density, the same at every place."""
-        density = self.spectral_density(w)
-        return tf.broadcast_to(density, [tf.shape(x)[0], tf.shape(w)[0]])
+        return tf.broadcast_to(self.spectral_density(w), [tf.shape(x)[0], tf.shape(w)[0]])

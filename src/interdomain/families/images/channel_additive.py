@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import as_integers, items
-from ..._tracing import unconverted
-from ...core.columns import WholeRows, of_columns
+from ..._arguments import as_integers, items, refusal
+from ...core.columns import WholeRows, kernel_method, of_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.point_sums import sum_of_terms
 from ...linalg.radial_terms import RadialTerm
@@ -47,9 +45,7 @@ class ChannelAdditive(DecomposedKernel):
             rule = "a kernel or a list of kernels"
             shape = (*shape, len(items("base_kernels", base_kernels, rule)))
         if len(shape) != 3 or min(shape) < 1:
-            raise ValueError(
-                f"patch_shape must be three positive integers, found {patch_shape!r}; {remedy}."
-            )
+            raise refusal("patch_shape", "be three positive integers", f"{patch_shape!r}", remedy)
         self.patch_shape, self.num_channels = shape, shape[2]
         self.base_kernels = one_per_channel(base_kernels, self.num_channels)
 
@@ -77,13 +73,11 @@ class ChannelKernel(WholeRows):
     """The part of one channel, made by :attr:`ChannelAdditive.kernels`.
 
     :param parent: The whole kernel, whose parameters this one uses.
-    :param channel: Which channel.
     """
 
     def __init__(self, parent: ChannelAdditive, channel: int) -> None:
         super().__init__(name=f"{parent.name}_{channel}")
-        self.parent = parent
-        self.index = channel
+        self.parent, self.index = parent, channel
         self.active_dims = parent.active_dims
 
     @property
@@ -96,14 +90,11 @@ class ChannelKernel(WholeRows):
         """The columns of the channel."""
         return self.parent.channel(X, self.index)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self.select(self.seen(X))
-        X2 = None if X2 is None else self.select(self.seen(X2))
-        return self.channel_kernel(X, X2)
+        columns = [None if rows is None else self.select(self.seen(rows)) for rows in (X, X2)]
+        return self.channel_kernel(*columns)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.channel_kernel(self.select(self.seen(X)), full_cov=False)

@@ -12,7 +12,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import finite_array, items
+from ..._arguments import finite_array, items, refusal
 from ...core.columns import of_columns
 from ...core.decomposed import DecomposedKernel
 from ...core.parameters import single_output
@@ -64,9 +64,7 @@ class Convolutional(SetKernel):
     :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number of columns of a patch.
-    :ivar weights: ``[P]``, or None.
-    :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or
-        ``base_kernel`` is not a kernel of one output.
+    :raises ValueError: If an argument is not as above, or does not fit the others.
     """
 
     def __init__(
@@ -85,15 +83,10 @@ class Convolutional(SetKernel):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         self.base_kernel = single_output("base_kernel", base_kernel)
-        self.grid = PatchGrid(
-            image_shape, patch_shape, stride, padding, separate_channels, locations
-        )
+        shapes = image_shape, patch_shape
+        self.grid = PatchGrid(*shapes, stride, padding, separate_channels, locations)
         self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
         self.weights = initial_weights(weights, (self.num_patches,))
-
-    @property
-    def point_kernel(self) -> Kernel:
-        return self.base_kernel
 
     @property
     def point_dim(self) -> int:
@@ -111,17 +104,13 @@ class Convolutional(SetKernel):
     def points(self, X: tf.Tensor) -> tf.Tensor:
         return self.grid.extract(validate_images(X, self.grid))
 
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of each image, row by row (and channel by channel, if those are separate).
 
         :raises ValueError: If X does not have a column for each entry of an image.
         """
-        X, _ = self.slice(tf.convert_to_tensor(X), None)
-        return self.grid.extract(validate_images(X, self.grid))
+        return self.points(self.slice(tf.convert_to_tensor(X), None)[0])
 
 
 class MultiChannelConvolutional(DecomposedKernel):
@@ -132,20 +121,15 @@ class MultiChannelConvolutional(DecomposedKernel):
     each part has its own inducing variables. They may be at the same patches:
     ``SumInducingVariables([InducingPatches(Z)] * C)`` (section 3.4 and Appendix C).
 
-    :param base_kernels: The k_c, on patches of ``h w`` columns: one for each channel, or one for
-        all.
+    The other arguments are those of :class:`Convolutional`.
+
+    :param base_kernels: The k_c, on patches of ``h w`` columns: one for all channels, or for each.
     :param image_shape: ``(H, W, C)``.
-    :param patch_shape: ``(h, w)``.
     :param weights: Whether each patch of each channel has a trainable weight, initially one; or the
         initial values ``[P, C]`` of the weights.
-    :param stride: As for :class:`Convolutional`.
-    :param padding: As for :class:`Convolutional`.
-    :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of each channel.
     :ivar patch_size: The number ``h w`` of entries of a patch.
-    :ivar weights: ``[P, C]``, or None.
-    :raises ValueError: As for :class:`Convolutional`, and if there are not as many kernels as
-        channels.
+    :raises ValueError: As for :class:`Convolutional`; also for another number of kernels.
     """
 
     def __init__(
@@ -173,10 +157,7 @@ class MultiChannelConvolutional(DecomposedKernel):
         """The part of each channel: views made on demand that share the parameters."""
         return tuple(ChannelConvolutional(self, channel) for channel in range(self.num_channels))
 
-    @check_shapes(
-        "X: [N, D]",
-        "return: [N, P, E]",
-    )
+    @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of all channels, one channel after the other; P counts those of all.
 
@@ -190,13 +171,11 @@ class ChannelConvolutional(SetKernel):
     """The part of one channel, made by :attr:`MultiChannelConvolutional.kernels`.
 
     :param parent: The whole kernel, whose parameters this one uses.
-    :param channel: Which channel.
     """
 
     def __init__(self, parent: MultiChannelConvolutional, channel: int) -> None:
         super().__init__(name=f"{parent.name}_{channel}")
-        self.parent = parent
-        self.channel = channel
+        self.parent, self.channel = parent, channel
         self.active_dims = parent.active_dims
 
     @property
@@ -231,14 +210,12 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
-    rule = "a kernel or a list of kernels"
-    one = isinstance(base_kernels, Kernel)
-    kernels = [base_kernels] if one else items("base_kernels", base_kernels, rule)
+    alone = [base_kernels] if isinstance(base_kernels, Kernel) else base_kernels
+    kernels = items("base_kernels", alone, "a kernel or a list of kernels")
     if len(kernels) not in (1, num_channels):
-        raise ValueError(
-            f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
-            f"{len(kernels)} of them; pass one kernel, or a list of {num_channels}."
-        )
+        remedy = f"pass one kernel, or a list of {num_channels}"
+        rule = f"be one kernel, or one for each of {num_channels} channels"
+        raise refusal("base_kernels", rule, f"{len(kernels)} of them", remedy)
     if len({id(kernel) for kernel in kernels}) == 1:
         kernels = kernels[:1]
     return [single_output("base_kernels", kernel) for kernel in kernels]
@@ -250,10 +227,9 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
         return gpflow.Parameter(np.ones(shape)) if weights else None
     values = finite_array("weights", weights, (1, 2), "True, False or finite values")
     if values.shape != shape:
-        raise ValueError(
-            f"weights must be True, False or finite values of shape {list(shape)}, one for each "
-            f"patch, found shape {list(values.shape)}; pass True for ones."
-        )
+        remedy = "pass True for ones"
+        rule = f"be True, False or finite values of shape {list(shape)}, one for each patch"
+        raise refusal("weights", rule, f"shape {list(values.shape)}", remedy)
     return gpflow.Parameter(values)
 
 

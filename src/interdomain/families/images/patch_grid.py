@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import as_image_shape, as_integers, choice
+from ..._arguments import as_image_shape, as_integers, choice, refusal
 
 
 class PatchGrid:
@@ -17,20 +17,17 @@ class PatchGrid:
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param stride: In pixels from one patch to the next, downwards and to the right: one number, or
-        two.
+    :param stride: In pixels to the next patch, downwards and to the right: one number or two.
     :param padding: "VALID": patches inside the image; "SAME": one patch for every pixel (every
         ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
-    :param separate_channels: Whether each channel has patches of its own, ``[h, w]``; otherwise
-        patches are ``[h, w, C]``.
+    :param separate_channels: Whether patches are ``[h, w]``, of one channel each, or ``[h, w, C]``.
     :param with_locations: Whether the row and the column of a patch follow its pixels.
     :ivar num_channels: The number C.
     :ivar grid_shape: How many patches there are downwards and to the right.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number E of entries of a patch.
     :ivar input_dim: The number ``H W C`` of columns of X.
-    :raises ValueError: If a shape, the stride or the padding is not one of these, or the patch is
-        larger than the image.
+    :raises ValueError: If an argument is not as above, or the patch is larger than the image.
     """
 
     def __init__(
@@ -48,19 +45,16 @@ class PatchGrid:
         self.stride = _pair("stride", stride, "pass one number of pixels, or (rows, columns)")
         self.padding = choice("padding", padding, ("VALID", "SAME"))
         self.separate_channels, self.with_locations = bool(separate_channels), bool(with_locations)
-        for axis in (0, 1):
-            if self.patch_shape[axis] > self.image_shape[axis]:
-                raise ValueError(
-                    f"patch_shape must be at most that of the image, {self.image_shape[:2]}, found "
-                    f"{self.patch_shape}; pass a smaller patch."
-                )
+        sides = list(zip(self.image_shape[:2], self.patch_shape, self.stride, strict=True))
+        if any(patch > size for size, patch, _ in sides):
+            remedy = "pass a smaller patch"
+            rule = f"be at most that of the image, {self.image_shape[:2]}"
+            raise refusal("patch_shape", rule, self.patch_shape, remedy)
         self.num_channels = self.image_shape[2]
-        sides = zip(self.image_shape[:2], self.patch_shape, self.stride, strict=True)
-        rows, columns = (
+        rows, columns = self.grid_shape = tuple(
             -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1
             for size, patch, step in sides
         )
-        self.grid_shape = rows, columns
         of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
         self.num_patches = rows * columns * of_each
         self.patch_size = math.prod(self.patch_shape) * together + 2 * self.with_locations
@@ -74,25 +68,19 @@ class PatchGrid:
         """
         height, width, channels = self.image_shape
         images = tf.reshape(X, [-1, height, width, channels])
+        # From the first pixel of the first patch to that of the last one, in both directions.
+        reach = (np.array(self.grid_shape) - 1) * self.stride
         if self.padding == "SAME":
-            sides = zip(
-                self.grid_shape, self.stride, self.patch_shape, self.image_shape, strict=False
-            )
             # How many zeros there are above and below together, and left and right.
-            totals = [
-                max((count - 1) * step + patch - size, 0) for count, step, patch, size in sides
-            ]
-            margins = [[total // 2, total - total // 2] for total in totals]
+            totals = np.maximum(reach + self.patch_shape - self.image_shape[:2], 0)
+            margins = np.stack([totals // 2, totals - totals // 2], axis=1)
             images = tf.pad(images, [[0, 0], *margins, [0, 0]])
-        (rows, columns), (down, right) = self.grid_shape, self.stride
         # One slice for each pixel of a patch: its gradient is as cheap, which is not true of
         # tf.image.extract_patches.
+        (down, right), (last_row, last_column) = self.stride, reach.tolist()
         pixels = [
-            images[
-                :, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right
-            ]
-            for i in range(self.patch_shape[0])
-            for j in range(self.patch_shape[1])
+            images[:, i : i + last_row + 1 : down, j : j + last_column + 1 : right]
+            for i, j in np.ndindex(*self.patch_shape)
         ]
         if self.separate_channels:
             patches = tf.transpose(tf.stack(pixels, axis=-1), [0, 3, 1, 2, 4])

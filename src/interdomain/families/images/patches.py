@@ -31,8 +31,8 @@ class InducingPatches(SetInducingVariables):
     >>> gpflow.covariances.Kuf(patches, kernel, X).shape
     TensorShape([10, 20])
 
-    :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.
-    :raises ValueError: If Z is not a matrix, or not finite.
+    :param Z: ``[M, E]``, finite patches of the kernel's ``patch_size``.
+    :raises ValueError: If Z is something else.
     """
 
     @classmethod
@@ -47,13 +47,10 @@ class InducingPatches(SetInducingVariables):
     ) -> InducingPatches:
         """Make inducing patches from images: random patches, no two of them equal.
 
-        :param kernel: The kernel they will be used with.
-        :param X: Images ``[N, H W C]``. Of many images a random sample is used, with at most
-            100,000 patches.
+        :param X: Images ``[N, H W C]``; of many a random sample is used, of up to 100,000 patches.
         :param num_inducing: The number M of inducing patches.
         :param seed: Seed of the random choice.
-        :raises ValueError: If the kernel has no patches, X does not fit it, or there are fewer
-            different patches than asked for.
+        :raises ValueError: If the kernel has no patches, X does not fit it, or has too few patches.
         """
         kinds = (Convolutional, MultiChannelConvolutional)
         instance("kernel", kernel, kinds, "a Convolutional or a MultiChannelConvolutional")
@@ -64,8 +61,6 @@ class InducingPatches(SetInducingVariables):
         if len(images) > limit:
             images = images[rng.choice(len(images), limit, replace=False)]
         patches = np.unique(np.reshape(kernel.get_patches(images), [-1, kernel.patch_size]), axis=0)
-        remedy = "there are no more different patches in X"
-        count = integer(
-            "num_inducing", num_inducing, at_least=1, at_most=len(patches), remedy=remedy
-        )
+        remedy, most = "there are no more different patches in X", len(patches)
+        count = integer("num_inducing", num_inducing, at_least=1, at_most=most, remedy=remedy)
         return cls(rng.permutation(patches)[:count], name=name)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, filled_matrix, integer
+from ..._arguments import Array, filled_matrix, integer, refusal
 from ...core.clustering import k_means
 from ...core.family import with_jitter
 from ...linalg import Full, StructuredOperator
@@ -62,7 +62,6 @@ class ActivationFeatures(OnSphere):
         ``Softplus(sharpness=3.0)``; or any function of a tensor, whose coefficients are found by
         quadrature, to 1e-15 if it has no kinks but at zero.
     :param max_degree: The highest degree of the sums.
-    :ivar dimension: The dimension d of the space around the sphere.
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
     """
@@ -84,10 +83,9 @@ class ActivationFeatures(OnSphere):
         validate_dimension(values.shape[1])
         lengths = np.linalg.norm(values, axis=1, keepdims=True)
         if np.any(lengths == 0):
-            raise ValueError(
-                "Z must have no rows of zeros, which have no direction, found "
-                f"{np.count_nonzero(lengths == 0)}; pass Z without them."
-            )
+            remedy = "pass Z without them"
+            rule = "have no rows of zeros, which have no direction"
+            raise refusal("Z", rule, np.count_nonzero(lengths == 0), remedy)
         self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(values / lengths)
         self.dimension = int(self.Z.shape[-1])
         degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
@@ -107,16 +105,12 @@ class ActivationFeatures(OnSphere):
     ) -> ActivationFeatures:
         """Make units that point at the data: at the centres of k-means on the sphere.
 
-        :param kernel: The zonal kernel they will be used with; its weight and bias variances place
-            the data on the sphere.
-        :param X: Inputs ``[N, D]``.
-        :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
-            constructor.
+        :param kernel: Its weight and bias variances place the data, ``[N, D]``, on the sphere.
+        :raises ValueError: If the kernel is not zonal, X has too few rows, or as the constructor.
         """
         check_zonal(kernel)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
-        unit, _ = lifted_rows(kernel, X)
-        Z = k_means(unit, num_inducing, seed=seed)
+        Z = k_means(lifted_rows(kernel, X, None)[0], num_inducing, seed=seed)
         return cls(Z, activation, max_degree, name=name)
 
     @classmethod
@@ -144,7 +138,6 @@ class ActivationFeatures(OnSphere):
 
     @property
     def num_inducing(self) -> int:
-        """The number M of units."""
         return int(self.Z.shape[0])
 
     @property
@@ -153,10 +146,8 @@ class ActivationFeatures(OnSphere):
         return tf.math.l2_normalize(self.Z, axis=-1, epsilon=0.0)
 
     def degrees(self, kernel: ZonalKernel) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` that both the activation and the kernel have.
-
-        :raises ValueError: If they have fewer harmonics than there are units.
-        """
+        """The degrees up to ``max_degree`` that both the activation and the kernel have; a
+        ValueError if these have fewer harmonics than there are units."""
         carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
         of_unit = self.activation.nonzero_degrees(self.dimension, self.max_degree)
         degrees = tuple(degree for degree in of_unit if degree in carried)
@@ -179,8 +170,7 @@ class ActivationFeatures(OnSphere):
         ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS,
         from less than one to more than 1e12, where that of a kernel matrix is its variance.
         """
-        products = self.inner_products(self, kernel)
-        return Full(with_jitter(products, jitter, relative=True))
+        return Full(with_jitter(self.inner_products(self, kernel), jitter, relative=True))
 
     def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
         """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``.
@@ -200,11 +190,8 @@ class ActivationFeatures(OnSphere):
         products *= level_multiplicities(self.dimension, degrees[-1] + 1)[list(degrees)]
         eigenvalues = kernel.eigenvalues(self.dimension, degrees)
         inverse = inverse_eigenvalues(kernel, eigenvalues, squared=False)
-        weights = tf.scatter_nd(
-            [[degree] for degree in degrees],
-            tf.constant(products, inverse.dtype) * inverse,
-            [degrees[-1] + 1],
-        )
+        weights, places = tf.constant(products, inverse.dtype) * inverse, np.array(degrees)[:, None]
+        weights = tf.scatter_nd(places, weights, [degrees[-1] + 1])
         return zonal_series(t, weights, self.dimension)
 
     def _validate_rank(self, degrees: tuple[int, ...], whose: str) -> None:

@@ -1,17 +1,19 @@
-"""Arc-cosine kernels, the limits of wide neural networks with one layer."""
+"""Arc-cosine kernels, the limits of wide neural networks with one layer: Cho & Saul, *Kernel
+Methods for Deep Learning*, 2009, eqs. 3-6, divided by the value at t = 1."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
+from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 
 from ..._arguments import integer
 from .kernel import ZonalKernel
-from .mathematics.arc_cosine import arc_cosine, arc_cosine_eigenvalue
+from .mathematics.funk_hecke import power_coefficient
 
 
 class ArcCosine(ZonalKernel):
@@ -38,8 +40,48 @@ class ArcCosine(ZonalKernel):
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        values = [arc_cosine_eigenvalue(self.order, dimension, degree) for degree in degrees]
+        """The squared coefficients of ``max(t, 0)^order``, in closed form, times a factor that
+        makes ``kappa(1)`` one. Zero, exactly, for l > order with l - order even."""
+        d = dimension
+        scale = (2.0, 2.0 * d, 2.0 * d * (d + 2) / 3)[self.order]  # 1 / E[max(t, 0)^(2 order)]
+        values = [scale * power_coefficient(self.order, d, degree) ** 2 for degree in degrees]
         return tf.constant(values, self.variance.dtype)
 
     def has_degree(self, dimension: int, degree: int) -> bool:
         return degree <= self.order or (degree - self.order) % 2 == 1
+
+
+@check_shapes("t: [any...]", "return: [any...]")
+def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
+    """kappa_n(t), with kappa_n(1) = 1, for order n = 0, 1 or 2.
+
+    ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}`` holds for these orders, so that gradients are values
+    of a lower order, and finite at t = -1 and t = 1. The slope of order 0 diverges at both ends.
+    Within a rounding error of them it is set to zero, because two inputs that coincide do so for
+    all hyperparameters.
+
+    :param t: Inner products of unit vectors; rounding errors beyond [-1, 1] are clipped.
+    """
+
+    @tf.custom_gradient
+    def evaluate(t: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        clipped = tf.clip_by_value(t, -1, 1)
+        theta = tf.acos(clipped)
+        sine_squared = (1 - clipped) * (1 + clipped)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            if order > 0:
+                return upstream * (order**2 / (2 * order - 1)) * arc_cosine(t, order - 1)
+            inside = sine_squared > 4 * np.finfo(t.dtype.as_numpy_dtype).eps
+            slope = 1 / (np.pi * tf.sqrt(tf.where(inside, sine_squared, tf.ones_like(t))))
+            return upstream * tf.where(inside, slope, tf.zeros_like(t))
+
+        if order == 0:
+            return 1 - theta / np.pi, gradient
+        sine = tf.sqrt(sine_squared)
+        if order == 1:
+            return (sine + (np.pi - theta) * clipped) / np.pi, gradient
+        turned = (np.pi - theta) * (1 + 2 * tf.square(clipped))
+        return (3 * sine * clipped + turned) / (3 * np.pi), gradient
+
+    return evaluate(t)

@@ -14,7 +14,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import finite_array, number
+from ..._arguments import finite_array, number, refusal
 from .kernel import ZonalKernel, ZonalKernelOfDimension, check_zonal
 from .mathematics.dimensions import num_harmonics, validate_degrees
 from .mathematics.zonal_series import zonal_series
@@ -54,12 +54,10 @@ class FreeSpectrum(ZonalKernelOfDimension):
 
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
         than zero and less than one. Ratios near one, the limit, train slowly.
-    :param degrees: The degrees with variance, ``[L + 1]``, increasing; others have none. The
-        default is 0, 1, ..., L.
+    :param degrees: The only degrees with variance, ``[L + 1]``, increasing; by default 0, ..., L.
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
     :param variance: As for :class:`ZonalKernel`, as are the arguments after it.
-    :ivar degrees: The degrees with variance, increasing.
     :raises ValueError: As :class:`ZonalKernel`; also if an argument is not as above.
     """
 
@@ -89,10 +87,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
         if not values.size:
             raise ValueError("ratios must be a vector [L], found none; pass two degrees or more.")
         if not np.all((values > 0) & (values < 1)):
-            raise ValueError(
-                f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
-                "eigenvalues divided by those of the degree before."
-            )
+            remedy = "pass eigenvalues divided by those of the degree before"
+            raise refusal("ratios", "be greater than 0 and less than 1", values.tolist(), remedy)
         # The logistic function, as exp(-softplus(-x)): the gradient of TFP's own is NaN for large
         # x, where an optimiser may come that finds a ratio of one the best.
         minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
@@ -102,19 +98,12 @@ class FreeSpectrum(ZonalKernelOfDimension):
         size = self.ratios.shape[0] + 1
         self.degrees = validate_degrees(range(size) if degrees is None else degrees)
         if len(self.degrees) != size:
-            raise ValueError(
-                f"degrees must be {size}, one more than ratios, found {len(self.degrees)}; pass "
-                "the first degree that carries variance as well."
-            )
+            remedy = "pass the first degree that carries variance as well"
+            raise refusal("degrees", f"be {size}, one more than ratios", len(self.degrees), remedy)
 
     @classmethod
     def from_kernel(
-        cls,
-        kernel: ZonalKernel,
-        input_dim: int,
-        max_degree: int,
-        *,
-        name: str | None = None,
+        cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
     ) -> FreeSpectrum:
         """Make a kernel that starts as a copy of another one, cut off above ``max_degree``.
 
@@ -141,16 +130,14 @@ class FreeSpectrum(ZonalKernelOfDimension):
                 "rounding errors."
             )
         limits: Any = np.finfo(gpflow.default_float())
-        counts = [num_harmonics(dimension, degree) for degree in degrees]
-        inputs: dict[str, Any] = {"inputs": kernel.inputs}
-        if kernel.inputs == "euclidean":
-            inputs["weight_variances"] = kernel.weight_variances
-            inputs["bias_variance"] = kernel.bias_variance
+        counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
         free = cls(
             np.clip(ratios, limits.tiny, 1 - 4 * limits.eps),
             degrees=degrees,
             variance=kernel.variance.numpy() * float(np.sum(counts * values)),
-            **inputs,
+            inputs=kernel.inputs,
+            weight_variances=getattr(kernel, "weight_variances", None),
+            bias_variance=getattr(kernel, "bias_variance", None),
             radial_power=kernel.radial_power,
             active_dims=kernel.active_dims,
             name=name,
@@ -166,11 +153,11 @@ class FreeSpectrum(ZonalKernelOfDimension):
         ratios = tf.cast(self.ratios, tf.float64)
         # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
         logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
-        logs = tf.concat([tf.zeros([1], tf.float64), tf.cumsum(logs)], axis=0)
+        logs = tf.pad(tf.cumsum(logs), [[1, 0]])
         counts = [log(num_harmonics(dimension, degree)) for degree in self.degrees]
         values = tf.exp(logs - tf.reduce_logsumexp(logs + tf.constant(counts, tf.float64)))
         place = {degree: index for index, degree in enumerate(self.degrees)}
-        values = tf.concat([values, tf.zeros([1], tf.float64)], axis=0)
+        values = tf.pad(values, [[0, 1]])
         values = tf.gather(values, [place.get(int(degree), len(place)) for degree in degrees])
         return tf.cast(values, self.variance.dtype)
 

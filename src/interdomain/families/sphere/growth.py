@@ -1,19 +1,24 @@
-"""Which harmonics have the most prior variance over some data: a set that grows best first."""
+"""Which harmonics have the most prior variance over some data: a set that grows best first, and the
+orthogonal dictionary that it grows in, whose atoms are chains of degrees."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ..._arguments import Array, IntArray
+from ...core.dictionaries import Dictionary, rows_of
+from ...core.family import Block
 from ...linalg.diagonal import least_eigenvalue
 from .kernel import ZonalKernel
-from .mathematics.dimensions import chains_of
+from .mathematics.dimensions import chains_of, neighbours_of, num_harmonics
 from .mathematics.harmonics import planar_norms, raise_factors
 
 Raises = tuple[tuple[int, int], ...]
@@ -30,11 +35,14 @@ LONGEST_GAP = 8
 """So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
 
 
-def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
+def lifted_rows(kernel: ZonalKernel, X: Array, most: int | None = MAX_ROWS) -> tuple[Array, Array]:
     """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
 
+    :param most: Of more rows so many are drawn, always the same ones, and stay in their order.
     :raises ValueError: If they are not on the sphere where the kernel expects that.
     """
+    if most is not None and len(X) > most:
+        X = X[np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))]
     inputs, _ = kernel.slice(tf.constant(X, kernel.variance.dtype), None)
     kernel.lift.validate("X", inputs.numpy())
     kernel.lift.warn("X", inputs.numpy())
@@ -43,27 +51,14 @@ def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     return unit, weights / np.sum(weights)
 
 
-def _sampled_rows(X: Array) -> Array:
-    """Rows of X, always the same ones, in their order."""
-    if len(X) <= MAX_ROWS:
-        return X
-    drawn = np.random.default_rng(0).choice(len(X), MAX_ROWS, replace=False)
-    return X[np.sort(drawn)]
-
-
 def columns_by_scale(kernel: ZonalKernel, X: Array) -> tuple[int, ...]:
     """The coordinates without the last, often the bias, by their second moments, least first."""
-    unit, weights = lifted_rows(kernel, _sampled_rows(X))
-    moments = weights @ unit[:, :-1] ** 2
-    return tuple(np.argsort(moments, kind="stable").tolist())
+    unit, weights = lifted_rows(kernel, X)
+    return tuple(np.argsort(weights @ unit[:, :-1] ** 2, kind="stable").tolist())
 
 
 def grown_chains(
-    kernel: ZonalKernel,
-    X: Array,
-    order: Sequence[int],
-    num_inducing: int,
-    max_degree: int | None = None,
+    kernel: ZonalKernel, X: Array, order: Sequence[int], num_inducing: int, max_degree: int | None
 ) -> IntArray:
     """The chains of at most so many harmonics, grown from the constant one by single raises.
 
@@ -74,13 +69,12 @@ def grown_chains(
     :param order: Of the columns that the kernel sees, as chains have them.
     :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
     """
-    unit, weights = lifted_rows(kernel, _sampled_rows(X))
+    unit, weights = lifted_rows(kernel, X)
     dimension = unit.shape[1]
     squares = HarmonicSquares(unit[:, [*order, dimension - 1]], weights)
     spectrum = Spectrum(kernel, dimension, max_degree)
-    waiting: list[tuple[float, int, Raises]] = []
+    waiting, taken = list[tuple[float, int, Raises]](), list[Raises]()
     num_below: Counter[Raises] = Counter()
-    taken: list[Raises] = []
 
     def look_at(raises: Raises) -> None:
         degree = sum(abs(a) for _, a in raises)
@@ -110,27 +104,19 @@ def grown_chains(
 
 def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
     """All harmonics one raise above."""
-    place = 0
+    raised = dict(raises)
     for j in range(2, dimension + 1):
-        below, above = raises[:place], raises[place:]
-        if above and above[0][0] == j:
-            a = above[0][1]
-            yield (*below, (j, a + 1 if a > 0 else a - 1), *above[1:])
-            place += 1
-        else:
-            yield (*below, (j, 1), *above)
-            if j == 2:
-                yield (*below, (j, -1), *above)
+        a = raised.get(j, 0)
+        for step in (1, -1) if j == 2 and a == 0 else (1 if a >= 0 else -1,):
+            yield tuple(sorted({**raised, j: a + step}.items()))
 
 
 class HarmonicSquares:
-    """Weighted means of squared harmonics, for a set that grows by one raise after the other.
+    """Means over unit vectors ``[n, d]``, with weights ``[n]``, of squared harmonics, for a set
+    that grows by one raise after the other.
 
     A harmonic is one without its last factor, times this factor. What was computed is kept, so that
     a mean is one inner product of a row of squares of each.
-
-    :param X: Unit vectors ``[n, d]``.
-    :param weights: ``[n]``.
     """
 
     def __init__(self, X: Array, weights: Array) -> None:
@@ -143,17 +129,17 @@ class HarmonicSquares:
         """The weighted mean of the square of one harmonic."""
         if not raises:
             return float(np.sum(self._weights))
-        return float(self._product(raises[:-1]) @ self._last_factor(raises) ** 2)
+        return float(self._product(raises[:-1]) @ self._last_square(raises))
 
     def _new_product(self, raises: Raises) -> Array:
         """The squares of a harmonic, times the weights."""
         if not raises:
             return self._weights
-        return self._product(raises[:-1]) * self._last_factor(raises) ** 2
+        return self._product(raises[:-1]) * self._last_square(raises)
 
-    def _last_factor(self, raises: Raises) -> Array:
-        j, a = raises[-1]
-        return self._factor(j, sum(abs(raised) for _, raised in raises[:-1]), a)
+    def _last_square(self, raises: Raises) -> Array:
+        (j, a), below = raises[-1], raises[:-1]
+        return np.square(self._factor(j, sum(abs(raised) for _, raised in below), a))
 
     def _new_factor(self, j: int, k: int, a: int) -> Array:
         """Coordinate j raises the degree from k to k + a."""
@@ -204,3 +190,54 @@ class Spectrum:
             # With the least one in its place, a harmonic explains more than there is.
             kept = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
             self._eigenvalues = dict(zip(degrees, kept.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class HarmonicDictionary(Dictionary):
+    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees.
+
+    :ivar harmonics: SphericalHarmonics, whose file imports this one.
+    """
+
+    harmonics: Any
+    kernel: ZonalKernel
+
+    @property
+    def atoms(self) -> IntArray:
+        chains: IntArray = self.harmonics.chains
+        return chains
+
+    def arranged(self, X: Array) -> Dictionary:
+        """With the columns that matter least first; of whole degrees, which span the same then."""
+        dimension, degrees = self.harmonics.dimension, self.harmonics.degrees
+        numbers = [num_harmonics(dimension, degree) for degree in degrees]
+        if list(self.harmonics.multiplicities) != numbers:
+            return self
+        order = columns_by_scale(self.kernel, X)
+        harmonics = type(self.harmonics)(dimension, degrees, column_order=order)
+        return replace(self, harmonics=harmonics)
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        return grown_chains(self.kernel, X, self.harmonics.column_order, count, None)
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """Across degrees that the kernel lacks; those with too small an eigenvalue are none."""
+        spectrum = Spectrum(self.kernel, self.harmonics.dimension, None)
+        seen, near = set(map(tuple, atoms.tolist())), list[tuple[int, ...]]()
+        for atom in atoms:
+            around = neighbours_of(atom[None])
+            while len(around):
+                reached = dict.fromkeys(map(tuple, around.tolist()))
+                new = [chain for chain in reached if chain not in seen]
+                seen.update(new)
+                new = [chain for chain in new if spectrum.from_degree(abs(chain[-1])) > 0]
+                near += [chain for chain in new if spectrum.has_degree(abs(chain[-1]))]
+                across = [chain for chain in new if not spectrum.has_degree(abs(chain[-1]))]
+                around = neighbours_of(rows_of(across, atoms.shape[1]))
+            if limit is not None and len(near) >= limit:
+                break
+        return rows_of(near, atoms.shape[1])[:limit]
+
+    def features(self, atoms: IntArray) -> Block:
+        dimension, order = self.harmonics.dimension, self.harmonics.column_order
+        return type(self.harmonics)(dimension, chains=atoms, column_order=order), self.kernel

@@ -10,18 +10,13 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import (
-    check_num_inducing,
-    filled_matrix,
-    integer,
-)
+from ..._arguments import check_num_inducing, filled_matrix, integer, refusal
 from ...core.columns import seen_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.finite_rank import base_of
 from ...linalg import Diagonal, StructuredOperator
 from ...sums.waves import Waves
-from .dictionary import HarmonicDictionary
-from .growth import columns_by_scale, grown_chains
+from .growth import HarmonicDictionary, columns_by_scale, grown_chains
 from .kernel import ZonalKernel, check_zonal
 from .lifts import Degrees
 from .mathematics.dimensions import (
@@ -92,13 +87,11 @@ class SphericalHarmonics(OnSphere):
         the order of the coordinates but the last.) Harmonics of a whole degree span the same space
         in any order.
     :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
-    :ivar degrees: All degrees that occur, increasing.
-    :ivar multiplicities: The number of harmonics of each degree.
+    :ivar degrees: All degrees that occur, increasing; ``multiplicities`` counts their harmonics.
     :ivar level_of_each: The position in ``degrees`` of the degree of each harmonic, ``[M]``.
     :ivar has_whole_degrees: Whether the harmonics were made by their degrees. Those of each sum to
         a function of the angle.
-    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid or
-        is given twice, ``column_order`` is not a permutation, or there are too many harmonics.
+    :raises ValueError: If an argument is not as above, or there are too many harmonics.
     """
 
     def __init__(
@@ -130,19 +123,13 @@ class SphericalHarmonics(OnSphere):
         columns = list(range(self.dimension - 1))
         self.column_order = tuple(map(int, columns if column_order is None else column_order))
         if sorted(self.column_order) != columns:
-            raise ValueError(
-                f"column_order must be a permutation of {len(columns)} columns, found "
-                f"{column_order}; pass each once, the one that matters least first."
-            )
+            remedy = "pass each once, the one that matters least first"
+            rule = f"be a permutation of {len(columns)} columns"
+            raise refusal("column_order", rule, column_order, remedy)
 
     @classmethod
     def for_kernel(
-        cls,
-        kernel: ZonalKernel,
-        input_dim: int,
-        max_degree: int,
-        *,
-        name: str | None = None,
+        cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
     ) -> SphericalHarmonics:
         """Make all harmonics up to ``max_degree`` that carry variance under the kernel.
 
@@ -174,17 +161,16 @@ class SphericalHarmonics(OnSphere):
         depends on the kernel's present parameters, mostly on ``weight_variances``, and not on any
         targets; :func:`interdomain.diagnostics.harmonic_shares` shows what it explains.
 
-        :param kernel: The zonal kernel they will be used with. Its parameters should be near their
-            final values: fit them to some rows first, with few whole degrees or points.
+        :param kernel: The kernel's parameters should be near their final values: fit them to some
+            rows first, with few whole degrees or points.
         :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
             more than 2,000 rows 2,000 are used, always the same ones.
         :param num_inducing: The largest number of harmonics. There are fewer if no others have more
             than 1e-12 of the prior variance over the rows, there are no more up to ``max_degree``,
             or (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
-        :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
-            the kernel, ``num_inducing`` < 1, or the kernel has no degree up to ``max_degree``; or
-            as the constructor.
+        :raises ValueError: If an argument is not as above, the kernel has no degree up to
+            ``max_degree``, or as the constructor.
         """
         check_zonal(kernel)
         X = filled_matrix("X", X, "a matrix [N, D]")
@@ -194,20 +180,18 @@ class SphericalHarmonics(OnSphere):
         order = columns_by_scale(kernel, X)
         chains = grown_chains(kernel, X, order, num_inducing, max_degree)
         if not len(chains):
-            raise ValueError(
-                f"max_degree must reach a degree that {type(kernel).__name__} has, found "
-                f"{max_degree}; pass a higher one, or None."
-            )
+            remedy = "pass a higher one, or None"
+            rule = f"reach a degree that {type(kernel).__name__} has"
+            raise refusal("max_degree", rule, max_degree, remedy)
         chains = chains[product_order(chains)]
         return cls(len(order) + 1, chains=chains, column_order=order, name=name)
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
-        """Evaluate the harmonics at points of the sphere.
+        """Evaluate the harmonics at points of the sphere, ``[M, ..., N]``.
 
         :param unit: Unit vectors ``[..., N, d]`` as ``kernel.to_sphere`` returns them: the columns
             that the kernel sees, in their order, and then the bias of lifted inputs.
         :param scale: A factor for all harmonics of a point, ``[..., N]``.
-        :return: ``[M, ..., N]``.
         """
         unit = tf.convert_to_tensor(unit)
         if self.column_order != tuple(range(self.dimension - 1)):
@@ -218,7 +202,6 @@ class SphericalHarmonics(OnSphere):
 
     @property
     def num_inducing(self) -> int:
-        """The number M of harmonics."""
         return len(self.chains)
 
     def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:

@@ -13,9 +13,8 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import Array, choice, instance
-from ..._tracing import unconverted
-from ...core.columns import WholeRows, of_columns
+from ..._arguments import Array, choice, instance, refusal
+from ...core.columns import WholeRows, kernel_method, of_columns
 from ...core.diagonals import DiagonalTerm
 from ...core.parameters import positive_parameter
 from .lifts import LIFTS, Lift
@@ -76,16 +75,13 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         self.variance = positive_parameter("variance", variance, remedy="pass one number")
         self.inputs = choice("inputs", inputs, tuple(LIFTS))
         if inputs == "euclidean":
-            self.bias_variance = positive_parameter(
-                "bias_variance",
-                1.0 if bias_variance is None else bias_variance,
-                remedy="scale the columns with weight_variances=[...]",
-            )
+            bias = 1.0 if bias_variance is None else bias_variance
+            remedy = "scale the columns with weight_variances=[...]"
+            self.bias_variance = positive_parameter("bias_variance", bias, remedy=remedy)
+            weights = 1.0 if weight_variances is None else weight_variances
+            remedy = "pass a number, or one for each column"
             self.weight_variances = positive_parameter(
-                "weight_variances",
-                1.0 if weight_variances is None else weight_variances,
-                remedy="pass a number, or one for each column",
-                per_column=True,
+                "weight_variances", weights, remedy=remedy, per_column=True
             )
             if self.ard:
                 self._validate_ard_active_dims(self.weight_variances)
@@ -115,21 +111,15 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return self.inputs == "euclidean" and bool(self.weight_variances.shape.rank > 0)
 
     @abc.abstractmethod
-    @check_shapes(
-        "t: [any...]",
-        "return: [any...]",
-    )
+    @check_shapes("t: [any...]", "return: [any...]")
     def shape_function(self, t: TensorType) -> tf.Tensor:
         """kappa at inner products t in [-1, 1] of unit vectors; any shape, kappa(1) = 1."""
 
-    @check_shapes(
-        "return: [L]",
-    )
+    @check_shapes("return: [L]")
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
 
         :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs.
-        :param degrees: The degrees l.
         """
         dtype = self.variance.dtype
         return funk_hecke_coefficients(self.shape_function, dimension, degrees, dtype=dtype)
@@ -143,12 +133,9 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         degrees = range(max_degree + 1)
         return tuple(degree for degree in degrees if self.has_degree(dimension, degree))
 
-    @check_shapes(
-        "return: [L]",
-    )
+    @check_shapes("return: [L]")
     def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
-        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` that each degree up to ``max_degree``
-        carries, ``[max_degree + 1]``."""
+        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` of each degree, ``[max_degree + 1]``."""
         degrees = self.nonzero_degrees(dimension, max_degree)
         multiplicities = level_multiplicities(dimension, max_degree + 1)[list(degrees)]
         shares = self.eigenvalues(dimension, degrees) * multiplicities
@@ -163,9 +150,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return self.shape_function(cosines(unit, unit2))
 
     @check_shapes(
-        "X: [batch..., N, D]",
-        "return[0]: [batch..., N, 1]",
-        "return[1]: [batch..., N, E]",
+        "X: [batch..., N, D]", "return[0]: [batch..., N, 1]", "return[1]: [batch..., N, E]"
     )
     def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """Radii ``[..., N, 1]`` and unit vectors ``[..., N, d]`` of inputs that are already sliced
@@ -206,14 +191,12 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
             self.lift.validate("X", columns.numpy())
         return self.to_scaled_sphere(columns)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         sphere = [self._lifted(rows) for rows in (X, X2) if rows is not None]
         return self.variance * of_pairs(self._kappa_of_pairs, *sphere)
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.variance * tf.square(self._lifted(X)[0][..., 0])
 
@@ -235,14 +218,13 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
         """kappa at inner products t on S^{d-1}.
 
         :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
-            of columns plus one. It must be given.
+            of columns plus one.
         :raises ValueError: If ``dimension`` is missing.
         """
         if dimension is None:
-            raise ValueError(
-                f"dimension must be given for the shape function of {type(self).__name__}, which "
-                "depends on it, found None; pass dimension=D + 1, for D input columns."
-            )
+            remedy = "pass dimension=D + 1, for D input columns"
+            rule = f"be given for the shape function of {type(self).__name__}, which depends on it"
+            raise refusal("dimension", rule, "None", remedy)
         return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
@@ -262,8 +244,6 @@ def sphere_dimension(unit: tf.Tensor) -> int:
     """
     dimension = unit.shape[-1]
     if dimension is None:
-        raise ValueError(
-            "X must have a known number of columns, found none; pass it through "
-            "tf.ensure_shape(X, [None, D])."
-        )
+        remedy = "pass it through tf.ensure_shape(X, [None, D])"
+        raise refusal("X", "have a known number of columns", "none", remedy)
     return int(dimension)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import Array
+from ..._arguments import Array, refusal
 from ...core.columns import of_columns
 from ...core.family import Domain
 from .mathematics.globe import check_latitude_longitude, on_the_globe, warn_of_radians
@@ -17,10 +17,10 @@ LENGTH_TOLERANCE = 1e-4
 
 
 class Lift:
-    """What a zonal kernel asks about its inputs."""
+    """What a zonal kernel asks about its inputs, which are ``num_added`` columns fewer than the
+    sphere's space has dimensions."""
 
     num_added = 0
-    """How many more dimensions the sphere's space has than the inputs have columns."""
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
         """The points of the sphere ``[..., N, d]`` of rows ``[..., N, D]``: by default their
@@ -28,9 +28,8 @@ class Lift:
         return tf.math.l2_normalize(X, axis=-1)
 
     def dimension(self, num_columns: int, name: str) -> int:
-        """d, of inputs with so many columns.
+        """d, of inputs with so many columns, which an argument has by this name.
 
-        :param name: Of the argument, for the message.
         :raises ValueError: If inputs of this kind have another number of columns.
         """
         return num_columns + self.num_added
@@ -88,14 +87,10 @@ class Degrees(Lift):
 
     def dimension(self, num_columns: int, name: str) -> int:
         if num_columns != 2:
-            raise ValueError(
-                f"{name} must be 2, latitude and longitude, with inputs='degrees', found "
-                f"{num_columns}; pass 2, and select them with active_dims=[...] if X has others."
-            )
+            remedy = "pass 2, and select them with active_dims=[...] if X has others"
+            rule = "be 2, latitude and longitude, with inputs='degrees'"
+            raise refusal(name, rule, num_columns, remedy)
         return 3
-
-    def num_columns(self, dimension: int) -> int:
-        return 2
 
     def coordinates(self, names: Sequence[str]) -> list[str]:
         return ["x", "y", "z"]
@@ -112,9 +107,5 @@ class Degrees(Lift):
         return Domain(-ends, ends, True, "pass latitude and longitude in degrees, in this order")
 
 
-LIFTS: dict[str, Lift] = {
-    "euclidean": Euclidean(),
-    "unit_vectors": UnitVectors(),
-    "degrees": Degrees(),
-}
+LIFTS = {"euclidean": Euclidean(), "unit_vectors": UnitVectors(), "degrees": Degrees()}
 """By the name that the argument ``inputs`` has."""

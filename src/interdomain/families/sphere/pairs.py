@@ -24,13 +24,10 @@ def Kvu_harmonics_harmonics(
             f"{iv_u.column_order}, of which the harmonics are not orthogonal; build one with the "
             "column_order of the other."
         )
-    rows = {chain: row for row, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
-    same = np.zeros((iv_v.num_inducing, iv_u.num_inducing))
-    for row, chain in enumerate(map(tuple, iv_v.chains.tolist())):
-        if chain in rows:
-            same[row, rows[chain]] = 1
+    columns = {chain: column for column, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
+    places = [columns.get(chain, -1) for chain in map(tuple, iv_v.chains.tolist())]
     diagonal = iv_v.diagonal(kernel)
-    return diagonal[:, None] * tf.constant(same, diagonal.dtype)
+    return diagonal[:, None] * tf.one_hot(places, iv_u.num_inducing, dtype=diagonal.dtype)
 
 
 @Kvu.register(ActivationFeatures, SphericalHarmonics, ZonalKernel)

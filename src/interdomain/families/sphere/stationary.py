@@ -56,10 +56,9 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             name=name,
         )
         self.radial_power = number("radial_power", radial_power, at_least=0)
-        if lengthscale is None:
-            lengthscale = self._default_lengthscale()
+        length = self._default_lengthscale() if lengthscale is None else lengthscale
         remedy = "scale the columns with weight_variances=[...]"
-        self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
+        self.lengthscale = positive_parameter("lengthscale", length, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
         """Shorter on spheres of higher dimension."""
@@ -104,7 +103,7 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
     """In float64, whatever the float type of the unit vectors."""
-    vectors = [unit] if unit2 is None else [unit, unit2]
+    vectors = [vector for vector in (unit, unit2) if vector is not None]
     if unit.dtype != tf.float64:
         vectors = [tf.math.l2_normalize(tf.cast(v, tf.float64), axis=-1) for v in vectors]
     return haversines(*vectors)

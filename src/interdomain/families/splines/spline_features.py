@@ -8,42 +8,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel, Product, Stationary
+from gpflow.kernels import Kernel, Product
 
-from ..._arguments import (
-    as_integers,
-    check_size,
-    filled_matrix,
-    integer,
-    number,
-    short,
-)
+from ..._arguments import as_integers, check_size, filled_matrix, integer, number, refusal, short
 from ...core.columns import as_rows, num_columns
 from ...core.domains import check_box
 from ...core.family import Block, Domain, InterDomainInducingVariables
 from ...core.finite_rank import base_of
-from ...core.matern import (
-    INVERSE_ROOTS,
-    MATERNS,
-    matern_order,
-    noise_density,
-    rate_of,
-    validate_one_lengthscale,
-)
-from ...linalg.banded import KroneckerBanded, inverse_and_log_determinant
+from ...core.matern import MATERNS, matern_order, validate_one_lengthscale
+from ...linalg.banded import KroneckerBanded
 from ...linalg.spline_grid import SplineGrid
 from ...sums.splines import Splines
-from .inner_products import integrals_over_cell, over_cells, sheared, spline_derivatives
+from .column import EPS, SplineColumn
 
 _MOST_COLUMNS = 3
 _COPIES = 8
 """Numbers in memory for each entry of the precision: of factors, inverse, and their places."""
-_VISIBLE = 1e-6
-"""Relative errors that are not taken for the features'."""
-
-_MOST_CELLS = 100_000
-"""Cells of a column that are recommended."""
-
 _REMEDY = (
     "pass a product of Matern kernels, one for each column: gpflow.kernels.Matern32(active_dims="
     "[0]) * gpflow.kernels.Matern32(active_dims=[1])"
@@ -76,8 +56,7 @@ class SplineFeatures(InterDomainInducingVariables):
     >>> fitted = idm.fit(model, steps=3, progress=False)
     >>> mean, variance = model.predict_f(X[:5])
 
-    A lengthscale of a few cells or more is well represented: :meth:`unexplained_share` says how
-    much of the prior is left.
+    A lengthscale of a few cells is well represented; :meth:`unexplained_share` is what is left.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box. Rows beyond it are refused.
@@ -85,8 +64,7 @@ class SplineFeatures(InterDomainInducingVariables):
         more; M is their product.
     :param degree: That of the splines: 1 or more for Matern-1/2, 2 for Matern-3/2, 3 for
         Matern-5/2. A higher one is smoother, and takes more time.
-    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
-    :ivar num: The numbers of splines, D of them.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise, and ``num``.
     :raises ValueError: If the box is empty, not finite or of more than three columns, a number is
         too small, or there are more features than memory for a batch of rows.
     """
@@ -115,10 +93,9 @@ class SplineFeatures(InterDomainInducingVariables):
         numbers = as_integers("num", num, "pass one number, or one for each column")
         self.num = numbers * width if len(numbers) == 1 else numbers
         if len(self.num) != width or min(self.num) <= self.degree:
-            raise ValueError(
-                f"num must be {width} integers of {self.degree + 1} (the degree and one) or more, "
-                f"found {short(num)}; pass one for each column of the box."
-            )
+            remedy = "pass one for each column of the box"
+            rule = f"be {width} integers of {self.degree + 1} (the degree and one) or more"
+            raise refusal("num", rule, short(num), remedy)
         size = math.prod(self.num)
         entries = size * (2 * self.degree + 1) ** width
         check_size("num", f"the precision of {size:,} splines", _COPIES * entries)
@@ -129,34 +106,26 @@ class SplineFeatures(InterDomainInducingVariables):
     ) -> SplineFeatures:
         """Make features on a box around the data.
 
-        :param X: ``[N, D]``, with the columns of the kernel only, in its order.
-        :param num: As for the constructor, and so is the degree.
+        :param X: ``[N, D]``, finite, with the columns of the kernel only, in its order.
         :param margin: How far the box extends beyond the data on either side, as a multiple of the
-            range of the data. New rows have to be in the box, too.
-        :raises ValueError: If X is not finite or does not vary, or the margin is negative.
+            range of the data, 0 or more. New rows have to be in the box, too.
+        :raises ValueError: If an argument is not as above, or X does not vary.
         """
         values = filled_matrix("X", X, "a matrix [N, D]")
-        lower, upper = np.min(values, axis=0), np.max(values, axis=0)
-        reach = number("margin", margin, at_least=0) * (upper - lower)
-        return cls(lower - reach, upper + reach, num, degree)
+        reach = number("margin", margin, at_least=0) * np.ptp(values, axis=0)
+        return cls(np.min(values, axis=0) - reach, np.max(values, axis=0) + reach, num, degree)
 
     @property
     def num_inducing(self) -> int:
-        """The number M of features."""
         return math.prod(self.num)
 
     def _factors(self, kernel: Kernel) -> list[Kernel]:
-        """The Matern kernel of each column.
-
-        :raises ValueError: For other kernels.
-        """
+        """The Matern kernel of each column; a ValueError for other kernels."""
         factors = list(kernel.kernels) if isinstance(kernel, Product) else [kernel]
         if len(factors) != len(self.num) or not all(isinstance(part, MATERNS) for part in factors):
             names = " * ".join(type(part).__name__ for part in factors)
-            raise ValueError(
-                f"kernel must be a product of {len(self.num)} Matern kernels, one for each column "
-                f"of the box, found {names}; {_REMEDY}."
-            )
+            rule = f"be a product of {len(self.num)} Matern kernels, one for each column of the box"
+            raise refusal("kernel", rule, names, _REMEDY)
         for part in factors:
             validate_one_lengthscale(part, _REMEDY)
             least = matern_order(part) + 1
@@ -168,22 +137,17 @@ class SplineFeatures(InterDomainInducingVariables):
         return factors
 
     def columns(self, kernel: Kernel) -> list[int]:
-        """The columns of X of the factors of a kernel.
-
-        :raises ValueError: If a factor does not see one column, or two see the same.
-        """
-        columns = []
-        for part in self._factors(kernel):
-            dims = part.active_dims
+        """The columns of X of the factors of a kernel; a ValueError if a factor does not see one
+        column, or two see the same."""
+        columns, selected = [], [part.active_dims for part in self._factors(kernel)]
+        for dims in selected:
             if isinstance(dims, slice):
                 alone = dims == slice(None) and len(self.num) == 1
                 dims = [0] if alone else range(dims.stop or 0)[dims]
-            columns += [int(dim) for dim in dims] if len(dims) == 1 else [-1]
+            columns.append(int(dims[0]) if len(dims) == 1 else -1)
         if min(columns) < 0 or len(set(columns)) < len(columns):
-            raise ValueError(
-                f"kernel must have one column of X for each factor, all different, found those of "
-                f"active_dims {[part.active_dims for part in self._factors(kernel)]}; {_REMEDY}."
-            )
+            rule = "have one column of X for each factor, all different"
+            raise refusal("kernel", rule, f"those of active_dims {selected}", _REMEDY)
         return columns
 
     def structure(self, kernel: Kernel) -> Splines:
@@ -209,9 +173,8 @@ class SplineFeatures(InterDomainInducingVariables):
         """Each column with its factor."""
         if not isinstance(kernel, Product):
             return [(self, kernel)]
-        ends = zip(self.lower, self.upper, self.num, strict=True)
-        columns = [SplineFeatures(a, b, count, self.degree) for a, b, count in ends]
-        return list(zip(columns, self._factors(kernel), strict=True))
+        parts = zip(self.lower, self.upper, self.num, self._factors(kernel), strict=True)
+        return [(SplineFeatures(a, b, count, self.degree), part) for a, b, count, part in parts]
 
     def domain(self, kernel: Kernel) -> Domain:
         """The box."""
@@ -234,32 +197,18 @@ class SplineFeatures(InterDomainInducingVariables):
         return tf.cast(self.grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> KroneckerBanded:
-        """A banded matrix for each column; ``jitter`` is not added, in float64 none is needed.
+        """A banded matrix for each column; ``jitter`` is not added, in float64 none is needed."""
+        columns = self._columns(kernel)
+        stencils = [column.stencil() for column in columns]
+        return KroneckerBanded(stencils, columns[0].kernel.lengthscales.dtype)
 
-        With ``x`` in units of a cell of length h, and r = l h, the inner product of two splines is
-        ``r / q sum_ij C_i C_j r^(-i-j) int B_m^(i) B_m'^(j)`` and that of value and derivatives at
-        the lower end, C being binomial coefficients.
-        """
-        factors = self._factors(kernel)
-        parts = zip(range(len(factors)), factors, self.num, strict=True)
-        stencils = [self._stencil(*part) for part in parts]
-        return KroneckerBanded(stencils, factors[0].lengthscales.dtype)
-
-    def _stencil(self, column: int, kernel: Stationary, count: int) -> tf.Tensor:
-        """Kuu of so many splines in one column, ``[M_d, 2p + 1]``, in float64."""
-        order, cells = matern_order(kernel), count - self.degree
-        step = (self.upper[column] - self.lower[column]) / cells
-        rate = tf.cast(rate_of(kernel), tf.float64) * step
-        powers = rate ** -tf.range(order + 2, dtype=tf.float64)
-        weights = powers * [math.comb(order + 1, i) for i in range(order + 2)]
-        integrals = tf.constant(integrals_over_cell(self.degree, order + 1))
-        inner = tf.einsum("i,j,ijab->ab", weights, weights, integrals)
-        at_end = powers[:-1, None] * spline_derivatives(self.degree, np.zeros(1), order + 1)[..., 0]
-        of_end = tf.matmul(at_end, INVERSE_ROOTS[order], transpose_a=True)
-        first = sheared(tf.matmul(of_end, of_end, transpose_b=True))
-        first = tf.pad(first, [[0, count - self.degree - 1], [0, 0]])
-        variance = tf.cast(kernel.variance, tf.float64)
-        return (rate / noise_density(order) * over_cells(inner, count) + first) / variance
+    def _columns(self, kernel: Kernel) -> list[SplineColumn]:
+        """The splines of each column, with its factor of the kernel."""
+        parts = zip(self._factors(kernel), self.upper - self.lower, self.num, strict=True)
+        return [
+            SplineColumn(part, length, count - self.degree, self.degree)
+            for part, length, count in parts
+        ]
 
     def explained_diagonal(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
         """From the inverse of Kuu within its bands: nothing dense is made."""
@@ -276,53 +225,14 @@ class SplineFeatures(InterDomainInducingVariables):
         about ``1e-16 (l / h)^(2 nu + 1)``, and so is what the collapsed bound charges for it: with
         many splines in a lengthscale, use a :class:`~interdomain.kernels.FiniteRank` prior.
         """
-        return 1 - math.prod(1 - left for left in self._shares_left(kernel))
+        return 1 - math.prod(1 - column.share_left() for column in self._columns(kernel))
 
     def rounding(self, kernel: Kernel) -> float:
         """The relative error of predictions in float64 where there are no data, about: that of the
         product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
-        eps = float(np.finfo(float).eps)
-        parts = enumerate(self._factors(kernel))
-        errors = [
-            self._rounding(column, part, self.num[column] - self.degree) for column, part in parts
-        ]
-        return float(math.prod(errors) / eps ** (len(errors) - 1))
-
-    def _rounding(self, column: int, kernel: Stationary, cells: int) -> float:
-        """The relative error for splines on so many cells of one column."""
-        length = self.upper[column] - self.lower[column]
-        of_lengthscale = float(kernel.lengthscales.numpy()) * cells / length
-        power = 2 * matern_order(kernel) + 2
-        return float(np.finfo(float).eps * max(of_lengthscale, 1.0) ** power)
+        return EPS * math.prod(column.condition() for column in self._columns(kernel))
 
     def enough(self, kernel: Kernel, share: float = 0.05) -> tuple[int, ...]:
         """The numbers of splines in each column that leave about so much of the prior."""
-        counts, most = [], share / len(self.num)
-        for column, part in enumerate(self._factors(kernel)):
-            order, cells = matern_order(part), self.num[column] - self.degree
-            rate = min(2 * order + 1, 2 * (self.degree - order))
-            left = 0.0
-            while cells > 1 and not left > most:  # from a spacing at which rounding does not show
-                cells = (cells + 1) // 2
-                if self._rounding(column, part, cells) < _VISIBLE:
-                    left = self._share_left(column, part, cells)
-            while left > most and cells < _MOST_CELLS:
-                cells = math.ceil(cells * max((left / most) ** (1 / rate), 1.1))
-                left = self._share_left(column, part, cells)
-            counts.append(cells + self.degree)
-        return tuple(counts)
-
-    def _shares_left(self, kernel: Kernel) -> list[float]:
-        """What the splines of each column leave of its factor."""
-        return [
-            self._share_left(column, part, self.num[column] - self.degree)
-            for column, part in enumerate(self._factors(kernel))
-        ]
-
-    def _share_left(self, column: int, kernel: Stationary, cells: int) -> float:
-        """What splines on so many cells of a column leave of its factor."""
-        count = cells + self.degree
-        inverse, _ = inverse_and_log_determinant(self._stencil(column, kernel, count))
-        integrals = tf.constant(integrals_over_cell(self.degree, 0)[0, 0])
-        explained = float(tf.reduce_sum(inverse * over_cells(integrals, count))) / cells
-        return 1 - explained / float(tf.convert_to_tensor(kernel.variance))
+        columns = self._columns(kernel)
+        return tuple(column.enough(share / len(columns)) for column in columns)

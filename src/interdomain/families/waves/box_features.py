@@ -15,6 +15,7 @@ from ..._arguments import (
     check_num_inducing,
     different_rows,
     instance,
+    refusal,
     short,
     warn,
 )
@@ -27,11 +28,7 @@ from ...linalg import Diagonal, StructuredOperator
 from ...linalg.box_ends import slack_of
 from ...linalg.wave_tables import MOST_COLUMNS, BoxWaves
 from ...sums.waves import Waves
-from .functions import (
-    frequencies_of,
-    functions_of,
-    num_functions,
-)
+from .functions import frequencies_of, functions_of, num_functions
 from .periodized import Periodized
 
 NEGLIGIBLE_SHARE = 1e-12
@@ -69,7 +66,6 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
         each column. One with k nonzero entries has ``2**k`` features.
     :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
-    :ivar frequencies: As they were given, ``[J, D]``.
     :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
         constant, ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in
         the order of the features.
@@ -81,12 +77,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     fitting_kernels = "Periodized.from_data(kernel, X) of a stationary kernel"
 
     def __init__(
-        self,
-        lower: TensorType,
-        upper: TensorType,
-        frequencies: Any,
-        *,
-        name: str | None = None,
+        self, lower: TensorType, upper: TensorType, frequencies: Any, *, name: str | None = None
     ) -> None:
         super().__init__(name=name)
         self.lower, self.upper = check_box(lower, upper)
@@ -95,28 +86,21 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         remedy = "pass whole numbers of periods, such as those of kernel.largest_frequencies"
         self.frequencies = different_rows("frequencies", frequencies, rule, width, remedy)
         if np.any(self.frequencies < 0):
-            raise ValueError(
-                f"frequencies must be 0 or more, found {short(self.frequencies.ravel())}; {remedy}."
-            )
+            raise refusal("frequencies", "be 0 or more", short(self.frequencies.ravel()), remedy)
         count = int(np.sum(num_functions(self.frequencies)))
         check_num_inducing("frequencies", count, "features")
         self.functions = functions_of(self.frequencies)
 
     @classmethod
     def for_kernel(
-        cls,
-        kernel: Periodized,
-        num_inducing: int,
-        *,
-        name: str | None = None,
+        cls, kernel: Periodized, num_inducing: int, *, name: str | None = None
     ) -> BoxFourierFeatures:
         """Make features at the frequencies of greatest spectral density under the present kernel.
 
         :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
             be made. The features have its box.
         :param num_inducing: The largest number of features.
-        :raises ValueError: If the kernel is not a ``Periodized`` one, or there are too many
-            features.
+        :raises ValueError: If the kernel is of another class, or there are too many features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
@@ -125,14 +109,12 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int:
-        """The number M of features."""
         return len(self.functions)
 
     def is_subset_of(self, others: BoxFourierFeatures) -> bool:
         """Whether these are waves of the same box."""
-        same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
         known = set(map(tuple, others.frequencies.tolist()))
-        return bool(same) and known.issuperset(map(tuple, self.frequencies.tolist()))
+        return self._has_box_of(others) and known.issuperset(map(tuple, self.frequencies.tolist()))
 
     def domain(self, kernel: Periodized) -> Domain:
         """The box. Beyond it everything repeats, which no data do."""
@@ -191,14 +173,14 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
-        if not (
-            np.array_equal(self.lower, kernel.lower) and np.array_equal(self.upper, kernel.upper)
-        ):
-            raise ValueError(
-                f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
-                f"one from {kernel.lower} to {kernel.upper}; build the features with "
-                "BoxFourierFeatures.for_kernel(kernel, num_inducing)."
-            )
+        if not self._has_box_of(kernel):
+            remedy = "build the features with BoxFourierFeatures.for_kernel(kernel, num_inducing)"
+            rule = f"have the features' box, from {self.lower} to {self.upper}"
+            raise refusal("kernel", rule, f"one from {kernel.lower} to {kernel.upper}", remedy)
+
+    def _has_box_of(self, other: Periodized | BoxFourierFeatures) -> bool:
+        pairs = (self.lower, other.lower), (self.upper, other.upper)
+        return all(np.array_equal(*pair) for pair in pairs)
 
 
 @dataclass(frozen=True, eq=False)

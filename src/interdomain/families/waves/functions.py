@@ -7,7 +7,9 @@ sine of j periods. A feature is a vector of such numbers, one for each column.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import tensorflow as tf
@@ -19,13 +21,9 @@ from ...linalg.periodic import table
 def functions_of(frequencies: IntArray) -> IntArray:
     """The features of frequencies ``[J, D]``, ``[M, D]``: for each all products of sine and cosine
     in the columns where it is not zero. Ordered as :func:`products` computes them."""
-    rows = [
-        combination
-        for frequency in frequencies.tolist()
-        for combination in itertools.product(
-            *[(0,) if j == 0 else (2 * j - 1, 2 * j) for j in frequency]
-        )
-    ]
+    rows: list[tuple[int, ...]] = []
+    for frequency in frequencies.tolist():
+        rows += itertools.product(*[(0,) if j == 0 else (2 * j - 1, 2 * j) for j in frequency])
     return np.array(sorted(rows), np.int64).reshape(len(rows), frequencies.shape[1])
 
 
@@ -40,25 +38,16 @@ def frequencies_of(functions: IntArray) -> IntArray:
 
 
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
-    """The features ``[M, N]``, times the root of the box's volume.
-
-    :param turns: ``[N, D]``.
-    :param functions: ``[M, D]``.
-    :param factor: A factor for all of them, which costs nothing here.
-    """
-    result: tf.Tensor | None = None
-    for column in range(functions.shape[1]):
-        numbers = functions[:, column]
+    """The features ``[M, N]``, times the root of the box's volume, for turns ``[N, D]`` and
+    functions ``[M, D]``; a factor for all of them costs nothing here."""
+    rows = []
+    for column, numbers in enumerate(functions.T):
         orders = np.unique(frequencies_of(numbers[numbers > 0]))  # however high they are
         places = np.searchsorted(orders, frequencies_of(numbers))
         places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
         waves = table(turns[:, column], orders)
-        if result is None:
-            result = tf.gather(factor * waves, places)
-        else:
-            result *= tf.gather(waves, places)
-    assert result is not None
-    return result
+        rows.append(tf.gather(waves if column else factor * waves, places))
+    return reduce(operator.mul, rows)
 
 
 _DIGITS = 12
@@ -71,9 +60,7 @@ _MAX_ENTRIES = 2**26
 
 
 def largest_frequencies(
-    density: Callable[[IntArray], Array],
-    num_columns: int,
-    num_features: int,
+    density: Callable[[IntArray], Array], num_columns: int, num_features: int
 ) -> IntArray:
     """In decreasing order of density; of equal ones, the lower frequencies first.
 
@@ -113,6 +100,5 @@ def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tup
     """Frequencies and their densities, in decreasing order."""
     densities = np.asarray(density(frequencies), float)
     logarithms = np.round(np.log(np.maximum(densities, np.finfo(float).tiny)), _DIGITS)
-    columns = [frequencies[:, column] for column in reversed(range(frequencies.shape[1]))]
-    order = np.lexsort([*columns, np.sum(frequencies, axis=1), -logarithms])
+    order = np.lexsort([*frequencies.T[::-1], np.sum(frequencies, axis=1), -logarithms])
     return frequencies[order], densities[order]

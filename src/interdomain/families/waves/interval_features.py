@@ -14,22 +14,19 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import Array, check_num_inducing, finite_array, integer, number
+from ..._arguments import Array, check_num_inducing, finite_array, integer, number, refusal
+from ...core import matern
 from ...core.columns import num_columns, select_columns, with_columns
 from ...core.family import Domain, InterDomainInducingVariables
-from ...core.matern import (
-    INVERSE_ROOTS,
-    MATERNS,
-    matern_order,
-    noise_density,
-    rate_of,
-    validate_one_lengthscale,
-)
+from ...core.matern import MATERNS, matern_order, noise_density, rate_of
 from ...linalg import LowRankUpdate, StructuredOperator
 from ...linalg.bordered import Bordered
 from ...linalg.box_ends import with_ends
 from . import polynomials
 from .polynomials import MOST_DEGREES
+
+_CONTINUED: Array = np.array([[1, 1, 0.5], [0, 1, 1], [0, 0, 0.5]])
+"""From value and derivatives at zero, the coefficients of the polynomial times ``exp(-r)``."""
 
 
 class VariationalFourierFeatures(InterDomainInducingVariables):
@@ -69,18 +66,14 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     data outside the interval, an SVGP warns; ``StructuredSGPR`` refuses them, as its one pass could
     not serve all lengthscales.
 
-    :param lower: The lower end of the interval.
-    :param upper: The upper end of the interval.
+    :param lower: The lower end of the interval; ``upper`` is the upper one.
     :param num_frequencies: The number of sines, which is also the number of cosines.
     :param polynomial_degree: The degree of the last polynomial, up to 3. A Matern process of order
         p + 1/2 is helped by the first p + 1; they are in its RKHS, whatever the degree. Without
         any, 0, the features are those of the paper: then choose an interval longer than the data by
         about two lengthscales on either side, where f can become periodic.
-    :ivar length: The length of the interval.
-    :ivar angular_frequencies: The angular frequencies w_m, ``[num_frequencies]``, in radians per
-        unit of x.
-    :raises ValueError: If the interval is empty or not finite, or a number is negative or too
-        large.
+    :ivar angular_frequencies: The w_m, ``[num_frequencies]``, in radians per unit of x.
+    :raises ValueError: If the interval is empty or not finite, or a number is not in its range.
     """
 
     kernels = MATERNS
@@ -95,23 +88,20 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        ends = number("lower", lower), number("upper", upper)
-        if not ends[0] < ends[1]:
-            raise ValueError(
-                f"upper must be above lower = {ends[0]}, found {ends[1]}; pass the ends in order."
-            )
-        count = integer("num_frequencies", num_frequencies, at_least=0)
-        degree = integer("polynomial_degree", polynomial_degree, at_least=0)
-        if degree > MOST_DEGREES:
-            raise ValueError(
-                f"polynomial_degree must be at most {MOST_DEGREES}, found {degree}; take more "
-                "frequencies instead, as no end needs more polynomials."
-            )
-        check_num_inducing("num_frequencies", 2 * count + 1 + degree, "features")
-        self.lower, self.upper = ends
-        self.length, self.num_frequencies = ends[1] - ends[0], count
-        self.polynomial_degree = degree
-        self.angular_frequencies: Array = 2 * np.pi * np.arange(1, count + 1) / self.length
+        self.lower, self.upper = number("lower", lower), number("upper", upper)
+        self.length = self.upper - self.lower
+        if not self.lower < self.upper:
+            remedy = "pass the ends in order"
+            raise refusal("upper", f"be above lower = {self.lower}", self.upper, remedy)
+        self.num_frequencies = integer("num_frequencies", num_frequencies, at_least=0)
+        self.polynomial_degree = integer("polynomial_degree", polynomial_degree, at_least=0)
+        if self.polynomial_degree > MOST_DEGREES:
+            remedy = "take more frequencies instead, as no end needs more polynomials"
+            rule = f"be at most {MOST_DEGREES}"
+            raise refusal("polynomial_degree", rule, polynomial_degree, remedy)
+        check_num_inducing("num_frequencies", self.num_inducing, "features")
+        turns = np.arange(1, self.num_frequencies + 1)
+        self.angular_frequencies: Array = 2 * np.pi * turns / self.length
         self.angular_frequencies.setflags(write=False)
 
     @classmethod
@@ -131,19 +121,14 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
             these leave about 15% of the variance of a Matern-3/2 process unexplained if the margin
             is one lengthscale, 1.5% for two, 0.4% for two and a half, and a narrow margin makes
             training choose shorter lengthscales.
-        :param polynomial_degree: As of the constructor.
-        :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
-            is negative.
+        :raises ValueError: If an argument is not as above, or X is not finite or does not vary.
         """
         values = finite_array("X", X, (1, 2), "one column [N, 1]")
         if values.ndim == 2 and values.shape[1] != 1 or not values.size:
-            raise ValueError(
-                f"X must be one column [N, 1], found shape {values.shape}; pass one with a row or "
-                "more."
-            )
-        lower, upper = float(np.min(values)), float(np.max(values))
-        reach = number("margin", margin, at_least=0) * (upper - lower)
-        ends = lower - reach, upper + reach
+            remedy = "pass one with a row or more"
+            raise refusal("X", "be one column [N, 1]", f"shape {values.shape}", remedy)
+        reach = number("margin", margin, at_least=0) * float(np.ptp(values))
+        ends = float(np.min(values)) - reach, float(np.max(values)) + reach
         return cls(*ends, num_frequencies, polynomial_degree=polynomial_degree)
 
     @property
@@ -178,18 +163,14 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         outside = tf.zeros_like(inside)
         order, rate = matern_order(kernel), rate_of(kernel)
         for distance, sign in ((below, -1.0), (above, 1.0)):
-            derivatives = self.derivatives_at(sign, order, rate)
-            r = rate * tf.maximum(distance, 0)
             # Derivatives along r, and from them the coefficients of the polynomial.
-            along = [sign**n * derivatives[:, n] for n in range(order + 1)]
-            coefficients = [along[0]]
-            if order > 0:
-                coefficients.append(along[1] + along[0])
-            if order > 1:
-                coefficients.append((along[2] - along[0]) / 2 + coefficients[1])
-            powers = [tf.ones_like(r), r, r * r]  # r**0 has no gradient at zero
-            terms = zip(coefficients, powers, strict=False)
-            polynomial = tf.add_n([tf.tensordot(c, power, axes=0) for c, power in terms])
+            along = self.derivatives_at(sign, order, rate) * sign ** np.arange(order + 1)
+            coefficients = tf.matmul(
+                along, _CONTINUED[: order + 1, : order + 1].astype(x.dtype.name)
+            )
+            r = rate * tf.maximum(distance, 0)
+            powers = tf.stack([tf.ones_like(r), r, r * r][: order + 1])  # r**0: no gradient at zero
+            polynomial = tf.tensordot(coefficients, powers, axes=1)
             outside = tf.where(distance > 0, tf.exp(-r) * polynomial, outside)
         return tf.where((below > 0) | (above > 0), outside, inside)
 
@@ -208,7 +189,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         waves = constant / 2 * (1 + w**2) ** (order + 1)
         diagonal = tf.concat([constant[None], waves, waves], axis=0)
         derivatives = self.derivatives_at(-1.0, order, rate)
-        update = tf.linalg.matmul(derivatives, tf.constant(INVERSE_ROOTS[order], dtype))
+        update = tf.linalg.matmul(derivatives, tf.constant(matern.INVERSE_ROOTS[order], dtype))
         update /= tf.sqrt(kernel.variance)
         count, degree = len(self.angular_frequencies), self.polynomial_degree
         of_waves, of_polynomials = tf.split(update, [2 * count + 1, degree])
@@ -223,10 +204,8 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         corner += tf.matmul(of_polynomials, of_polynomials, transpose_b=True)
         # That of exp(i w x) is (1 + i w)^(p + 1) times the wave.
         transforms = polynomials.transforms(degree, order + 2, count)
-        real, imaginary = (
-            tf.einsum("i,ikm->mk", filters, tf.constant(part, dtype)) * constant / 2
-            for part in (transforms.real, transforms.imag)
-        )
+        parts = (tf.constant(part, dtype) for part in (transforms.real, transforms.imag))
+        real, imaginary = (tf.einsum("i,ikm->mk", filters, p) * constant / 2 for p in parts)
         frequencies = tf.concat([tf.zeros([1], dtype), w], axis=0)[:, None]
         for _ in range(order + 1):
             real, imaginary = real - frequencies * imaginary, imaginary + frequencies * real
@@ -247,23 +226,11 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         :param end: -1 for the lower one, 1 for the upper one.
         """
         w = tf.constant(self.angular_frequencies, rate.dtype) / rate
-        zero = tf.zeros_like(w)
-        columns = [(1.0, tf.ones_like(w), zero), (0.0, zero, w), (0.0, -(w**2), zero)]
-        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, np.array([end]))
-        return tf.stack(
-            [
-                tf.concat(
-                    [
-                        tf.constant([constant], rate.dtype),
-                        *(cosines, sines),
-                        of_t[n, :, 0] * self._turn(rate) ** n,
-                    ],
-                    axis=0,
-                )
-                for n, (constant, cosines, sines) in enumerate(columns[: order + 1])
-            ],
-            axis=1,
-        )
+        zero, one = tf.zeros_like(w), tf.ones([1], rate.dtype)
+        waves = [(one, tf.ones_like(w), zero), (0 * one, zero, w), (0 * one, -(w**2), zero)]
+        of_t = polynomials.derivatives(self.polynomial_degree, order + 1, np.array([end]))[..., 0]
+        columns = [[*waves[n], of_t[n] * self._turn(rate) ** n] for n in range(order + 1)]
+        return tf.stack([tf.concat(column, axis=0) for column in columns], axis=1)
 
     def _column(self, kernel: Stationary, X: TensorType) -> tf.Tensor:
         """The column that the kernel sees, ``[batch..., N]``, with rounding at the ends undone."""
@@ -279,8 +246,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
     def _inside(self, x: tf.Tensor) -> tf.Tensor:
         """One, cosines, sines and polynomials, ``[M, batch..., N]``."""
         w = tf.constant(self.angular_frequencies, x.dtype)
-        w = tf.reshape(w, tf.concat([[-1], tf.ones([tf.rank(x)], tf.int32)], axis=0))
-        angle = w * (x - self.lower)
+        angle = tf.tensordot(w, x - self.lower, axes=0)
         parts = [tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)]
         if self.polynomial_degree:
             t = (x - self.lower) * (2 / self.length) - 1
@@ -289,8 +255,5 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
 
     def validate_kernel(self, kernel: Stationary) -> None:
         """:raises ValueError: If the kernel has several lengthscales."""
-        remedy = (
-            "pass a sum of kernels on one column each, with SumInducingVariables, as these "
-            "features are for one column"
-        )
-        validate_one_lengthscale(kernel, remedy)
+        remedy = "pass a sum of kernels on one column each, with SumInducingVariables, as these "
+        matern.validate_one_lengthscale(kernel, remedy + "features are for one column")

@@ -7,13 +7,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
+from gpflow.utilities.ops import difference_matrix
 
 from ..._arguments import Array, IntArray, check_num_inducing, filled_matrix, integer, number
-from ..._tracing import unconverted
-from ...core.columns import as_rows, of_columns
+from ...core.columns import as_rows, kernel_method, of_columns
 from ...core.diagonals import UniformVariance
 from ...core.domains import check_box
 from ...core.parameters import single_output
@@ -93,22 +93,19 @@ class Periodized(UniformVariance):
     ) -> Periodized:
         """Make the kernel with a box around the data.
 
-        :param base_kernel: As for the constructor. Its present lengthscales set the size of the
-            margin.
+        :param base_kernel: Its present lengthscales set the size of the margin.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
             Where training has brought lengthscales beyond half of the margin, the ends of the data
             see each other around the box: make the kernel anew with the trained base kernel.
-        :raises ValueError: If X is empty or not finite, the margin is not positive, or as the
-            constructor.
+        :raises ValueError: If X or the margin is not as above, or as the constructor.
         """
         values = filled_matrix("X", X, "a matrix [N, D]")
-        lower, upper = np.min(values, axis=0), np.max(values, axis=0)
         single_output("base_kernel", base_kernel)
-        reach = number("margin", margin, above=0) * column_lengthscales(base_kernel, len(lower))
-        return cls(
-            base_kernel, lower - reach / 2, upper + reach / 2, active_dims=active_dims, name=name
-        )
+        lengthscales = column_lengthscales(base_kernel, values.shape[1])
+        reach = number("margin", margin, above=0) * lengthscales / 2
+        ends = np.min(values, axis=0) - reach, np.max(values, axis=0) + reach
+        return cls(base_kernel, *ends, active_dims=active_dims, name=name)
 
     def largest_frequencies(self, num_features: int) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
@@ -128,26 +125,18 @@ class Periodized(UniformVariance):
 
         return largest_frequencies(density, self.num_columns, num_features)
 
-    @check_shapes(
-        "frequencies: [J, D]",
-        "return: [J]",
-    )
+    @check_shapes("frequencies: [J, D]", "return: [J]")
     def spectral_density(self, frequencies: TensorType) -> tf.Tensor:
         """The spectral density S of the base kernel at ``2 pi j / P``, for integer vectors j."""
         angular = 2 * np.pi * np.asarray(frequencies) / self.periods
         return spectral_density(self.base_kernel, angular)
 
-    @check_shapes(
-        "return: []",
-    )
+    @check_shapes("return: []")
     def total_variance(self) -> tf.Tensor:
         """``k_P(0)``, the prior variance everywhere."""
         return self._of_lags(tf.zeros([1, self.num_columns], gpflow.default_float()))[0]
 
-    @check_shapes(
-        "frequencies: [J, D]",
-        "return: []",
-    )
+    @check_shapes("frequencies: [J, D]", "return: []")
     def explained_variance(self, frequencies: Any) -> tf.Tensor:
         """The part of the prior variance that the waves of these frequencies carry."""
         frequencies = np.asarray(frequencies)
@@ -155,11 +144,7 @@ class Periodized(UniformVariance):
         counts = tf.constant(num_functions(frequencies), density.dtype)
         return tf.reduce_sum(counts * density) / np.prod(self.periods)
 
-    @check_shapes(
-        "X: [batch..., N, D]",
-        "functions: [M, D]",
-        "return: [M, batch..., N]",
-    )
+    @check_shapes("X: [batch..., N, D]", "functions: [M, D]", "return: [M, batch..., N]")
     def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
         """Orthonormal waves of the box, at inputs already sliced to ``active_dims``."""
         rows = as_rows(X, self.num_columns)
@@ -167,17 +152,9 @@ class Periodized(UniformVariance):
         values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
         return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
 
-    @inherit_check_shapes
-    @unconverted
+    @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self.seen(X)
-        X2 = None if X2 is None else self.seen(X2)
-        if X2 is None:
-            lags = X[..., :, None, :] - X[..., None, :, :]
-        else:
-            ones = tf.ones([X2.shape.rank - 1], tf.int32)
-            shape = tf.concat([tf.shape(X)[:-1], ones, tf.shape(X)[-1:]], axis=0)
-            lags = tf.reshape(X, shape) - X2
+        lags = difference_matrix(self.seen(X), None if X2 is None else self.seen(X2))
         flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
         return tf.reshape(self._of_lags(flat), tf.shape(lags)[:-1])
 

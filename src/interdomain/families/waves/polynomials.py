@@ -13,8 +13,7 @@ from scipy.special import eval_legendre, roots_legendre, spherical_jn
 from ..._arguments import Array
 
 MOST_DEGREES = 3
-"""What jumps from the end of the smoothest kernel's interval to its beginning: f and two
-derivatives."""
+"""What jumps from the interval's end to its start for the smoothest kernel: f, two derivatives."""
 
 
 def polynomials(degree: int, t: tf.Tensor) -> tf.Tensor:

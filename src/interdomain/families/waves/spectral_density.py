@@ -13,17 +13,14 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Matern12, Matern32, Matern52, SquaredExponential
 
-from ..._arguments import Array
+from ..._arguments import Array, refusal
 from ...linalg.periodic import matern_density
 
 _ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5, SquaredExponential: math.inf}
 
 
 def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
-    """The spectral density of a stationary kernel.
-
-    It is known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``,
-    with one lengthscale or one for each column.
+    """The spectral density of a stationary kernel, with one lengthscale or one for each column.
 
     >>> import gpflow, numpy as np
     >>> from interdomain.families.waves.spectral_density import spectral_density
@@ -33,9 +30,7 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     >>> print(f"{np.sum(density) * (w[1, 0] - w[0, 0]) / (2 * np.pi):.3f}")  # the variance
     1.000
 
-    :param kernel: The kernel.
-    :param frequencies: Angular frequencies ``[J, D]``, in radians per unit of x, for the columns
-        that the kernel sees.
+    :param frequencies: Angular ones ``[J, D]``, in radians per unit of x, for the kernel's columns.
     :return: ``[J]``.
     :raises ValueError: For a kernel whose density is not known, or that is not stationary.
     """
@@ -53,9 +48,9 @@ def matern_order(kernel: Kernel) -> float:
 
     :raises ValueError: For a kernel of another class.
     """
-    for known, nu in _ORDERS.items():
-        if isinstance(kernel, known):
-            return nu
+    orders = [nu for known, nu in _ORDERS.items() if isinstance(kernel, known)]
+    if orders:
+        return orders[0]
     raise ValueError(
         f"base_kernel must have a known spectral density, found {type(kernel).__name__}; pass "
         "Matern12, Matern32, Matern52 or SquaredExponential of gpflow.kernels, or add and multiply "
@@ -70,15 +65,12 @@ def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
     """
     matern_order(kernel)
     if not (isinstance(kernel.active_dims, slice) and kernel.active_dims == slice(None)):
-        raise ValueError(
-            f"base_kernel must see all {num_columns} columns of the box, found active_dims "
-            f"{kernel.active_dims}; leave them out there, and pass active_dims to Periodized."
-        )
+        remedy = "leave them out there, and pass active_dims to Periodized"
+        rule = f"see all {num_columns} columns of the box"
+        raise refusal("base_kernel", rule, f"active_dims {kernel.active_dims}", remedy)
     lengthscales = np.asarray(kernel.lengthscales.numpy(), float)
     if lengthscales.shape not in ((), (num_columns,)):
-        raise ValueError(
-            f"base_kernel must have one lengthscale, or one for each of the {num_columns} columns "
-            f"of the box, found shape {lengthscales.shape}; pass lower and upper with one number "
-            "for each column."
-        )
+        remedy = "pass lower and upper with one number for each column"
+        rule = f"have one lengthscale, or one for each of the {num_columns} columns of the box"
+        raise refusal("base_kernel", rule, f"shape {lengthscales.shape}", remedy)
     return np.broadcast_to(lengthscales, [num_columns])

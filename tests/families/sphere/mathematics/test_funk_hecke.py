@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.families.sphere.mathematics.arc_cosine import arc_cosine
+from interdomain.families.sphere.arc_cosine import arc_cosine
 from interdomain.families.sphere.mathematics.funk_hecke import funk_hecke_rule, power_coefficient
 from interdomain.kernels import ArcCosine
 from interdomain.sphere import funk_hecke_coefficients

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ...._arguments import Array, integer, short
+from ...._arguments import Array, integer, refusal, short
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
@@ -54,9 +54,9 @@ class CyclicTransform(abc.ABC):
                 return tf.roll(X, self.input_dim // 2, axis=-1)
 
     The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
-    with the order. Set ``input_dim`` or ``min_input_dim``
-    if the number of columns matters, override :meth:`to_domain` if not every point of R^D is a
-    valid input, and :meth:`wrap` if points that differ by a period are the same.
+    with the order. Set ``input_dim`` or ``min_input_dim`` if the number of columns matters,
+    override :meth:`to_domain` if not every point of R^D is a valid input, and :meth:`wrap` if
+    points that differ by a period are the same.
     """
 
     order: int
@@ -69,14 +69,10 @@ class CyclicTransform(abc.ABC):
     """The smallest number of columns of X."""
 
     @abc.abstractmethod
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def __call__(self, X: TensorLike) -> tf.Tensor:
-        """G X, row by row.
+        """G X, row by row; the type of X is kept.
 
-        :param X: Inputs, with any number of leading dimensions. The type is kept.
         :raises ValueError: If X has a wrong number of columns.
         """
 
@@ -97,10 +93,7 @@ class CyclicTransform(abc.ABC):
         """The transformations this one is a product of: itself alone, unless it is a Product."""
         return (self,)
 
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
         """``G^exponent X``.
 
@@ -115,17 +108,13 @@ class CyclicTransform(abc.ABC):
         power = self._powers(_as_rows(X), np.array([remainder]))[0]
         return tf.ensure_shape(tf.reshape(power, tf.shape(X)), X.shape)
 
-    @check_shapes(
-        "X: [batch..., D]",
-        "return: [T, batch..., D]",
-    )
+    @check_shapes("X: [batch..., D]", "return: [T, batch..., D]")
     def orbit(self, X: TensorLike) -> tf.Tensor:
         """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
         X = self.validate_input(X)
         powers = self._powers(_as_rows(X), np.arange(1, self.order))
         powers = tf.reshape(powers, tf.concat([[self.order - 1], tf.shape(X)], axis=0))
-        elements = tf.concat([X[None], powers], axis=0)
-        return tf.ensure_shape(elements, [self.order, *X.shape])
+        return tf.ensure_shape(tf.concat([X[None], powers], axis=0), [self.order, *X.shape])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
         """The powers ``[K, N, D]`` of X ``[N, D]``; the K exponents are in 1, ..., order - 1, and
@@ -148,7 +137,7 @@ class CyclicTransform(abc.ABC):
 
         :param input_dim: The number D of columns, if the transformation's own ``input_dim`` is
             None; by default the smallest possible.
-        :raises ValueError: If D is not a number of columns the transformation can have.
+        :raises ValueError: If the transformation cannot have D columns.
         """
         columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
         self._validate_columns(columns, f"input_dim={columns}")
@@ -163,18 +152,16 @@ class CyclicTransform(abc.ABC):
     def validate_input(self, X: TensorLike) -> tf.Tensor:
         """X as a tensor; lists and integers become float64.
 
-        :raises ValueError: If the number of its columns is unknown, or not one the transformation
-            can have.
+        :raises ValueError: If its number of columns is unknown, or wrong for the transformation.
         """
         X = tf.convert_to_tensor(np.asarray(X) if isinstance(X, (list, tuple)) else X)
         if not X.dtype.is_floating:
             X = tf.cast(X, tf.float64)
         columns = X.shape[-1] if X.shape.rank else None
         if columns is None:
-            raise ValueError(
-                f"X must have a known number of columns for {self!r}, found shape {X.shape}; pass "
-                "it through tf.ensure_shape(X, [None, D])."
-            )
+            remedy = "pass it through tf.ensure_shape(X, [None, D])"
+            rule = f"have a known number of columns for {self!r}"
+            raise refusal("X", rule, f"shape {X.shape}", remedy)
         self._validate_columns(columns, f"shape {tuple(X.shape)}")
         return X
 
@@ -211,16 +198,11 @@ class CyclicTransform(abc.ABC):
             )
 
     def _validate_columns(self, columns: int, found: str) -> None:
-        if self.input_dim is not None and columns != self.input_dim:
-            needed = f"{self.input_dim}"
-        elif columns < self.min_input_dim:
-            needed = f"at least {self.min_input_dim}"
-        else:
+        if columns == self.input_dim or self.input_dim is None and columns >= self.min_input_dim:
             return
-        raise ValueError(
-            f"X must have {needed} columns for {self!r}, found {columns} ({found}); pass X with "
-            "those columns, or a transformation made for the columns of X."
-        )
+        needed = self.input_dim or f"at least {self.min_input_dim}"
+        remedy = "pass X with those columns, or a transformation made for the columns of X"
+        raise refusal("X", f"have {needed} columns for {self!r}", f"{columns} ({found})", remedy)
 
 
 def same(*points: Array) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from check_shapes import inherit_check_shapes
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ...._arguments import Array, as_integers, finite_array, short
+from ...._arguments import Array, as_integers, finite_array, refusal, short
 from .base import CyclicTransform, IntArray, TensorLike
 
 
@@ -22,6 +23,8 @@ class ClosedFormTransform(CyclicTransform):
 
     Rounding does not grow with the order, nor does the number of operations in a graph.
     """
+
+    _stack: Any = None
 
     @abc.abstractmethod
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor: ...
@@ -33,6 +36,14 @@ class ClosedFormTransform(CyclicTransform):
     def verify_order(self, input_dim: int | None = None) -> None:
         """Nothing: the order follows from the formula."""
 
+    def _each(self, power: Callable[[int], Any], exponents: IntArray) -> Any:
+        """The powers of a matrix or of a permutation, stacked; all of an orbit are kept."""
+        if len(exponents) == 1:
+            return power(int(exponents[0]))[None]
+        if self._stack is None:
+            self._stack = np.stack([power(int(k)) for k in exponents])
+        return self._stack
+
 
 def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
     """A NumPy array as a tensor of the type of X."""
@@ -40,32 +51,23 @@ def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
 
 
 def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
-    """Columns of X, each named once.
-
-    :param count: How many there have to be; any number by default.
-    :raises ValueError: If they are others.
-    """
+    """Columns of X, ``count`` or any number, checked to be named once each."""
     columns = as_integers("dims", dims, "pass the numbers of columns of X, for example [0, 2]")
     if min(columns) < 0 or len(set(columns)) < len(columns) or count not in (None, len(columns)):
         some = "" if count is None else f"{count} "
-        raise ValueError(
-            f"dims must be {some}different columns, counted from 0, found {dims!r}; pass each once."
-        )
+        remedy = "pass each once"
+        raise refusal("dims", f"be {some}different columns, counted from 0", f"{dims!r}", remedy)
     return columns
 
 
 def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
-    """A scalar ``[]``, or a vector of ``size`` finite numbers (of any size if None).
-
-    :raises ValueError: If it is neither.
-    """
+    """A scalar ``[]``, or a vector of ``size`` finite numbers (any size if None), checked."""
     array = finite_array(name, values, (0, 1), f"a scalar, or one number per {per}")
     if array.ndim and (array.size != size if size is not None else not array.size):
         expected = "" if size is None else f" ({size})"
-        raise ValueError(
-            f"{name} must be a scalar, or one number per {per}{expected}, found shape "
-            f"{array.shape}; pass a scalar or a vector of that length."
-        )
+        remedy = "pass a scalar or a vector of that length"
+        rule = f"be a scalar, or one number per {per}{expected}"
+        raise refusal(name, rule, f"shape {array.shape}", remedy)
     return array
 
 
@@ -93,22 +95,15 @@ class Permutation(ClosedFormTransform):
         size = self.input_dim = self.min_input_dim = len(columns)
         self.indices = np.array(columns, dtype=np.int32)
         if sorted(columns) != list(range(size)):
-            raise ValueError(
-                f"indices must be a permutation, found {short(self.indices)}; pass each of "
-                f"0, ..., {size - 1} once."
-            )
+            remedy = f"pass each of 0, ..., {size - 1} once"
+            raise refusal("indices", "be a permutation", short(self.indices), remedy)
         cycles = csr_array((np.ones(size), (np.arange(size), self.indices)), shape=(size, size))
         self.order = math.lcm(*np.bincount(connected_components(cycles)[1]).tolist())
-        self._stack: IntArray | None = None
         if self.order == 1:
             raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        if len(exponents) == 1:
-            return gather_columns(X, index_power(self.indices, int(exponents[0]))[None])
-        if self._stack is None:
-            self._stack = np.stack([index_power(self.indices, int(k)) for k in exponents])
-        return gather_columns(X, self._stack)
+        return gather_columns(X, self._each(partial(index_power, self.indices), exponents))
 
 
 def index_power(indices: IntArray, exponent: int) -> IntArray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, filled_matrix, integer
+from ...._arguments import Array, filled_matrix, integer, refusal
 from .base import MAX_ORDER, TOLERANCE, IntArray, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, gather_columns, spread
 from .product import Product
@@ -18,19 +19,16 @@ class Negation(ClosedFormTransform):
 
     It splits a kernel into a kernel of even functions and a kernel of odd functions.
 
-    :param dims: The columns that are negated, one int or several; all by default.
-    :param centre: The fixed point, a scalar or one number for each negated column.
-    :raises ValueError: If ``dims`` are not different columns, or ``centre`` does not fit them or
-        is not finite.
+    :param dims: The different columns that are negated, one int or several; all by default.
+    :param centre: The fixed point, a finite scalar or one number for each negated column.
+    :raises ValueError: If an argument is not as above.
     """
 
     shown = ("dims", "centre")
     order = 2
 
     def __init__(
-        self,
-        dims: int | Sequence[int] | None = None,
-        centre: float | Sequence[float] | Array = 0.0,
+        self, dims: int | Sequence[int] | None = None, centre: float | Sequence[float] | Array = 0.0
     ) -> None:
         self.dims = None if dims is None else as_dims(dims)
         size = None if self.dims is None else len(self.dims)
@@ -52,11 +50,10 @@ class Rotation(ClosedFormTransform):
 
     It turns the first of them towards the second; the other columns do not change.
 
-    :param order: The order T.
-    :param dims: The two columns.
-    :param centre: The centre, a scalar or one number for each of the two columns.
-    :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre`` does
-        not fit them or is not finite.
+    :param order: The order T, 2 or more.
+    :param dims: Two different columns.
+    :param centre: The centre, a finite scalar or one number for each of the two columns.
+    :raises ValueError: If an argument is not as above.
     """
 
     shown = ("order", "dims", "centre")
@@ -115,7 +112,6 @@ class Orthogonal(ClosedFormTransform):
         validate_orthonormal("matrix", self.matrix)
         self.input_dim = self.min_input_dim = len(self.matrix)
         self.centre = as_vector("centre", centre, self.input_dim, "column")
-        self._stack: Array | None = None
         candidates = np.arange(1, MAX_ORDER + 1)
         for angle in np.angle(np.linalg.eigvals(self.matrix)):
             candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
@@ -129,14 +125,7 @@ class Orthogonal(ClosedFormTransform):
         self.order = int(candidates[0])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        if len(exponents) == 1:
-            matrices = np.linalg.matrix_power(self.matrix, int(exponents[0]))[None]
-        else:
-            if self._stack is None:
-                self._stack = np.stack(
-                    [np.linalg.matrix_power(self.matrix, int(k)) for k in exponents]
-                )
-            matrices = self._stack
+        matrices = self._each(partial(np.linalg.matrix_power, self.matrix), exponents)
         centre = constant(self.centre, X)
         return centre + tf.matmul((X - centre)[None], constant(matrices, X), transpose_b=True)
 
@@ -145,10 +134,9 @@ def validate_orthonormal(name: str, rows: Array) -> None:
     """:raises ValueError: Unless the rows are orthonormal, to 1e-9."""
     error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
     if error > TOLERANCE:
-        raise ValueError(
-            f"{name} must have orthonormal rows, found an error of {error:.3g} in their inner "
-            "products; pass np.linalg.qr(rows.T)[0].T, computed in float64."
-        )
+        remedy = "pass np.linalg.qr(rows.T)[0].T, computed in float64"
+        rule = "have orthonormal rows"
+        raise refusal(name, rule, f"an error of {error:.3g} in their inner products", remedy)
 
 
 class PrincipalNegation(ClosedFormTransform):
@@ -157,19 +145,16 @@ class PrincipalNegation(ClosedFormTransform):
     Its order is 2, and it is a :class:`Negation` in rotated coordinates. :meth:`from_data` makes
     the products of such negations along which Sun et al. 2021, section 3.5, decompose a kernel.
 
-    :param directions: V ``[K, D]``, with orthonormal rows.
-    :param centre: The fixed point, a scalar or ``[D]``.
-    :raises ValueError: If the rows are not orthonormal to 1e-9, or ``centre`` does not fit them
-        or is not finite.
+    :param directions: V ``[K, D]``, with rows that are orthonormal to 1e-9.
+    :param centre: The fixed point, a finite scalar or ``[D]``.
+    :raises ValueError: If an argument is not as above.
     """
 
     shown = ("directions", "centre")
     order = 2
 
     def __init__(
-        self,
-        directions: Sequence[Sequence[float]] | Array,
-        centre: float | Sequence[float] | Array,
+        self, directions: Sequence[Sequence[float]] | Array, centre: float | Sequence[float] | Array
     ) -> None:
         self.directions = filled_matrix("directions", directions, "a matrix [K, D]")
         validate_orthonormal("directions", self.directions)
@@ -178,25 +163,23 @@ class PrincipalNegation(ClosedFormTransform):
 
     @staticmethod
     def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
-        """The product of ``num_groups`` negations, which divide the principal components of X
-        among them.
+        """The product of ``num_groups`` negations that share the principal components of X.
 
         The D components are sorted by decreasing variance and assigned to the groups in turn: the
         first group negates the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ...
         All negations are about the mean of the data. The product has ``2^num_groups`` elements.
 
-        :param X: Data ``[N, D]``, as a NumPy array.
+        :param X: Finite data ``[N, D]``, as a NumPy array.
         :param num_groups: From 1 to D.
-        :raises ValueError: If X is not a matrix of finite numbers, or ``num_groups`` is not in that
-            range.
+        :raises ValueError: If an argument is not as above.
         """
         data = filled_matrix("X", X, "a matrix [N, D]")
-        num_rows, num_columns = data.shape
+        rows, columns = data.shape
         remedy = "pass at most the number of columns: each group needs a component of its own"
-        groups = integer("num_groups", num_groups, at_least=1, at_most=num_columns, remedy=remedy)
+        groups = integer("num_groups", num_groups, at_least=1, at_most=columns, remedy=remedy)
         mean = data.mean(axis=0)
         # All D directions, also where there are fewer rows than columns.
-        directions = np.linalg.svd(data - mean, full_matrices=num_rows < num_columns)[2]
+        directions = np.linalg.svd(data - mean, full_matrices=rows < columns)[2]
         return Product([PrincipalNegation(directions[i::groups], mean) for i in range(groups)])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:

@@ -1,8 +1,7 @@
 """Transformations of images, flattened to rows of X as GPflow's convolutional kernels take them.
 
 An image ``[H, W]`` or ``[H, W, C]`` is a row of ``H W`` or ``H W C`` columns, row-major with the
-channel last. ``image_shape`` may be the shape of a patch as well: the same classes then act on
-patches.
+channel last. ``image_shape`` may be that of a patch: the same classes then act on patches.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...._arguments import as_image_shape, as_integer, as_integers
+from ...._arguments import as_image_shape, as_integer, as_integers, refusal
 from .base import IntArray
 from .closed_form import Permutation
 
@@ -24,34 +23,27 @@ def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
 class ImageFlip(Permutation):
     """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
-    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param axis: 0 flips up and down, 1 left and right.
-    :raises ValueError: If ``image_shape`` or ``axis`` is not one of these, or the image has a
-        single pixel along the axis.
+    :raises ValueError: If an argument is something else, or there is one pixel along the axis.
     """
 
     shown = ("image_shape", "axis")
 
     def __init__(self, image_shape: Sequence[int], axis: int) -> None:
-        self.image_shape = as_image_shape(image_shape)
-        number = as_integer(axis)
+        self.image_shape, number = as_image_shape(image_shape), as_integer(axis)
         if number not in (0, 1):
-            raise ValueError(
-                f"axis must be 0 or 1, found {axis!r}; pass 0 to flip up and down, 1 to flip left "
-                "and right."
-            )
+            remedy = "pass 0 to flip up and down, 1 to flip left and right"
+            raise refusal("axis", "be 0 or 1", f"{axis!r}", remedy)
         self.axis = number
         super().__init__(np.flip(numbered_pixels(self.image_shape), self.axis).ravel())
 
 
 class ImageTranslation(Permutation):
-    """A cyclic shift of an image, as by ``np.roll``: pixels that leave at one side enter at the
-    opposite side.
+    """A cyclic shift of an image, as by ``np.roll``: pixels that leave enter on the other side.
 
     The rows are back in place after ``H / gcd(H, rows)`` shifts, and the columns after
     ``W / gcd(W, columns)``. The order is the least common multiple of these two numbers.
 
-    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param shift: ``(rows, columns)`` in pixels: downwards and to the right where positive.
     :raises ValueError: If ``image_shape`` or ``shift`` is not of this form, or nothing moves.
     """

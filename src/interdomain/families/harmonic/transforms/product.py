@@ -21,18 +21,16 @@ class Product(CyclicTransform):
     along each of the axes in turn (Sun et al. 2021, section 3.5). ``order`` is the number of
     elements, ``T_1 ... T_J``; ``orders`` are the T_j. Calling the product applies every G_j once.
 
-    :param transforms: One transformation, or a list of them; a product among them contributes its
-        axes.
+    :param transforms: One transformation, or a list of them; a product contributes its axes.
     :raises ValueError: If there is none, an entry is not a transformation, they need different
         numbers of columns, two do not commute, two elements of the group are the same
         transformation, or there are more than 65,536 elements.
     """
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
-        if isinstance(transforms, CyclicTransform):
-            transforms = [transforms]
         rule, remedy = "a transformation or a list of transformations", "pass Negation(), say"
-        listed = items("transforms", transforms, rule)
+        alone = [transforms] if isinstance(transforms, CyclicTransform) else transforms
+        listed = items("transforms", alone, rule)
         for transform in listed:
             instance("transforms", transform, CyclicTransform, rule, remedy)
         self._axes = tuple(axis for transform in listed for axis in transform.axes)
@@ -134,14 +132,11 @@ class Product(CyclicTransform):
                 )
 
     def _verify_independence(self) -> None:
-        if self.input_dim is not None:
-            dependent = self._dependence(self.input_dim)
-        else:
-            dependent = self._dependence(self.min_input_dim)
+        dependent = self._dependence(self.min_input_dim)
+        if dependent is not None and self.input_dim is None:
             # Negation() and Negation(0) are the same for one column, and for one column only.
-            if dependent is not None and self._dependence(self.min_input_dim + 1) is None:
-                self.min_input_dim += 1
-                dependent = None
+            dependent = self._dependence(self.min_input_dim + 1)
+            self.min_input_dim += dependent is None
         if dependent is not None:
             raise ValueError(
                 f"transforms must be independent, but in {self!r} the element with the exponents "

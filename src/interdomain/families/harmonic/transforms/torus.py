@@ -8,29 +8,25 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from ...._arguments import Array, choice, short
+from ...._arguments import Array, choice, refusal, short
 from .base import IntArray, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .euclidean import rotate
 
 
 def translate(
-    X: tf.Tensor,
-    dims: Sequence[int],
-    lower: float,
-    period: Array,
-    turns: Array,
+    X: tf.Tensor, dims: Sequence[int], lower: float, period: Array, turns: Array
 ) -> tf.Tensor:
     """Columns of X ``[N, D]`` shifted by parts of their periods ``[K]``, and by whole ones into
     ``[lower, lower + period)``: ``[K, N, D]``."""
     columns = X.shape[-1]
     moved = spread(np.array(1.0), dims, columns, 0.0)
     length = spread(period, dims, columns, 1.0)
-    start, size = constant(np.full(columns, lower), X), constant(length, X)
+    size = constant(length, X)
     shifted = X + constant(moved * length * turns[:, None, None], X)
-    wrapped = tf.math.floormod(shifted - start, size) + start
+    wrapped = tf.math.floormod(shifted - lower, size) + lower
     # A negative number next to zero: floormod rounds up to the period itself.
-    wrapped = tf.where(wrapped >= start + size, wrapped - size, wrapped)
+    wrapped = tf.where(wrapped >= lower + size, wrapped - size, wrapped)
     return tf.where(moved.astype(bool), wrapped, X)
 
 
@@ -48,29 +44,23 @@ class Translation(ClosedFormTransform):
     2021, Definition 3.2). Every power except the zeroth, which is X itself, returns values of these
     columns in ``[0, period_j)``.
 
-    :param order: The order T.
-    :param dims: The columns that are shifted together, one int or several.
-    :param period: The positive period, a scalar or one number for each shifted column.
-    :raises ValueError: If ``order`` < 2, ``dims`` are not different columns, or ``period`` does not
-        fit them or is not positive and finite.
+    :param order: The order T, 2 or more.
+    :param dims: The different columns that are shifted together, one int or several.
+    :param period: The positive, finite period, a scalar or one number for each shifted column.
+    :raises ValueError: If an argument is not as above.
     """
 
     shown = ("order", "dims", "period")
 
     def __init__(
-        self,
-        order: int,
-        dims: int | Sequence[int],
-        period: float | Sequence[float] | Array,
+        self, order: int, dims: int | Sequence[int], period: float | Sequence[float] | Array
     ) -> None:
         self.order = as_order(order)
         self.dims = as_dims(dims)
         self.period = as_vector("period", period, len(self.dims), "shifted column")
         if np.any(self.period <= 0.0):
-            raise ValueError(
-                f"period must be positive, found {short(self.period)}; pass the length after which "
-                "the column repeats."
-            )
+            remedy = "pass the length after which the column repeats"
+            raise refusal("period", "be positive", short(self.period), remedy)
         self.min_input_dim = max(self.dims) + 1
 
     def wrap(self, difference: Array) -> Array:
@@ -86,12 +76,12 @@ _DEGREES = np.array(360.0)
 class LongitudeShift(ClosedFormTransform):
     """The rotation of the globe by ``360 / order`` degrees eastwards (Sun et al. 2021, eq. 23).
 
-    :param order: The order T.
+    :param order: The order T, 2 or more.
     :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power except the
         zeroth, which is X itself, returns a longitude in [-180, 180). ``"euclidean"`` for the
         columns (x, y, z) of points on the sphere or elsewhere: the rotation about the z axis.
         :func:`interdomain.sphere.unit_vectors` makes them of (latitude, longitude).
-    :raises ValueError: If ``order`` < 2, or ``coordinates`` is neither of these.
+    :raises ValueError: If an argument is not as above.
     """
 
     shown = ("order", "coordinates")

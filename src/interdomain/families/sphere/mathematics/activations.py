@@ -21,21 +21,30 @@ from .funk_hecke import extended_coefficients, funk_hecke_rule, power_coefficien
 
 
 class Activation(abc.ABC):
-    """An activation as a function of the cosine t of an angle, with its coefficients on spheres of
-    any dimension."""
+    """An activation as a function of the cosine t of an angle, with its coefficients on spheres."""
 
     @abc.abstractmethod
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         """The function at t in [-1, 1]; any shape."""
+
+    @abc.abstractmethod
+    def _computed(self, dimension: int, max_degree: int) -> Array:
+        """The coefficients of all degrees, ``[max_degree + 1]``."""
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
         """The degrees up to ``max_degree`` whose coefficients are not zero: 0, 1 and all even ones
         of a function that is the sum of ``t / 2`` and an even one."""
         return tuple(degree for degree in range(max_degree + 1) if degree == 1 or degree % 2 == 0)
 
-    @abc.abstractmethod
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
         """The coefficients of ``degrees``, ``[len(degrees)]``; zero for degrees that it lacks."""
+        return np.asarray(_kept(self, dimension, max(degrees, default=0))[list(degrees)])
+
+
+@lru_cache(maxsize=64)
+def _kept(activation: Activation, dimension: int, max_degree: int) -> Array:
+    """The coefficients of an activation up to a degree, computed once."""
+    return activation._computed(dimension, max_degree)
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,8 @@ class ReLU(Activation):
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(t)
 
-    def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
+    def _computed(self, dimension: int, max_degree: int) -> Array:
+        degrees = range(max_degree + 1)
         return np.array([power_coefficient(1, dimension, degree) for degree in degrees])
 
 
@@ -54,8 +64,7 @@ class SmoothActivation(Activation):
     """A smooth function of ``sharpness t``. Its coefficients decay fast with the degree, and are
     computed in extended precision.
 
-    :param sharpness: Finite and positive.
-    :raises ValueError: If it is not.
+    :raises ValueError: If the sharpness is not finite and positive.
     """
 
     sharpness: float = 1.0
@@ -67,18 +76,10 @@ class SmoothActivation(Activation):
     def extended(self, mp: Any, theta: Any) -> Any:
         """The function at ``t = cos(theta)``, with the numbers of an mpmath context."""
 
-    def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        values = _smooth_coefficients(self, dimension, max(degrees))
-        return np.array([values.get(degree, 0.0) for degree in degrees])
-
-
-@lru_cache(maxsize=64)
-def _smooth_coefficients(
-    activation: SmoothActivation, dimension: int, max_degree: int
-) -> dict[int, float]:
-    degrees = activation.nonzero_degrees(dimension, max_degree)
-    values = extended_coefficients(activation.extended, dimension, degrees)
-    return dict(zip(degrees, values, strict=True))
+    def _computed(self, dimension: int, max_degree: int) -> Array:
+        values, degrees = np.zeros(max_degree + 1), self.nonzero_degrees(dimension, max_degree)
+        values[list(degrees)] = extended_coefficients(self.extended, dimension, degrees)
+        return values
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,8 @@ class Erf(SmoothActivation):
 class FunctionActivation(Activation):
     """Any function, with coefficients by a quadrature in float64 that is split at zero.
 
-    They are exact where the function has no other kinks. Coefficients below about 1e-15 times the
-    function's largest value cannot be told from rounding errors; degrees with such coefficients are
-    left out.
-
-    :param function: A function from a tensor of values of t to a tensor of the same shape.
+    They are exact where the function has no other kinks. Degrees with coefficients below about
+    1e-15 times the function's largest value, which may be rounding errors, are left out.
     """
 
     function: Callable[[tf.Tensor], tf.Tensor]
@@ -128,37 +126,25 @@ class FunctionActivation(Activation):
         return self.function(t)
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        values = _function_coefficients(self, dimension, max_degree)
-        return tuple(int(degree) for degree in np.flatnonzero(values))
+        return tuple(np.flatnonzero(_kept(self, dimension, max_degree)).tolist())
 
-    def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        return np.asarray(_function_coefficients(self, dimension, max(degrees))[list(degrees)])
-
-
-@lru_cache(maxsize=64)
-def _function_coefficients(activation: Activation, dimension: int, max_degree: int) -> Array:
-    t, matrix = funk_hecke_rule(dimension, max_degree, (0.0,))
-    with tf.init_scope():  # values, even while a function is compiled
-        values = np.asarray(activation(tf.constant(t)), dtype=float)
-    if values.shape != t.shape or not np.all(np.isfinite(values)):
-        raise ValueError(
-            "activation must turn a tensor of values in [-1, 1] into finite values of the same "
-            f"shape, found {values.shape} for {t.shape}, "
-            f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
-        )
-    coefficients: Array = matrix @ values
-    # What rounding leaves of a coefficient that is zero: that of the sum and of the recurrence.
-    noise = (10 + max_degree) * np.finfo(float).eps * np.max(np.abs(values))
-    coefficients[np.abs(coefficients) <= noise] = 0.0
-    coefficients.setflags(write=False)
-    return coefficients
+    def _computed(self, dimension: int, max_degree: int) -> Array:
+        t, matrix = funk_hecke_rule(dimension, max_degree, (0.0,))
+        with tf.init_scope():  # values, even while a function is compiled
+            values = np.asarray(self.function(tf.constant(t)), dtype=float)
+        if values.shape != t.shape or not np.all(np.isfinite(values)):
+            raise ValueError(
+                "activation must turn a tensor of values in [-1, 1] into finite values of the same "
+                f"shape, found {values.shape} for {t.shape}, "
+                f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
+            )
+        coefficients: Array = matrix @ values
+        # What rounding leaves of a coefficient that is zero: that of the sum and of the recurrence.
+        noise = (10 + max_degree) * np.finfo(float).eps * np.max(np.abs(values))
+        return np.where(np.abs(coefficients) <= noise, 0.0, coefficients)
 
 
-NAMED_ACTIVATIONS: dict[str, Activation] = {
-    "relu": ReLU(),
-    "softplus": Softplus(),
-    "erf": Erf(),
-}
+NAMED_ACTIVATIONS: dict[str, Activation] = {"relu": ReLU(), "softplus": Softplus(), "erf": Erf()}
 """The activations that have a name, with a sharpness of one."""
 
 

@@ -27,10 +27,7 @@ AtNodes: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 """A function at the nodes, and its derivative with respect to the angle there."""
 
 
-@check_shapes(
-    "haversines: [any...]",
-    "return: [any...]",
-)
+@check_shapes("haversines: [any...]", "return: [any...]")
 def tabulated(
     haversines: tf.Tensor,
     function: AtNodes,
@@ -73,9 +70,7 @@ def tabulated(
                 sums.append(tf.math.bincount(flat, values, NUM_INTERVALS, NUM_INTERVALS))
             change = tf.cast(upstream * _look_up(slopes, interval, rest), haversines.dtype)
             if root:
-                apart = haversines > 0
-                roots = tf.math.rsqrt(tf.where(apart, 2 * haversines, 1))
-                change *= tf.where(apart, roots, 0)
+                change *= tf.where(haversines > 0, tf.math.rsqrt(2 * haversines), 0)
             return change, tf.stack(sums)
 
         return _look_up(table, interval, rest), gradient

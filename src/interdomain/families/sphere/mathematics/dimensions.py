@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._arguments import IntArray, as_integers, different_rows, integer, short
+from ...._arguments import IntArray, as_integers, different_rows, integer, refusal, short
 
 
 def num_harmonics(dimension: int, degree: int) -> int:
@@ -16,7 +16,7 @@ def num_harmonics(dimension: int, degree: int) -> int:
 
     :param dimension: Dimension d >= 2 of the space around the sphere.
     :param degree: Degree l >= 0.
-    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0.
+    :raises ValueError: If an argument is less.
     """
     validate_dimension(dimension)
     below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
@@ -25,10 +25,8 @@ def num_harmonics(dimension: int, degree: int) -> int:
 
 def validate_dimension(dimension: int) -> int:
     """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
-    remedy = (
-        "pass the dimension of the space around the sphere, the number of input columns plus one"
-    )
-    return integer("dimension", dimension, at_least=2, remedy=remedy)
+    remedy = "pass the dimension of the space around the sphere, the number of input columns plus "
+    return integer("dimension", dimension, at_least=2, remedy=remedy + "one")
 
 
 def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
@@ -39,20 +37,18 @@ def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
     remedy = "pass for example range(max_degree + 1)"
     values = as_integers("degrees", degrees, remedy)
     if values[0] < 0 or any(b <= a for a, b in zip(values, values[1:], strict=False)):
-        raise ValueError(
-            f"degrees must be increasing, 0 or more and without repeats, found {short(values)}; "
-            f"{remedy}."
-        )
+        rule = "be increasing, 0 or more and without repeats"
+        raise refusal("degrees", rule, short(values), remedy)
     return values
 
 
-# Labels of spherical harmonics: chains of degrees. A harmonic of the basis of
-# ``harmonics`` on S^{d-1} is named by its degrees in the first two, three,
-# ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the
-# cosine, one below zero the sine of that many turns in the plane of the first two coordinates. The
-# differences of a chain say by how much each coordinate raises the degree. They can be any
-# integers of 0 or more (the first has a sign), so that harmonics are the points of a lattice: the
-# neighbours of a harmonic raise the degree once more.
+# Labels of spherical harmonics: chains of degrees. A harmonic of the basis of ``harmonics`` on
+# S^{d-1} is named by its degrees in the first two, three, ... and all d coordinates,
+# ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the cosine, one below zero the sine of
+# that many turns in the plane of the first two coordinates. The differences of a chain say by how
+# much each coordinate raises the degree. They can be any integers of 0 or more (the first has a
+# sign), so that harmonics are the points of a lattice: the neighbours of a harmonic raise the
+# degree once more.
 
 
 def raises_of(chains: IntArray) -> IntArray:
@@ -71,23 +67,16 @@ def chains_of(raises: IntArray) -> IntArray:
 
 
 def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
-    """All chains of some degrees, increasing, in the order of ``spherical_harmonics``,
-    ``[M, d - 1]``."""
-    raises, chains = np.zeros((1, dimension - 1), np.int64), []
-    for l in range(degrees[-1] + 1):
-        if l > 0:
-            planar = np.zeros((2, dimension - 1), np.int64)
-            planar[:, 0] = l, -l
-            blocks = [planar]
-            for j in range(3, dimension + 1):
-                count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
-                block = raises[:count].copy()
-                block[:, j - 2] += 1
-                blocks.append(block)
-            raises = np.concatenate(blocks)
-        if l in degrees:
-            chains.append(raises)
-    return chains_of(np.concatenate(chains))
+    """All chains of increasing degrees, ``[M, d - 1]``, in the order of ``spherical_harmonics``."""
+    levels = [np.zeros((1, dimension - 1), np.int64)]
+    for l in range(1, degrees[-1] + 1):
+        blocks = [np.outer([l, -l], np.eye(1, dimension - 1, dtype=np.int64))]
+        for j in range(3, dimension + 1):
+            count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
+            blocks.append(levels[-1][:count].copy())
+            blocks[-1][:, j - 2] += 1
+        levels.append(np.concatenate(blocks))
+    return chains_of(np.concatenate([levels[l] for l in degrees]))
 
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
@@ -97,10 +86,8 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
     rows = different_rows("chains", chains, rule, dimension - 1, remedy)
     wrong = np.flatnonzero(np.any(raises_of(rows)[:, 1:] < 0, axis=1))
     if len(wrong):
-        raise ValueError(
-            f"chains must not decrease along a row, found {short(rows[wrong[0]].tolist())} in row "
-            f"{wrong[0]}; {remedy}."
-        )
+        rule = "not decrease along a row"
+        raise refusal("chains", rule, f"{short(rows[wrong[0]].tolist())} in row {wrong[0]}", remedy)
     return rows
 
 

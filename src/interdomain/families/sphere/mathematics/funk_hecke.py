@@ -24,15 +24,12 @@ from .dimensions import validate_dimension
 def funk_hecke_rule(
     dimension: int, max_degree: int, breaks: tuple[float, ...] = ()
 ) -> tuple[Array, Array]:
-    """A quadrature rule for the coefficients of all degrees up to ``max_degree``.
+    """A quadrature rule for the coefficients of all degrees up to ``max_degree``, split at breaks.
 
     It is Gauss-Legendre quadrature in the angle theta with ``t = cos(theta)``, in which functions
     with square-root singularities at the ends of t are smooth.
 
-    :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the rule is
-        split there.
-    :return: Nodes t, ``[n]``, and the matrix ``[max_degree + 1, n]`` that turns the function's
-        values there into coefficients.
+    :return: Nodes t, ``[n]``, and the matrix ``[max_degree + 1, n]`` from values to coefficients.
     """
     validate_dimension(dimension)
     if any(not -1 < b < 1 for b in breaks):
@@ -55,9 +52,7 @@ def normalised_gegenbauer(t: Any, dimension: int, max_degree: int) -> list[Any]:
     return rows[: max_degree + 1]
 
 
-@check_shapes(
-    "return: [L]",
-)
+@check_shapes("return: [L]")
 def funk_hecke_coefficients(
     shape_function: Callable[[tf.Tensor], tf.Tensor],
     dimension: int,
@@ -73,7 +68,6 @@ def funk_hecke_coefficients(
     squares of those of an activation, integrate the activation and square the result.
 
     :param shape_function: A function from a tensor of values of t to its values there.
-    :param degrees: The degrees l.
     :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the
         quadrature is split there.
     """
@@ -130,10 +124,9 @@ def extended_coefficients(
         mp = MPContext()
         mp.dps = digits
         totals = _integrals(mp, function, dimension, degrees)
-        largest = max(abs(total) for total in totals)
-        smallest = min(abs(total) for total in totals)
+        sizes = [abs(total) for total in totals]
         # What is lost in cancellation has to leave the 17 digits of a float.
-        lost = float(mp.log10(largest / smallest)) if smallest else float(digits)
+        lost = float(mp.log10(max(sizes) / min(sizes))) if min(sizes) else float(digits)
         if lost < digits - 22:
             break
         digits = int(max(lost, digits)) + 30

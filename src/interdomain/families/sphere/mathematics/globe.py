@@ -18,26 +18,21 @@ _NEGLIGIBLE = 1e-15
 """Of the largest of an array: a smaller coefficient is rounding."""
 
 
-@check_shapes(
-    "latitude_longitude: [batch..., 2]",
-    "return: [batch..., 3]",
-)
+@check_shapes("latitude_longitude: [batch..., 2]", "return: [batch..., 3]")
 def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     """Unit vectors of points of the globe, ``(cos(lat) cos(lon), cos(lat) sin(lon), sin(lat))``.
 
     Angles are reduced to quarters of a turn before their sine and cosine are taken: longitudes of
     180 and -180 degrees give the same result to the last bit, and a pole is exactly ``(0, 0, 1)``
-    or ``(0, 0, -1)``, whatever the longitude. The function can be compiled, and its gradients exist
-    everywhere.
+    or ``(0, 0, -1)``, whatever the longitude. It can be compiled, and gradients exist everywhere.
 
     >>> import interdomain as idm
     >>> idm.sphere.unit_vectors([[90.0, 12.0], [0.0, 180.0], [0.0, -180.0]]).numpy().tolist()
     [[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]
 
     :param latitude_longitude: Latitude, from -90 to 90, and longitude, any number, in degrees.
-    :return: In the float type of the argument, float64 for integers and lists. The first axis is at
-        longitude 0 on the equator, the second at longitude 90 degrees east, the third at the north
-        pole.
+    :return: In the float type of the argument, float64 for integers and lists. The axes are at
+        longitude 0 on the equator, at longitude 90 degrees east there, and at the north pole.
     :raises ValueError: If a latitude is not a number or beyond 90 degrees. Tensors whose values are
         not known while a function is compiled are not checked.
     :warns UserWarning: If the angles look like radians.
@@ -50,16 +45,12 @@ def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     return on_the_globe(X)
 
 
-@check_shapes(
-    "unit: [batch..., 3]",
-    "return: [batch..., 2]",
-)
+@check_shapes("unit: [batch..., 3]", "return: [batch..., 2]")
 def latitude_longitude(unit: Any) -> tf.Tensor:
     """Latitude and longitude in degrees of vectors in R^3: the inverse of :func:`unit_vectors`.
 
     :param unit: Vectors of any positive length.
-    :return: Latitude from -90 to 90 and longitude from -180 to 180. At a pole the longitude is
-        arbitrary.
+    :return: Latitude from -90 to 90 and longitude from -180 to 180, which is arbitrary at a pole.
     """
     unit = _as_floats(unit)
     x, y, z = unit[..., 0], unit[..., 1], unit[..., 2]
@@ -80,8 +71,8 @@ def on_the_globe(X: tf.Tensor) -> tf.Tensor:
     # The sum takes the sign from a zero.
     sine = tf.where(place >= 2, -sine, sine) + 0.0
     cosine = tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
-    along, height = cosine[..., 0], sine[..., 0]
-    return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
+    along, height = cosine[..., :1], sine[..., :1]
+    return tf.concat([along * cosine[..., 1:], along * sine[..., 1:], height], axis=-1)
 
 
 def fourier_series(
@@ -127,8 +118,8 @@ def fourier_series(
     of_longitude = np.where(orders > 0, 2 * orders - 1 + is_sine, 0)[features]
     both = np.stack([of_latitude, of_longitude], axis=1)
     functions, waves = np.unique(both, axis=0, return_inverse=True)
-    shape = len(orders), len(functions)
-    combined = scipy.sparse.csr_array((coefficients[kept], (features, waves.reshape(-1))), shape)
+    entries, shape = (features, waves.reshape(-1)), (len(orders), len(functions))
+    combined = scipy.sparse.csr_array((coefficients[kept], entries), shape)
     return BoxWaves(columns, np.array([90.0, 0.0]), np.full(2, 360.0), functions, combined)
 
 

@@ -46,8 +46,7 @@ class _Plan:
         ``[number that go on, 1]`` each.
     :ivar rounds: In each round, for each of its harmonics the row of its last factor, and that of
         what this multiplies among the harmonics of the round before.
-    :ivar order: Where the harmonics asked for are, one round behind the other; None if they are
-        just all of them.
+    :ivar order: Where the harmonics asked for are, the rounds in a row; None if these are all.
     """
 
     planar: Array
@@ -90,21 +89,12 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
     places = [row_of(tuple(raises)) for raises in raises_of(chains).tolist()]
     wanted = {factor for part in rounds for factor, _ in part}
     planar, axes, steps, row_of_factor = _factors(dimension, wanted)
-    starts = np.cumsum([0, 1, *(len(part) for part in rounds)])
+    starts = np.cumsum([0, 1, *map(len, rounds)])
     order = np.array([starts[number] + row for number, row in places])
-    return _Plan(
-        planar=planar,
-        axes=axes,
-        steps=steps,
-        rounds=tuple(
-            (
-                np.array([row_of_factor[factor] for factor, _ in part]),
-                np.array([row for _, row in part]),
-            )
-            for part in rounds
-        ),
-        order=None if np.array_equal(order, np.arange(starts[-1])) else order,
-    )
+    pairs = [np.array([(row_of_factor[factor], row) for factor, row in part]).T for part in rounds]
+    is_all = np.array_equal(order, np.arange(starts[-1]))
+    products = tuple((factors, rests) for factors, rests in pairs)
+    return _Plan(planar, axes, steps, products, None if is_all else order)
 
 
 def _factors(
@@ -176,13 +166,9 @@ def _multiply(
         of_factors = tf.zeros_like(factors)
         for number in range(len(plan.rounds), 0, -1):
             rows, rests = plan.rounds[number - 1]
-            part, before = parts[number], rounds[number - 1]
-            of_factors += tf.math.unsorted_segment_sum(
-                part * _rest(before, rests), rows, factors.shape[0]
-            )
-            parts[number - 1] += tf.math.unsorted_segment_sum(
-                part * tf.gather(factors, rows), rests, before.shape[0]
-            )
+            part, before, sums = parts[number], rounds[number - 1], tf.math.unsorted_segment_sum
+            of_factors += sums(part * _rest(before, rests), rows, factors.shape[0])
+            parts[number - 1] += sums(part * tf.gather(factors, rows), rests, before.shape[0])
         return of_factors, parts[0]
 
     return harmonics, gradient
@@ -197,7 +183,6 @@ def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
 def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
     """One traced function per (dimension, chains, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
     plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
-
     multiply = tf.custom_gradient(lambda *inputs: _multiply(plan, *inputs))
 
     def evaluate(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
@@ -210,10 +195,7 @@ def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
 
 
 @check_shapes(
-    "X: [batch..., N, d]",
-    "chains: [M, e]",
-    "scale: [batch..., N]",
-    "return: [M, batch..., N]",
+    "X: [batch..., N, d]", "chains: [M, e]", "scale: [batch..., N]", "return: [M, batch..., N]"
 )
 def chosen_harmonics(
     X: tf.Tensor, chains: IntArray, *, scale: tf.Tensor | None = None

@@ -19,7 +19,7 @@ block ``(l, j)`` a *prefix* of degree ``l - 1`` and the grandparents of its tail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -57,24 +57,15 @@ def _level(dimension: int, degree: int) -> _Level:
     seeds = np.arange(degree - 1, -1, -1)
     for j in range(3, dimension + 1):
         counts = [num_harmonics(j - 1, seed) for seed in seeds]
-        factor, correction = raise_factors(dimension, j, seeds, degree - seeds)
-        blocks.append(
-            _Block(
-                axis=j - 1,
-                num_heads=counts[0],
-                factor=np.repeat(factor, counts)[:, None],
-                correction=np.repeat(correction, counts)[counts[0] :, None],
-            )
-        )
+        factors = raise_factors(dimension, j, seeds, degree - seeds)
+        factor, correction = (np.repeat(part, counts)[:, None] for part in factors)
+        blocks.append(_Block(j - 1, counts[0], factor, correction[counts[0] :]))
     norms = np.append(1.0, planar_norms(dimension, degree))
     return float(norms[-1] / norms[-2]), blocks
 
 
 def _ascend(
-    levels: tuple[_Level, ...],
-    x: list[tf.Tensor],
-    r2: list[tf.Tensor],
-    scale: tf.Tensor,
+    levels: tuple[_Level, ...], x: list[tf.Tensor], r2: list[tf.Tensor], scale: tf.Tensor
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     """The harmonics of each degree but the last, ``[N(d, l), n]``, and the rows of the last.
 
@@ -84,11 +75,9 @@ def _ascend(
     :param r2: The squared radii of their prefixes, ``[1, n]`` each.
     :param scale: The harmonic of degree zero, ``[1, n]``, of which all others are multiples.
     """
-    rows = [scale]
-    harmonics: list[tf.Tensor] = []
+    rows, harmonics = [scale], list[tf.Tensor]()
     for degree, (planar_factor, blocks) in enumerate(levels, start=1):
-        harmonics.append(tf.concat(rows, axis=0))
-        parents = harmonics[-1]
+        harmonics.append(parents := tf.concat(rows, axis=0))
         x_1, x_2 = planar_factor * x[0], planar_factor * x[1]
         if degree == 1:
             rows = [x_1 * parents, x_2 * parents]
@@ -118,8 +107,7 @@ def _descend(
     """The gradients with respect to the coordinates ``[d, n]`` and ``scale`` of ``_ascend``
     followed by ``upstream``."""
     gradients = [[upstream[l]] if l in upstream else [] for l in range(len(levels) + 1)]
-    dx: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
-    dr2: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
+    dx, dr2 = ([[tf.zeros_like(x_j)] for x_j in x] for _ in range(2))
     for degree in range(len(levels), 0, -1):
         (planar_factor, blocks), parents = levels[degree - 1], harmonics[degree - 1]
         gradient = _sum_of_prefixes(gradients[degree])
@@ -134,9 +122,8 @@ def _descend(
             re, im = parents[:1], parents[1:2]
             dx[0].append(re * g_re + im * g_im)
             dx[1].append(re * g_im - im * g_re)
-            gradients[degree - 1].append(
-                tf.concat([x[0] * g_re + x[1] * g_im, x[0] * g_im - x[1] * g_re], axis=0)
-            )
+            both = [x[0] * g_re + x[1] * g_im, x[0] * g_im - x[1] * g_re]
+            gradients[degree - 1].append(tf.concat(both, axis=0))
         for block, g_block in zip(blocks, g_blocks, strict=True):
             j = block.axis
             g = tf.constant(block.factor, gradient.dtype) * g_block
@@ -148,12 +135,10 @@ def _descend(
                 rows = g * harmonics[degree - 2][: len(block.correction)]
                 dr2[j].append(tf.reduce_sum(rows, axis=0, keepdims=True))
                 gradients[degree - 2].append(r2[j] * g)
-    dx_direct, dx_radial = (
-        tf.concat([tf.add_n(terms) for terms in rows], axis=0) for rows in (dx, dr2)
-    )
+    direct, radial = (tf.concat(list(map(tf.add_n, rows)), axis=0) for rows in (dx, dr2))
     # r_j^2 contains x_i^2 for every i <= j.
-    dx_radial = 2 * tf.concat(x, axis=0) * tf.cumsum(dx_radial, axis=0, reverse=True)
-    return dx_direct + dx_radial, _sum_of_prefixes(gradients[0])
+    radial = 2 * tf.concat(x, axis=0) * tf.cumsum(radial, axis=0, reverse=True)
+    return direct + radial, _sum_of_prefixes(gradients[0])
 
 
 def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
@@ -181,9 +166,7 @@ def _compiled(dimension: int, degrees: tuple[int, ...], dtype: tf.DType) -> Any:
     levels = tuple(_level(dimension, degree) for degree in range(1, degrees[-1] + 1))
 
     @tf.custom_gradient
-    def evaluate(
-        x: tf.Tensor, scale: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    def evaluate(x: tf.Tensor, scale: tf.Tensor) -> Any:
         columns = tf.split(x, dimension, axis=0)
         radii = tf.split(tf.cumsum(tf.square(x), axis=0), dimension, axis=0)
         harmonics, last_rows = _ascend(levels, columns, radii, scale)
@@ -200,11 +183,7 @@ def _compiled(dimension: int, degrees: tuple[int, ...], dtype: tf.DType) -> Any:
     return compiled(evaluate, input_signature=signature)
 
 
-@check_shapes(
-    "X: [batch..., N, D]",
-    "scale: [batch..., N]",
-    "return: [M, batch..., N]",
-)
+@check_shapes("X: [batch..., N, D]", "scale: [batch..., N]", "return: [M, batch..., N]")
 def spherical_harmonics(
     X: tf.Tensor, degrees: Sequence[int], *, scale: tf.Tensor | None = None
 ) -> tf.Tensor:
@@ -213,12 +192,10 @@ def spherical_harmonics(
     They are orthonormal under the uniform probability measure of the sphere, so that
     ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
 
-    All points are processed at once: as the features are the first axis, every operation works on
-    long contiguous rows.
+    All points are processed at once: as features come first, operations work on long rows.
 
     :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
         are continued as homogeneous polynomials ("solid harmonics").
-    :param degrees: Increasing degrees l.
     :param scale: A factor for each point, by which all its harmonics are multiplied. It costs
         nothing, because the recurrence starts from it.
     :return: One row for each harmonic, degree by degree, as in ``Kuf``.

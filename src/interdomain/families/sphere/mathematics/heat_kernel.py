@@ -54,12 +54,9 @@ def _log_coefficients(dimension: int) -> Array:
     potential = alpha * (alpha - 1) * 2 * (2 * m + 1) * zetas
     orders = [np.append(0.0, alpha * zetas[:-1] / (m[:-1] + 1))]  # alpha log(theta / sin theta)
     for j in range(1, _NUM_ORDERS + 1):
-        source = np.zeros(num + 1)
-        if j == 1:
-            source -= potential
-        else:
-            before = orders[-1]
-            source[:-1] = (2 * m[1:] - 1 + 2 * alpha) * 2 * m[1:] * before[1:]
+        source = -potential
+        if j > 1:
+            source = np.append((2 * m[1:] - 1 + 2 * alpha) * 2 * m[1:] * orders[-1][1:], 0.0)
             for i in range(1, j - 1):
                 product = np.convolve(2 * m * orders[i], 2 * m * orders[j - 1 - i])
                 source += product[1 : num + 2]
@@ -93,8 +90,7 @@ def heat_at_one(times: tf.Tensor, dimension: int) -> tf.Tensor:
 def heat_at_haversines(haversines: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:
     """As :func:`heat_at_angles`, at ``sin(theta / 2)^2``, with the gradient to it.
 
-    The slope of p with respect to t is d times that of the sphere two dimensions higher, and so is
-    its own.
+    The slope of p with respect to t is d times p of the sphere two dimensions higher, again.
     """
 
     @tf.custom_gradient
@@ -125,17 +121,13 @@ def angles_of(haversines: tf.Tensor) -> tf.Tensor:
 
 
 def haversines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-    """The haversines of all pairs of rows of two arrays of unit vectors, or of each batch with
-    itself.
+    """The haversines of all pairs of unit vectors of two arrays, or of each batch with itself.
 
-    :param unit: ``[batch..., N, d]``, in float64.
-    :param unit2: ``[batch2..., N2, d]``.
+    :param unit: ``[batch..., N, d]``, in float64; ``unit2`` is ``[batch2..., N2, d]``.
     :return: ``[batch..., N, batch2..., N2]``, or ``[batch..., N, N]``.
     """
-    if unit2 is None:
-        return _between(unit, unit)
-    if unit.shape.rank == unit2.shape.rank == 2:
-        return _between(unit, unit2)
+    if unit2 is None or unit.shape.rank == unit2.shape.rank == 2:
+        return _between(unit, unit if unit2 is None else unit2)
     size = unit.shape[-1]
     flat = _between(tf.reshape(unit, [-1, size]), tf.reshape(unit2, [-1, size]))
     return tf.reshape(flat, tf.concat([tf.shape(unit)[:-1], tf.shape(unit2)[:-1]], axis=0))

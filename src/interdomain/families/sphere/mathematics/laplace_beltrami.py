@@ -12,10 +12,9 @@ and a Matern kernel is a mixture of them over all times with positive weights, b
     (q + x^2)^(-s) = 1 / Gamma(s) * integral of time^(s - 1) exp(-q time) exp(-x^2 time) d time.
 
 What belongs to long times is summed as a series, of some fifty harmonics; what belongs to short
-times has a closed form (:mod:`.heat_kernel`). This is Ewald's summation. Both
-parts and all their terms are positive, so that nothing cancels, at any lengthscale: the error is
-some 1e-12 of the kernel's value at t = 1. A short lengthscale leaves short times only, and the
-limit is white noise.
+times has a closed form (:mod:`.heat_kernel`). This is Ewald's summation. Both parts and all their
+terms are positive, so that nothing cancels, at any lengthscale: the error is some 1e-12 of the
+kernel's value at t = 1. A short lengthscale leaves short times only; the limit is white noise.
 
 The spectra, and the functions they sum to, are computed in float64 whatever the dtype of the
 lengthscale, and cast at the end. For many values of t the function is tabulated up to the angle
@@ -37,14 +36,9 @@ from scipy.special import gammainccinv, gammaln, loggamma
 
 from ...._arguments import Array
 from ...._tracing import compiled
+from . import heat_kernel
 from .angle_table import NODES, NUM_INTERVALS, tabulated
-from .heat_kernel import (
-    heat_at_angles,
-    heat_at_haversines,
-    heat_at_one,
-    log_heat_constant,
-    longest_time,
-)
+from .heat_kernel import heat_at_angles, heat_at_one, log_heat_constant, longest_time
 from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 
 _LEAST_TABULATED = NUM_INTERVALS
@@ -58,15 +52,12 @@ _FADED = 40.0  # where ``exp(-q time)`` counts as zero
 def stationary_kernel(
     haversines: tf.Tensor, dimension: int, lengthscale: tf.Tensor, nu: float
 ) -> tf.Tensor:
-    """A stationary kernel on S^{d-1} as a function of ``sin(angle / 2)^2 = (1 - t) / 2``, in the
-    dtype of the lengthscale.
+    """A stationary kernel on S^{d-1} at ``sin(angle / 2)^2``, in the dtype of the lengthscale.
 
     :param haversines: Of any shape. An inner product t resolves small angles only as well as its
         dtype tells their cosine from one: to 1e-8 in float64, and to 3e-4 in float32.
-    :param dimension: Dimension d of the space around the sphere.
     :param lengthscale: In radians on the unit sphere, a scalar. It may have any positive value:
-        below 1e-10 the kernel is white noise and above 1e10 a constant, and does not change any
-        more.
+        below 1e-10 the kernel stays white noise, and above 1e10 a constant.
     :param nu: Smoothness: the kernel has a term ``(1 - t)^nu``. A half-integer for Matern kernels,
         infinite for the squared exponential.
     """
@@ -134,7 +125,7 @@ def _sum(mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float)
     if nu < 1:
         # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
         haversines = tf.where(haversines > 0, haversines, tf.zeros_like(haversines))
-    heat = heat_at_haversines(haversines, mixture.times, dimension)
+    heat = heat_kernel.heat_at_haversines(haversines, mixture.times, dimension)
     t, weights = 1 - 2 * haversines, mixture.weights
     long = zonal_series(t, weights, dimension, num_levels=mixture.num_levels)
     return tf.linalg.matvec(heat, mixture.amplitudes) + long
@@ -151,11 +142,10 @@ def _interpolate(
     limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - nu))
     derivatives, squares, t = [], tf.square(angles), tf.cos(angles)
     for order in range(3):
-        heat = heat_at_angles(squares, times, dimension + 2 * order)
-        long = zonal_series(t, weights, dimension + 2 * order, num_levels=num_levels - order)
-        derivatives.append(tf.linalg.matvec(heat, amplitudes) + long)
-        weights = derivative_weights(weights, dimension + 2 * order)
-        amplitudes /= 2 * times
+        d = dimension + 2 * order
+        long = zonal_series(t, weights, d, num_levels=num_levels - order)
+        derivatives.append(tf.linalg.matvec(heat_at_angles(squares, times, d), amplitudes) + long)
+        weights, amplitudes = derivative_weights(weights, d), amplitudes / (2 * times)
     values, first, second = derivatives
     sine = tf.sin(angles)
     slopes, second = -sine * first, -sine * second
@@ -164,18 +154,14 @@ def _interpolate(
         s, c = np.sqrt(2) * tf.sin(angles / 2), tf.cos(angles / 2) / np.sqrt(2)
         first, second = s * first, s * second + c * first
         # At t = 1; the slope by a cubic polynomial through the three nodes.
-        slopes = _with_first(-limit, slopes)
-        first = _with_first(limit / np.sqrt(2), first)
+        slopes = tf.concat([[-limit], slopes[1:]], axis=0)
+        first = tf.concat([[limit / np.sqrt(2)], first[1:]], axis=0)
         rise = 2 * first[1] - 2.5 * first[0] + 0.5 * first[2]
-        second = _with_first(rise / angles[1] - 2 * second[1], second)
+        second = tf.concat([[rise / angles[1] - 2 * second[1]], second[1:]], axis=0)
     elif nu < 2:
-        second = _with_first(-limit, second)
+        second = tf.concat([[-limit], second[1:]], axis=0)
     function, derivative = (values, slopes), (first, second)
     return tabulated(haversines, function, derivative, root=root, reach=reach, dtype=dtype)
-
-
-def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    return tf.concat([value[None], values[1:]], axis=0)
 
 
 def _log_density(degrees: Array, dimension: int, lengthscale: tf.Tensor, nu: float) -> tf.Tensor:
@@ -207,8 +193,7 @@ def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
     log_shares += _log_density(np.arange(float(levels)), dimension, lengthscale, np.inf)
     log_normaliser = tf.where(is_short, log_short[0], tf.reduce_logsumexp(log_shares))
     weights = tf.exp(log_shares - log_normaliser)
-    remaining = tf.cumsum(weights, reverse=True)
-    num_levels = tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
+    num_levels = tf.math.count_nonzero(tf.cumsum(weights, reverse=True) > 1e-18, dtype=tf.int32)
     return HeatMixture(
         times=short_time,
         amplitudes=tf.where(is_short, 1 / at_one, 0),

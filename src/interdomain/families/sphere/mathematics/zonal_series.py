@@ -38,12 +38,7 @@ def _next_polynomial(
     return ((2 * l + dimension - 2) * t * p - l * p_before) / (l + dimension - 2)
 
 
-@check_shapes(
-    "t: [any...]",
-    "weights: [L, w...]",
-    "num_levels: []",
-    "return: [any...]",
-)
+@check_shapes("t: [any...]", "weights: [L, w...]", "num_levels: []", "return: [any...]")
 def zonal_series(
     t: tf.Tensor, weights: tf.Tensor, dimension: int, *, num_levels: tf.Tensor | None = None
 ) -> tf.Tensor:
@@ -66,10 +61,7 @@ def zonal_series(
     count = tf.constant(size) if num_levels is None else tf.minimum(num_levels, size)
 
     @tf.custom_gradient
-    def evaluate(
-        t: tf.Tensor, weights: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-
+    def evaluate(t: tf.Tensor, weights: tf.Tensor) -> Any:
         def add(l: tf.Tensor, p: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
             return total + weights[l] * p
 
@@ -86,8 +78,7 @@ def zonal_series(
 def _over_levels(
     add: Callable[..., Any], sums: Any, t: tf.Tensor, dimension: int, count: tf.Tensor, most: int
 ) -> Any:
-    """What ``add(l, P_l(t), sums)`` makes of the sums, for l < count one after the other, which is
-    ``most`` or less."""
+    """What ``add(l, P_l(t), sums)`` makes of the sums, for each l < count <= most in turn."""
 
     def add_level(l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, sums: Any) -> tuple[Any, ...]:
         return l + 1, _next_polynomial(l, dimension, t, p, p_before), p, add(l, p, sums)
@@ -129,13 +120,11 @@ def of_pairs(
     scale, unit = first
     if second is None:
         return tf.matmul(scale, scale, transpose_b=True) * zonal(unit)
-    scale2, unit2 = second
-    return products(scale, scale2) * zonal(unit, unit2)
+    return products(scale, second[0]) * zonal(unit, second[1])
 
 
 def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-    """The inner products of all pairs of unit vectors; of each batch with itself, if there are no
-    others."""
+    """The inner products of all pairs of unit vectors; of each batch with itself without others."""
     if unit2 is not None:
         return products(unit, unit2)
     t = tf.matmul(unit, unit, transpose_b=True)
