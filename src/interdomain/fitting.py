@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import gpflow
@@ -15,7 +14,7 @@ from .training.data_checks import Data
 from .training.results import Callback, FitResult, as_callbacks
 from .training.run import HAD_ENDED, Plan
 from .training.steps import Optimizer
-from .training.trainer import LossTrainer, Trainer
+from .training.trainer import trainer_of
 
 
 def fit(
@@ -195,7 +194,7 @@ def fit(
         raised only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
     started, left = time.perf_counter(), dict(options or {})
-    trainer: Trainer = getattr(model, "trainer", partial(LossTrainer, model))(optimizer)
+    trainer = trainer_of(model, optimizer)
     trainer.check_data(data, batch_size)
     size, on_subset = trainer.subset_size, trainer.subset_steps
     if size is not None:

@@ -11,8 +11,10 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
 from .._arguments import IntArray
-from .family import Block
 
 
 def dense_entries(size: int) -> int:
@@ -41,7 +43,9 @@ class FeatureStructure(abc.ABC):
         """The numbers that the sums and a posterior hold in memory, by default as dense ones."""
         return dense_entries(self.size)
 
-    def in_sum(self, blocks: Sequence[Block], number: int) -> FeatureStructure | None:
+    def in_sum(
+        self, blocks: Sequence[tuple[InducingVariables, Kernel]], number: int
+    ) -> FeatureStructure | None:
         """The structure of all features of a sum; None, the default, if the sum has none.
 
         :param blocks: The blocks of the sum.

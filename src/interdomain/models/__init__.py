@@ -1,11 +1,15 @@
 """Models that GPflow itself does not have, and the q's that they are made of."""
 
+# What is named `training` registers how `fit` trains a model.
+from .dual_svgp import training as _dual_svgp  # noqa: F401
 from .dual_svgp.model import DualSVGP
+from .structured_sgpr import training as _structured_sgpr  # noqa: F401
 from .structured_sgpr.model import StructuredSGPR
 from .svgp.additive import HVGP, AdditiveSVGP, QPerBlock
 from .svgp.orthogonal import OrthogonalQ, OrthogonalSVGP
 from .svgp.q import JointQ
 from .svgp.svgp import SVGP
+from .vecchia_sgpr import training as _vecchia_sgpr  # noqa: F401
 from .vecchia_sgpr.model import VecchiaSGPR
 
 __all__ = [

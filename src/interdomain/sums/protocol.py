@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import gpflow
 import numpy as np
@@ -25,9 +25,6 @@ from .._tracing import compiled
 from ..core.pairs import feature_sums
 from ..linalg.variational import Whitened, kl_divergence
 from ..posteriors import CollapsedPosterior
-
-if TYPE_CHECKING:
-    from .features import Features
 
 Tensors: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 
@@ -75,13 +72,13 @@ class Sums(abc.ABC):
 
     The defaults are right for any features, and take what dense features take.
 
-    :param features: The features of the rows.
+    :param features: The :class:`interdomain.sums.features.Features` of the rows.
     :ivar rows_at_once: Batches are joined to so many rows, at least.
     """
 
     rows_at_once = 1
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Any) -> None:
         self.features = features
         self.traced = compiled(self.in_graph, input_signature=features.signature())
 

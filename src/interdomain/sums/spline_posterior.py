@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -21,10 +21,6 @@ from ..core.pairs import structure_of
 from ..posteriors.weights import WeightsPosterior
 from .protocol import Latents
 
-if TYPE_CHECKING:
-    from .spline_q import SplineQ
-    from .splines import Splines, SplineSums
-
 
 class SplinePosterior(WeightsPosterior):
     """The posterior of features of which few are nonzero in a row.
@@ -39,7 +35,7 @@ class SplinePosterior(WeightsPosterior):
 
     def __init__(
         self,
-        sums: SplineSums,
+        sums: Any,
         latents: Callable[[], Latents],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> None:
@@ -49,10 +45,10 @@ class SplinePosterior(WeightsPosterior):
         )
         self._features, self._splines = features, sums.splines
         self._sums, self._latents = sums, latents
-        self._last_q: SplineQ | None = None
+        self._last_q: Any | None = None
         self.fill_cache(precompute_cache)
 
-    def _q(self) -> SplineQ:
+    def _q(self) -> Any:
         """The posterior of the weights, as it is now."""
         return self._sums.q(self._latents())
 
@@ -63,14 +59,16 @@ class SplinePosterior(WeightsPosterior):
                 "model: no function is drawn of a prior that does not end with its splines; make "
                 "the kernel as FiniteRank(kernel, splines)."
             )
-        return q.weights.draw(rng, num_samples)
+        weights: Array = q.weights.draw(rng, num_samples)
+        return weights
 
-    def weighted_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> Splines:
-        return cast("Splines", structure_of(inducing_variable, kernel))
+    def weighted_features(self, inducing_variable: InducingVariables, kernel: Kernel) -> Any:
+        return structure_of(inducing_variable, kernel)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
         self._last_q = self._q()
-        return self._last_q.tensors()
+        tensors: tuple[tf.Tensor, ...] = self._last_q.tensors()
+        return tensors
 
     def conditional(
         self,
@@ -106,7 +104,7 @@ class SplinePosterior(WeightsPosterior):
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
-    def _covariances(self, q: SplineQ, X: tf.Tensor) -> tf.Tensor:
+    def _covariances(self, q: Any, X: tf.Tensor) -> tf.Tensor:
         """The covariances of few rows, ``[L, n, n]``; without gradients."""
         features = tf.ensure_shape(self._splines.dense(X), [None, X.shape[0]])
         covariances = q.covariances(features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
@@ -21,9 +21,6 @@ from .dense import optimal_q, root_of, whiten
 from .protocol import Latents, Q, Tensors
 from .spline_posterior import SplinePosterior
 
-if TYPE_CHECKING:
-    from .splines import Splines, SplineSums
-
 MOST_DENSE = 4_096
 """Splines of which a dense q is made."""
 
@@ -38,7 +35,7 @@ class SplineCollapsed(NamedTuple):
     :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
     """
 
-    sums: SplineSums
+    sums: Any
     splines: KroneckerBanded
     others: StructuredOperator
     gram: Arrow
@@ -128,7 +125,7 @@ class WeightsQ:
 
     def __init__(
         self,
-        features: Splines,
+        features: Any,
         incomplete: BoolArray,
         prior: Arrow,
         inverse: Array | None,
@@ -197,7 +194,7 @@ class SplineQ(Q):
     :ivar incomplete: Which features have a kernel that does not end with them, splines first.
     """
 
-    def __init__(self, sums: SplineSums, latents: Latents) -> None:
+    def __init__(self, sums: Any, latents: Latents) -> None:
         self.sums, self.latents = sums, latents
         self._splines, parts = sums.splines, cast("list[tuple[SplineCollapsed, Any]]", latents)
         first, incomplete = parts[0][0], sums.features.incomplete
@@ -242,9 +239,7 @@ class SplineQ(Q):
     def posterior(self) -> SplinePosterior:
         """GPflow's posterior with this q."""
         latents = self.latents
-        return SplinePosterior(
-            cast("SplineSums", self.sums), lambda: latents, PrecomputeCacheType.TENSOR
-        )
+        return SplinePosterior(self.sums, lambda: latents, PrecomputeCacheType.TENSOR)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
         """The arrays of :meth:`WeightsQ.arrays` as tensors."""

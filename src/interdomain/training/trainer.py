@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Mapping
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -24,7 +25,7 @@ SCIPY_OPTIONS = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 class Trainer(abc.ABC):
     """How a model is trained by :func:`interdomain.fit`.
 
-    A model returns its own by a method ``trainer(optimizer)``; others have a :class:`LossTrainer`.
+    A class of models registers its own with :func:`trainer_of`.
 
     :param optimizer: As :func:`interdomain.fit` takes it.
     :cvar steps: The number of steps by default.
@@ -101,3 +102,10 @@ class LossTrainer(Trainer):
         else:
             method = GradientSteps(model, batches, replicas, self._optimizer)
         return train(model, method, plan, replicas)
+
+
+@singledispatch
+def trainer_of(model: Any, optimizer: Optimizer) -> Trainer:
+    """How a model is trained, by the class of the model. A model's ``training`` registers its own
+    way; all others are trained on their loss."""
+    return LossTrainer(model, optimizer)

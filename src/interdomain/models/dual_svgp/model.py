@@ -22,7 +22,6 @@ from ..._tracing import numpy_function, unconverted
 from ...sums.features import Features
 from ...sums.protocol import Latents
 from ...sums.statistics import differing_parameter
-from ...training.trainer import Trainer
 from ..rows_model import ConvertibleModel
 from .row_sites import PassResult, SiteContributions
 from .sites import Prior, Sites
@@ -125,12 +124,6 @@ class DualSVGP(ConvertibleModel):
         _ = self._rows_at_hand  # sites are of rows, and statistics have none
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._remembered = _Remembered()
-
-    def trainer(self, optimizer: Any) -> Trainer:
-        """How :func:`interdomain.fit` trains the model."""
-        from .training import DualTrainer
-
-        return DualTrainer(self, optimizer)
 
     @property
     def num_data(self) -> int:

@@ -13,6 +13,7 @@ from ..._arguments import Array, number, warn
 from ...choosing import choose_features
 from ...training.results import FitResult
 from ...training.run import Plan, train
+from ...training.trainer import trainer_of
 from ..rows_trainer import RowsTrainer
 from .model import DualSVGP
 from .passes import Passes
@@ -22,6 +23,7 @@ _LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on t
 _GROWTH = 2.0  # the factor by which chosen features grow in a round
 
 
+@trainer_of.register(DualSVGP)
 class DualTrainer(RowsTrainer):
     """The fit of a DualSVGP: see :func:`interdomain.fit`."""
 

@@ -18,7 +18,6 @@ from ...core.pairs import Kuu_operator
 from ...sums.protocol import whitened_q
 from ...sums.residuals import Residuals
 from ...sums.statistics import SufficientStatistics, statistics_of
-from ...training.trainer import Trainer
 from ..collapsed import CollapsedModel
 from ..noise import gaussian
 from ..rows_model import ConvertibleModel
@@ -118,12 +117,6 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
             batch_size=batch_size,
             progress=progress,
         )
-
-    def trainer(self, optimizer: Any) -> Trainer:
-        """How :func:`interdomain.fit` trains the model: an optimizer updates it as any model."""
-        from .training import trainer_of
-
-        return trainer_of(self, optimizer)
 
     def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, **changes)

@@ -15,7 +15,7 @@ from ...choosing import choose_features
 from ...training.lbfgs import LBFGS, fit_by_lbfgs
 from ...training.results import FitResult
 from ...training.run import Plan, train
-from ...training.trainer import SCIPY_OPTIONS, LossTrainer, Trainer
+from ...training.trainer import SCIPY_OPTIONS, LossTrainer, Trainer, trainer_of
 from ..collapsed import CollapsedModel
 from ..rows_trainer import RowsTrainer
 
@@ -29,7 +29,8 @@ class StructuredTrainer(RowsTrainer):
         return fit_structured(self.model, plan, options)
 
 
-def trainer_of(model: CollapsedModel, optimizer: Any) -> Trainer:
+@trainer_of.register(CollapsedModel)
+def trainer_of_sums(model: CollapsedModel, optimizer: Any) -> Trainer:
     """How a model of sums is trained: an optimizer updates it as any model of GPflow."""
     return StructuredTrainer(model) if optimizer is None else LossTrainer(model, optimizer)
 

@@ -22,7 +22,6 @@ from ...core.finite_rank import is_complete
 from ...sums.features import Features
 from ...sums.row_batches import Rows, RowsInBatches
 from ...sums.statistics import SufficientStatistics, statistics_of
-from ...training.trainer import Trainer
 from ..collapsed import CollapsedModel
 from ..noise import gaussian
 from ..structured_sgpr.model import StructuredSGPR
@@ -159,14 +158,6 @@ class VecchiaSGPR(CollapsedModel):
         self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
         self.local.check(self.arrays[0])
         self.search()
-
-    def trainer(self, optimizer: Any) -> Trainer:
-        """How :func:`interdomain.fit` trains the model: in turns, if there are neighbours."""
-        from ..structured_sgpr.training import trainer_of
-        from .training import VecchiaTrainer
-
-        has_neighbours = self._num_neighbours > 0
-        return (VecchiaTrainer if has_neighbours else trainer_of)(self, optimizer)
 
     @property
     def local(self) -> LocalKernel:

@@ -15,10 +15,11 @@ from gpflow.likelihoods import Gaussian
 from ..._arguments import Array, choice
 from ...training.results import FitResult, Parts
 from ...training.run import Plan, train
+from ...training.trainer import Trainer, trainer_of
 from ..noise import noise_variance_of
 from ..rows_trainer import RowsTrainer
 from ..structured_sgpr.model import StructuredSGPR
-from ..structured_sgpr.training import fit_structured
+from ..structured_sgpr.training import fit_structured, trainer_of_sums
 from .local_kernel import Conditionals, conditional_weights
 from .model import VecchiaSGPR
 from .samples import chances_of_rows, sample_of, warn_of_rows
@@ -36,6 +37,13 @@ class VecchiaTrainer(RowsTrainer):
 
     def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
         return fit_vecchia(self.model, plan, options.get("parts"))
+
+
+@trainer_of.register(VecchiaSGPR)
+def trainer_of_neighbours(model: VecchiaSGPR, optimizer: Any) -> Trainer:
+    """How a VecchiaSGPR is trained: in turns, if it has neighbours; otherwise on sums."""
+    has_neighbours = model.num_neighbours > 0
+    return (VecchiaTrainer if has_neighbours else trainer_of_sums)(model, optimizer)
 
 
 def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
