@@ -1,5 +1,4 @@
-"""Kernels of functions that sum one base function over a set of points: patches, orbits. Their
-inducing variables are values of the base function."""
+"""Kernels of functions that sum one base function over a set of points: patches, orbits."""
 
 from __future__ import annotations
 
@@ -12,12 +11,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .._arguments import filled_matrix, refusal
-from ..linalg import Full, StructuredOperator
+from .._arguments import refusal
 from ..linalg.chunks import map_rows
-from .columns import WholeRows, as_rows, kernel_method, num_columns, with_columns
-from .covariances import Kvu, Kvu_shapes
-from .family import InterDomainInducingVariables, with_jitter
+from .columns import WholeRows, as_rows, kernel_method, with_columns
 from .point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24
@@ -199,50 +195,3 @@ def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
     if weights is None:
         return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
     return tf.convert_to_tensor(weights) / size
-
-
-class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
-    """Values ``u = g(z)`` of the base function g of a :class:`interdomain.kernels.SetKernel`.
-
-    :param Z: ``[M, E]``, in the space of g.
-    :raises ValueError: If Z is not a matrix, or not finite.
-    """
-
-    kernels = (SetKernel,)
-    fitting_kernels = "Convolutional, Invariant or another SetKernel"
-
-    def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
-        super().__init__(name=name)
-        if not isinstance(Z, gpflow.Parameter):
-            Z = gpflow.Parameter(filled_matrix("Z", Z, "[M, E]").astype(gpflow.default_float()))
-        self.Z = Z
-
-    @property
-    def num_inducing(self) -> tf.Tensor | int:
-        return self.Z.shape[0] or tf.shape(self.Z)[0]
-
-    def num_columns(self, kernel: SetKernel) -> int | None:
-        """The kernel's number; or the points', if they are in the space of X."""
-        of_points = self.Z.shape[-1] if kernel.point_dim is None else None
-        return num_columns(kernel, kernel.input_dim or of_points)
-
-    def Kuf(self, kernel: SetKernel, X: TensorType) -> tf.Tensor:
-        """``sum_p w_p k_g(z, x_p)``."""
-        return kernel.point_covariance(self.points(kernel), X)
-
-    def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> StructuredOperator:
-        """``k_g(z, z')``."""
-        return Full(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
-
-    def points(self, kernel: SetKernel) -> tf.Tensor:
-        """z ``[M, E]``; a ValueError if it is not in the space of the kernel's points."""
-        return kernel.as_points(self.Z)
-
-
-@Kvu.register(SetInducingVariables, SetInducingVariables, SetKernel)
-@Kvu_shapes
-def Kvu_set_kernel(
-    iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
-) -> tf.Tensor:
-    """``k_g(w, z)``."""
-    return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))

@@ -18,7 +18,8 @@ from ..core.decomposed import DecomposedInducingVariables, DecomposedKernel, pai
 from ..core.family import InterDomainInducingVariables
 from ..core.finite_rank import FiniteRank
 from ..core.pairs import Kuu_operator
-from ..core.set_kernel import SetInducingVariables, SetKernel
+from ..core.set_inducing_variables import SetInducingVariables
+from ..core.set_kernel import SetKernel
 from ..families.harmonic.decomposition import HarmonicComponent
 from ..families.harmonic.points import ComponentInducingPoints
 from ..families.harmonizable.spectral_mixture import SpectralComponent

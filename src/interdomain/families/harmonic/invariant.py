@@ -10,7 +10,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.kernels import Kernel
 
 from ...core.parameters import single_output
-from ...core.set_kernel import SetInducingVariables, SetKernel, mean_weights
+from ...core.set_inducing_variables import SetInducingVariables
+from ...core.set_kernel import SetKernel, mean_weights
 from .transforms.base import CyclicTransform
 from .transforms.product import Product
 

@@ -7,7 +7,7 @@ import numpy as np
 from gpflow.base import TensorType
 
 from ..._arguments import Array, filled_matrix, instance, integer
-from ...core.set_kernel import SetInducingVariables
+from ...core.set_inducing_variables import SetInducingVariables
 from .convolutional import Convolutional, MultiChannelConvolutional
 
 _MAX_PATCHES = 100_000
