@@ -11,9 +11,9 @@ import gpflow
 
 from ._arguments import integer, number, warn
 from .training.data_checks import Data
+from .training.gradient_steps import Optimizer
 from .training.results import Callback, FitResult, as_callbacks
 from .training.run import HAD_ENDED, Plan
-from .training.steps import Optimizer
 from .training.trainer import trainer_of
 
 

@@ -184,7 +184,7 @@ def test_misfits_are_found_before_anything_is_compiled(monkeypatch):
     def never(*arguments, **options):
         raise AssertionError("something was compiled")
 
-    for module in ("lbfgs", "steps"):
+    for module in ("lbfgs", "gradient_steps"):
         monkeypatch.setattr(f"interdomain.training.{module}.compiled", never)
     other = svgp(inducing=POINTS_OF_FOUR)
     for model, data, arguments, text in (

@@ -38,7 +38,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         return original(noted, **options)
 
-    for module in ("training.lbfgs", "training.steps", "sums.protocol"):
+    for module in ("training.lbfgs", "training.gradient_steps", "sums.protocol"):
         monkeypatch.setattr(f"interdomain.{module}.compiled", compiled)
     yield found
 

@@ -9,8 +9,8 @@ from gpflow.keras import tf_keras
 from interdomain import fit
 from interdomain.kernels import SphericalMatern52
 from interdomain.training.batches import Minibatches
+from interdomain.training.gradient_steps import _parts
 from interdomain.training.natural_gradients import NaturalGradients
-from interdomain.training.steps import _parts
 from tests.parts import finite_rank, with_harmonics
 
 NaturalGradient = gpflow.optimizers.NaturalGradient

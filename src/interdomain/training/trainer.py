@@ -11,12 +11,12 @@ import tensorflow as tf
 
 from ..core.kept import kept
 from .data_checks import Data, batches_of, check_columns
+from .gradient_steps import GradientSteps, Optimizer
 from .lbfgs import LBFGS
 from .replicas import Replicas
 from .results import FitResult
 from .run import Plan, train
 from .scales import warn_of_data
-from .steps import GradientSteps, Optimizer
 
 SCIPY_OPTIONS = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
 """The options of SciPy's L-BFGS-B."""
