@@ -1,7 +1,5 @@
 """Models to compare, and how to compare them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -109,11 +107,43 @@ def make_svgp(
 
 
 def value_and_gradients(
-    function: Callable[[], tf.Tensor], variables: tuple[tf.Variable, ...]
-) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+    function: Callable[[], Any], variables: Any, weights: Any = None
+) -> tuple[Any, Any]:
+    """The gradients of the (weighted) sum of all values, to variables and tensors."""
     with tf.GradientTape() as tape:
+        tape.watch(variables)
         value = function()
-    return value, tape.gradient(value, variables)
+    weights = None if weights is None else tf.constant(weights, value.dtype)
+    return value, tape.gradient(value, variables, output_gradients=weights)
+
+
+def assert_slopes(
+    function: Callable[[], tf.Tensor],
+    variables: Sequence[tf.Variable],
+    rng: np.random.Generator,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 0.0,
+    step: float = 1e-5,
+    num_directions: int = 1,
+) -> None:
+    """Of a number along random directions of all variables, by central differences."""
+    gradients = [tf.convert_to_tensor(g) for g in value_and_gradients(function, variables)[1]]
+    starts = [np.array(variable.numpy()) for variable in variables]
+    for _ in range(num_directions):
+        ends, directions = [], [rng.normal(size=start.shape) for start in starts]
+        for sign in (1, -1):
+            for variable, start, direction in zip(variables, starts, directions, strict=True):
+                variable.assign(start + sign * step * direction)
+            ends.append(function().numpy())
+        slope = sum(np.sum(g * d) for g, d in zip(gradients, directions, strict=True))
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=rtol, atol=atol)
+
+
+def compiled(function: Callable[..., Any], *shapes: Any) -> Any:
+    """In a graph for arguments of these shapes, in the default float."""
+    signature = [tf.TensorSpec(shape, gpflow.default_float()) for shape in shapes]
+    return tf.function(function, input_signature=signature, autograph=False)
 
 
 def assert_close(
