@@ -164,49 +164,40 @@ def assert_close(
         )
 
 
-def assert_same_objective(
-    function: Callable[[], tf.Tensor],
-    reference: Callable[[], tf.Tensor],
-    variables: tuple[tf.Variable, ...],
-    *,
-    rtol: float = 1e-8,
-    message: str = "",
-) -> None:
-    """Values and the gradients with respect to each variable agree; no gradient is missing."""
-    assert variables
-    value, gradients = value_and_gradients(function, variables)
-    with disable_check_shapes():  # it takes most of the time, and an oracle needs none
-        desired, desired_gradients = value_and_gradients(reference, variables)
-    assert_close(value, desired, rtol=rtol, message=message)
-    for variable, gradient, reference_gradient in zip(
-        variables, gradients, desired_gradients, strict=True
-    ):
-        name = f"{message} {variable.name}".strip()
-        assert reference_gradient is not None, f"the oracle does not depend on {name}"
-        assert gradient is not None, f"no gradient for {name}"
-        assert_close(gradient, reference_gradient, rtol=rtol, message=name)
-
-
 def assert_same_results(
     function: Callable[[], Any],
     reference: Callable[[], Any],
     variables: Sequence[tf.Variable | tf.Tensor],
     *,
     rtol: float = 1e-8,
+    message: str = "",
 ) -> None:
-    """All tensors of two nested results agree, and the gradients of a weighted sum of them."""
-    results: list[list[Any]] = []
-    for call in (function, reference):
+    """All tensors of two nested results agree, and the gradients of a weighted sum of them with
+    respect to each variable; no gradient is missing."""
+    assert variables
+
+    def weighted(call: Callable[[], Any]) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
         rng = np.random.default_rng(3)
-        with disable_check_shapes(), tf.GradientTape() as tape:
+        with tf.GradientTape() as tape:
             tape.watch(variables)
             values = tf.nest.flatten(call())
-            weighted = [tf.reduce_sum(rng.normal(size=value.shape) * value) for value in values]
-            objective = tf.add_n(weighted)
-        results.append([*values, *tape.gradient(objective, variables)])
-    for actual, desired in zip(*results, strict=True):
-        assert desired is not None and actual is not None
-        assert_close(actual, desired, rtol=rtol)
+            sizes = [tf.constant(rng.normal(size=value.shape), value.dtype) for value in values]
+            objective = tf.add_n([tf.reduce_sum(v * s) for v, s in zip(values, sizes, strict=True)])
+        return values, tape.gradient(objective, variables)
+
+    actual, gradients = weighted(function)
+    with disable_check_shapes():  # it takes most of the time, and an oracle needs none
+        desired, references = weighted(reference)
+    assert_close(actual, desired, rtol=rtol, message=message)
+    for number, (gradient, expected) in enumerate(zip(gradients, references, strict=True)):
+        name = f"{message} {getattr(variables[number], 'name', number)}".strip()
+        assert expected is not None, f"the oracle does not depend on {name}"
+        assert gradient is not None, f"no gradient for {name}"
+        assert_close(gradient, expected, rtol=rtol, message=name)
+
+
+assert_same_objective = assert_same_results
+"""Of one number."""
 
 
 def assert_gradients(
