@@ -1,7 +1,5 @@
 """What makes the whole suite faster and changes nothing of what it tests; and what all share."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -38,8 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What has been imported by now stays: the collector of garbage need not go through it.
 
-    And TensorFlow Probability's bijectors remember nothing: it saves no work where a parameter is
-    read once, takes a twentieth of the time, and keeps symbolic tensors of graphs that read one.
+    And TensorFlow Probability's bijectors remember nothing. Their cache saves work only where the
+    same tensor is transformed twice; it takes 9 s of 69 s in tests/conformance/test_classes.py,
+    tests/svgp/test_additive_svgp.py and tests/families/harmonizable, and keeps symbolic tensors of
+    graphs alive. No public setting turns it off, hence the private method.
     """
     if "interdomain" in sys.modules:
         from tensorflow_probability.python.internal.cache_util import BijectorCache

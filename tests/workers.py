@@ -1,8 +1,6 @@
 """Processes that tests start: scripts with several devices, and workers on the loopback
 interface."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

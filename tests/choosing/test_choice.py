@@ -1,7 +1,5 @@
 """Features that the data choose in a fit: scales, features, files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,5 @@
 """Features chosen by the data: those that made them are found, and no others are asked for."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import gpflow
@@ -50,15 +47,6 @@ def harmonic_model(
     Y = np.sin(3 * rows[:, :1]) + NOISE if Y is None else Y
     prior = FiniteRank(kernel, few) if finite_rank else kernel
     return StructuredSGPR((rows, Y), prior, few, noise_variance=0.01)
-
-
-def wave_kernel(columns: list[int]) -> tuple[Periodized, BoxFourierFeatures]:
-    """On boxes from 0 to 1, with the constant alone."""
-    base = gpflow.kernels.Matern12(lengthscales=np.full(len(columns), 0.2))
-    kernel = Periodized(base, np.zeros(len(columns)), np.ones(len(columns)))
-    kernel.active_dims = columns
-    frequencies = np.zeros([1, len(columns)], np.int64)
-    return kernel, BoxFourierFeatures(kernel.lower, kernel.upper, frequencies)
 
 
 def pursue(model: StructuredSGPR, num_inducing: int, steps: int = 0, **arguments: Any) -> Pursuit:
@@ -113,8 +101,10 @@ def wave_data() -> np.ndarray:
 def test_frequencies_that_made_the_data_are_found_first() -> None:
     """Also where a round adds fewer features than any atom has. An atom for which there is no room
     is left."""
-    kernel, features = wave_kernel([0, 1])
-    model = StructuredSGPR((BOX, wave_data()), FiniteRank(kernel, features), features)
+    base = gpflow.kernels.Matern12(lengthscales=[0.2, 0.2])
+    kernel = Periodized(base, [0.0, 0.0], [1.0, 1.0], active_dims=[0, 1])
+    constant = BoxFourierFeatures(kernel.lower, kernel.upper, [[0, 0]])
+    model = StructuredSGPR((BOX, wave_data()), FiniteRank(kernel, constant), constant)
     model.likelihood.variance.assign(0.01)
     assert pursue(model, 2).reason == "num_inducing" and model.inducing_variable.num_inducing == 1
     found = pursue(model, 9, max_candidates=800, growth=1.1)
@@ -147,9 +137,7 @@ def test_a_round_that_lowers_the_bound_is_undone() -> None:
         model.likelihood.variance.assign(1.0 if not bounds else 50.0)
         bounds.append(1)
 
-    found = choosing_pursuit.pursue(
-        model, 16, growth=1.3, train=spoil, least_gain=0.0, fill=False, progress=False
-    )
+    found = pursue(model, 16, growth=1.3, train=spoil, least_gain=0.0)
     assert found.reason == "elbo" and len(bounds) == 2 and found.best == 1
     assert float(model.likelihood.variance.numpy()) == pytest.approx(1.0)
     assert model.inducing_variable.num_inducing == found.rounds[1].num_inducing
@@ -183,16 +171,6 @@ def harmonics_of(kernel: ZonalKernel, max_degree: int) -> SphericalHarmonics:
     return SphericalHarmonics.for_kernel(kernel, 2, max_degree)
 
 
-def box(base: gpflow.kernels.Kernel | None = None, columns: Sequence[int] = (0, 1)) -> Periodized:
-    base = (
-        gpflow.kernels.Matern32(lengthscales=[2.0, 1.0][: len(columns)]) if base is None else base
-    )
-    ends = np.zeros(len(columns)), np.full(len(columns), 4.0)
-    kernel = Periodized(base, *ends)
-    kernel.active_dims = columns
-    return kernel
-
-
 def found(features: Any, kernel: Any) -> Dictionary:
     dictionary = dictionary_of(features, kernel)
     assert dictionary is not None
@@ -216,11 +194,8 @@ def test_neighbours_of_harmonics_cross_degrees_that_the_kernel_lacks() -> None:
     # Those of the first atom first.
     assert rows_of(own.neighbours(some[::-1], limit=5)) == beyond
     assert rows_of(own.neighbours(some, limit=2)) == [[-1, 1], [1, 1]]
-
-
-def test_harmonics_end_with_the_kernel() -> None:
-    kernel = FreeSpectrum([0.5])
-    own = found(SphericalHarmonics(3, [0, 1]), kernel)
+    # Harmonics end with the kernel.
+    own = found(SphericalHarmonics(3, [0, 1]), FreeSpectrum([0.5]))
     assert own.neighbours(own.atoms).shape == (0, 2)
     assert len(own.neighbours(own.atoms[:2])) == 2
 
@@ -249,7 +224,7 @@ def test_likeliest_harmonics_come_first() -> None:
 
 
 def test_waves() -> None:
-    kernel = box()
+    kernel = Periodized(gpflow.kernels.Matern32(lengthscales=[2.0, 1.0]), [0.0, 0.0], [4.0, 4.0])
     own = found(BoxFourierFeatures.for_kernel(kernel, 9), kernel)
     np.testing.assert_array_equal(own.atoms, kernel.largest_frequencies(9))
     atoms = np.array([[1, 2], [0, 0], [0, 3]])
@@ -262,7 +237,7 @@ def test_waves() -> None:
     np.testing.assert_array_equal((features.functions + 1) // 2, atoms[owners])
     assert not own.finite_rank
     # Those without variance are not likely.
-    kernel = box(gpflow.kernels.SquaredExponential(), [0])
+    kernel = Periodized(gpflow.kernels.SquaredExponential(), 0.0, 4.0, active_dims=[0])
     likeliest = found(BoxFourierFeatures.for_kernel(kernel, 5), kernel).likeliest(ROWS, 1_000)
     assert 4 < len(likeliest) < 20
     np.testing.assert_array_equal(likeliest[:, 0], np.arange(len(likeliest)))

@@ -3,8 +3,6 @@
 A new family adds its entries here, and is then tested in everything GPflow offers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -171,11 +169,8 @@ def sum_with_points() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[1])
     second = gpflow.kernels.Matern32(variance=0.9, lengthscales=[0.6, 1.1])
     points = np.array([[-1.0, -1.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0], [1.0, 1.0]])
-    blocks = [
-        SphericalHarmonics.for_kernel(first, input_dim=1, max_degree=6),
-        InducingPoints(points),
-    ]
-    return first + second, SumInducingVariables(blocks)
+    harmonics = SphericalHarmonics.for_kernel(first, input_dim=1, max_degree=6)
+    return first + second, SumInducingVariables([harmonics, InducingPoints(points)])
 
 
 POINTS = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
@@ -241,11 +236,9 @@ def softplus_units() -> tuple[Kernel, InducingVariables]:
 @case("channels", 4, "blocks")
 def channels() -> tuple[Kernel, InducingVariables]:
     """Of 2 x 1 pixels and two channels, which share their patches."""
-    bases = [
-        gpflow.kernels.Matern52(variance=3.0, lengthscales=1.1),
-        gpflow.kernels.SquaredExponential(variance=2.0, lengthscales=1.2),
-    ]
-    kernel = MultiChannelConvolutional(bases, (2, 1, 2), (1, 1))
+    first = gpflow.kernels.Matern52(variance=3.0, lengthscales=1.1)
+    second = gpflow.kernels.SquaredExponential(variance=2.0, lengthscales=1.2)
+    kernel = MultiChannelConvolutional([first, second], (2, 1, 2), (1, 1))
     return kernel, SumInducingVariables([InducingPatches([[-1.4], [-0.3], [0.6], [1.5]])] * 2)
 
 
@@ -264,14 +257,9 @@ def trained_in_all(kernel: Kernel) -> Kernel:
 @case("fourier-features", 1, "full", representative=True)
 def fourier_features() -> tuple[Kernel, InducingVariables]:
     """A complex B, and a zero among the frequencies."""
-    kernel = HarmonizableComponent(
-        [[0.15], [0.5]],
-        amplitudes=[[1.2, 0.4 + 0.5j], [0.4 - 0.5j, 0.9]],
-        centre=0.2,
-        scales=1.1,
-        envelope=0.1,
-        lag=0.06,
-    )
+    options: dict[str, Any] = {"centre": 0.2, "scales": 1.1, "envelope": 0.1, "lag": 0.06}
+    options["amplitudes"] = [[1.2, 0.4 + 0.5j], [0.4 - 0.5j, 0.9]]
+    kernel = HarmonizableComponent([[0.15], [0.5]], **options)
     return trained_in_all(kernel), HarmonizableFourierFeatures([[0.0], [0.3], [0.6]])
 
 
@@ -346,10 +334,8 @@ def space_and_time() -> tuple[Kernel, InducingVariables]:
     space = SphericalMatern52(variance=0.8, weight_variances=[0.6, 1.1], active_dims=[2, 0])
     base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=1.2)
     time = Periodized(base, -4.0, 4.5, active_dims=[1])
-    factors = [
-        SphericalHarmonics.for_kernel(space, input_dim=2, max_degree=3),
-        BoxFourierFeatures.for_kernel(time, 5),
-    ]
+    harmonics = SphericalHarmonics.for_kernel(space, input_dim=2, max_degree=3)
+    factors = [harmonics, BoxFourierFeatures.for_kernel(time, 5)]
     return space * time, ProductInducingVariables.for_kernel(space * time, factors, 22)
 
 

@@ -3,8 +3,6 @@
 GPflow then uses its own posterior, KL divergence, conditional and Cholesky factors.
 """
 
-from __future__ import annotations
-
 import gpflow
 import tensorflow as tf
 from check_shapes import Shape, disable_check_shapes

@@ -1,7 +1,5 @@
 """Models to compare, and how to compare them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -109,11 +107,43 @@ def make_svgp(
 
 
 def value_and_gradients(
-    function: Callable[[], tf.Tensor], variables: tuple[tf.Variable, ...]
-) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+    function: Callable[[], Any], variables: Any, weights: Any = None
+) -> tuple[Any, Any]:
+    """The gradients of the (weighted) sum of all values, to variables and tensors."""
     with tf.GradientTape() as tape:
+        tape.watch(variables)
         value = function()
-    return value, tape.gradient(value, variables)
+    weights = None if weights is None else tf.constant(weights, value.dtype)
+    return value, tape.gradient(value, variables, output_gradients=weights)
+
+
+def assert_slopes(
+    function: Callable[[], tf.Tensor],
+    variables: Sequence[tf.Variable],
+    rng: np.random.Generator,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 0.0,
+    step: float = 1e-5,
+    num_directions: int = 1,
+) -> None:
+    """Of a number along random directions of all variables, by central differences."""
+    gradients = [tf.convert_to_tensor(g) for g in value_and_gradients(function, variables)[1]]
+    starts = [np.array(variable.numpy()) for variable in variables]
+    for _ in range(num_directions):
+        ends, directions = [], [rng.normal(size=start.shape) for start in starts]
+        for sign in (1, -1):
+            for variable, start, direction in zip(variables, starts, directions, strict=True):
+                variable.assign(start + sign * step * direction)
+            ends.append(function().numpy())
+        slope = sum(np.sum(g * d) for g, d in zip(gradients, directions, strict=True))
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=rtol, atol=atol)
+
+
+def compiled(function: Callable[..., Any], *shapes: Any) -> Any:
+    """In a graph for arguments of these shapes, in the default float."""
+    signature = [tf.TensorSpec(shape, gpflow.default_float()) for shape in shapes]
+    return tf.function(function, input_signature=signature, autograph=False)
 
 
 def assert_close(
@@ -134,49 +164,40 @@ def assert_close(
         )
 
 
-def assert_same_objective(
-    function: Callable[[], tf.Tensor],
-    reference: Callable[[], tf.Tensor],
-    variables: tuple[tf.Variable, ...],
-    *,
-    rtol: float = 1e-8,
-    message: str = "",
-) -> None:
-    """Values and the gradients with respect to each variable agree; no gradient is missing."""
-    assert variables
-    value, gradients = value_and_gradients(function, variables)
-    with disable_check_shapes():  # it takes most of the time, and an oracle needs none
-        desired, desired_gradients = value_and_gradients(reference, variables)
-    assert_close(value, desired, rtol=rtol, message=message)
-    for variable, gradient, reference_gradient in zip(
-        variables, gradients, desired_gradients, strict=True
-    ):
-        name = f"{message} {variable.name}".strip()
-        assert reference_gradient is not None, f"the oracle does not depend on {name}"
-        assert gradient is not None, f"no gradient for {name}"
-        assert_close(gradient, reference_gradient, rtol=rtol, message=name)
-
-
 def assert_same_results(
     function: Callable[[], Any],
     reference: Callable[[], Any],
     variables: Sequence[tf.Variable | tf.Tensor],
     *,
     rtol: float = 1e-8,
+    message: str = "",
 ) -> None:
-    """All tensors of two nested results agree, and the gradients of a weighted sum of them."""
-    results: list[list[Any]] = []
-    for call in (function, reference):
+    """All tensors of two nested results agree, and the gradients of a weighted sum of them with
+    respect to each variable; no gradient is missing."""
+    assert variables
+
+    def weighted(call: Callable[[], Any]) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
         rng = np.random.default_rng(3)
-        with disable_check_shapes(), tf.GradientTape() as tape:
+        with tf.GradientTape() as tape:
             tape.watch(variables)
             values = tf.nest.flatten(call())
-            weighted = [tf.reduce_sum(rng.normal(size=value.shape) * value) for value in values]
-            objective = tf.add_n(weighted)
-        results.append([*values, *tape.gradient(objective, variables)])
-    for actual, desired in zip(*results, strict=True):
-        assert desired is not None and actual is not None
-        assert_close(actual, desired, rtol=rtol)
+            sizes = [tf.constant(rng.normal(size=value.shape), value.dtype) for value in values]
+            objective = tf.add_n([tf.reduce_sum(v * s) for v, s in zip(values, sizes, strict=True)])
+        return values, tape.gradient(objective, variables)
+
+    actual, gradients = weighted(function)
+    with disable_check_shapes():  # it takes most of the time, and an oracle needs none
+        desired, references = weighted(reference)
+    assert_close(actual, desired, rtol=rtol, message=message)
+    for number, (gradient, expected) in enumerate(zip(gradients, references, strict=True)):
+        name = f"{message} {getattr(variables[number], 'name', number)}".strip()
+        assert expected is not None, f"the oracle does not depend on {name}"
+        assert gradient is not None, f"no gradient for {name}"
+        assert_close(gradient, expected, rtol=rtol, message=name)
+
+
+assert_same_objective = assert_same_results
+"""Of one number."""
 
 
 def assert_gradients(

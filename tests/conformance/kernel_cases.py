@@ -1,7 +1,5 @@
 """A way to build every public kernel, for the tests that run over all of them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,24 +46,15 @@ def column_variances(num_columns: int) -> np.ndarray:
     return np.linspace(0.6, 1.4, num_columns)
 
 
-def _arc_cosine(num_columns: int) -> idm.kernels.ArcCosine:
-    return idm.kernels.ArcCosine(1, variance=1.3, weight_variances=0.7, bias_variance=0.8)
+def _lifted(num_columns: int) -> dict[str, Any]:
+    return {"weight_variances": column_variances(num_columns), "bias_variance": 0.8}
 
 
 def _stationary(
     kernel_class: type[idm.kernels.ZonalKernel], radial_power: float, accuracy: float = 1e-13
 ) -> KernelCase:
-    return KernelCase(
-        kernel_class,
-        lambda D: kernel_class(
-            variance=1.3,
-            lengthscale=0.83,
-            weight_variances=column_variances(D),
-            bias_variance=0.8,
-            radial_power=radial_power,
-        ),
-        accuracy,
-    )
+    options = {"variance": 1.3, "lengthscale": 0.83, "radial_power": radial_power}
+    return KernelCase(kernel_class, lambda D: kernel_class(**options, **_lifted(D)), accuracy)
 
 
 FREE_DEGREES, FREE_RATIOS = (0, 1, 2, 4), (0.31, 0.12, 1e-3)
@@ -73,14 +62,8 @@ FREE_DEGREES, FREE_RATIOS = (0, 1, 2, 4), (0.31, 0.12, 1e-3)
 
 def _free_spectrum(num_columns: int) -> idm.kernels.FreeSpectrum:
     """A degree is left out, as by idm.kernels.ArcCosine; tested in sphere/test_zonal.py."""
-    return idm.kernels.FreeSpectrum(
-        FREE_RATIOS,
-        degrees=FREE_DEGREES,
-        variance=1.3,
-        weight_variances=column_variances(num_columns),
-        bias_variance=0.8,
-        radial_power=0.5,
-    )
+    options = {"degrees": FREE_DEGREES, "variance": 1.3, "radial_power": 0.5}
+    return idm.kernels.FreeSpectrum(FREE_RATIOS, **options, **_lifted(num_columns))
 
 
 def _globe(kernel_class: type[idm.kernels.ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
@@ -95,11 +78,9 @@ def _globe(kernel_class: type[idm.kernels.ZonalKernel], accuracy: float = 1e-7) 
     )
 
 
-def _harmonic(num_columns: int) -> idm.kernels.HarmonicKernel:
-    """What its base kernel is; the parts are tested in tests/families/harmonic."""
-    return idm.kernels.HarmonicKernel(
-        idm.kernels.ArcCosine(1, variance=1.3, bias_variance=0.8), Negation(0)
-    )
+def _arc_cosine(num_columns: int, weight: float = 0.7) -> idm.kernels.ArcCosine:
+    options = {"variance": 1.3, "weight_variances": weight, "bias_variance": 0.8}
+    return idm.kernels.ArcCosine(1, **options)
 
 
 def _plain() -> gpflow.kernels.Kernel:
@@ -113,11 +94,9 @@ def _channels(num_columns: int) -> int:
 
 def _convolutional(num_columns: int) -> idm.kernels.Convolutional:
     """Of images of one row; how its patches are cut is tested in test_convolutional.py."""
-    patch_shape = (1, (num_columns + 1) // 2)
-    num_patches = num_columns - patch_shape[1] + 1
-    return idm.kernels.Convolutional(
-        _plain(), (1, num_columns), patch_shape, weights=column_variances(num_patches)
-    )
+    width = (num_columns + 1) // 2
+    weights = column_variances(num_columns - width + 1)
+    return idm.kernels.Convolutional(_plain(), (1, num_columns), (1, width), weights=weights)
 
 
 def _multi_channel(num_columns: int) -> idm.kernels.MultiChannelConvolutional:
@@ -134,36 +113,22 @@ def _channel_additive(num_columns: int) -> idm.kernels.ChannelAdditive:
 
 def _harmonizable(num_columns: int, **options: Any) -> idm.kernels.HarmonizableComponent:
     """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
-    frequencies = np.stack([column_variances(num_columns), -0.5 * column_variances(num_columns)])
-    return trained_in_all(
-        idm.kernels.HarmonizableComponent(
-            0.2 * frequencies,
-            amplitudes=[[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]],
-            centre=0.2,
-            scales=1.1,
-            envelope=0.005 * column_variances(num_columns),
-            lag=0.02,
-            **options,
-        )
-    )
+    each = column_variances(num_columns)
+    options |= {"centre": 0.2, "scales": 1.1, "envelope": 0.005 * each, "lag": 0.02}
+    options["amplitudes"] = [[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]]
+    frequencies = 0.2 * np.stack([each, -0.5 * each])
+    return trained_in_all(idm.kernels.HarmonizableComponent(frequencies, **options))
 
 
 def _locally_stationary(num_columns: int) -> idm.kernels.LocallyStationaryGaussian:
-    return trained_in_all(
-        idm.kernels.LocallyStationaryGaussian(
-            num_columns,
-            variance=1.3,
-            centre=0.2,
-            envelope=0.01,
-            lag=0.01 + 0.01 * np.eye(num_columns),
-        )
-    )
+    lag = 0.01 + 0.01 * np.eye(num_columns)
+    options = {"variance": 1.3, "centre": 0.2, "envelope": 0.01, "lag": lag}
+    return trained_in_all(idm.kernels.LocallyStationaryGaussian(num_columns, **options))
 
 
 def _spectral(num_columns: int) -> idm.kernels.SpectralComponent:
-    return idm.kernels.SpectralComponent(
-        0.3 * column_variances(num_columns), variance=1.3, lag=0.02
-    )
+    frequency = 0.3 * column_variances(num_columns)
+    return idm.kernels.SpectralComponent(frequency, variance=1.3, lag=0.02)
 
 
 def _periodized(num_columns: int) -> idm.kernels.Periodized:
@@ -181,14 +146,11 @@ def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
 
 def _additive(num_columns: int) -> idm.tables.Additive:
     """All main effects, and the pairs of neighbours; tested in tests/tables."""
-    columns = [
-        idm.tables.NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)
-    ]
-    pairs = [(k, k + 1) for k in range(num_columns - 1)]
-    sizes = num_columns + len(pairs)
-    return idm.tables.Additive(
-        columns, ["main", *pairs], variances=column_variances(sizes), lengthscales=0.4
-    )
+    ends = [[-1.5, 0.2 * k, 2.0] for k in range(num_columns)]
+    columns = [idm.tables.NumericColumn(knots, [0.0, 0.5, 1.0]) for knots in ends]
+    effects = ["main", *((k, k + 1) for k in range(num_columns - 1))]
+    variances = column_variances(2 * num_columns - 1)
+    return idm.tables.Additive(columns, effects, variances=variances, lengthscales=0.4)
 
 
 CASES = [
@@ -203,7 +165,11 @@ CASES = [
     _globe(idm.kernels.GlobeMatern32),
     _globe(idm.kernels.GlobeMatern52),
     _globe(idm.kernels.GlobeSquaredExponential, accuracy=1e-13),
-    KernelCase(idm.kernels.HarmonicKernel, _harmonic, 1e-13),
+    KernelCase(  # what its base kernel is; the parts are tested in tests/families/harmonic
+        idm.kernels.HarmonicKernel,
+        lambda D: idm.kernels.HarmonicKernel(_arc_cosine(D, 1.0), Negation(0)),
+        1e-13,
+    ),
     KernelCase(idm.kernels.Convolutional, _convolutional),
     KernelCase(idm.kernels.MultiChannelConvolutional, _multi_channel),
     KernelCase(idm.kernels.ChannelAdditive, _channel_additive),
@@ -237,25 +203,15 @@ SAME_KIND = (
 
 KINDS = [case for case in CASES if case.kernel_class not in SAME_KIND]
 
-ZONAL_CASES = [
-    case
-    for case in CASES
-    if issubclass(case.kernel_class, idm.kernels.ZonalKernel)
-    and case.build(2).inputs == "euclidean"
-]
+ZONAL_CASES = [case for case in CASES if getattr(case.build(2), "inputs", None) == "euclidean"]
 """Of inputs that are lifted."""
 
 
 def public_kernel_classes() -> set[type[gpflow.kernels.Kernel]]:
     """All that a user can build."""
     public = (getattr(idm.kernels, name) for name in idm.kernels.__all__)
-    return {
-        member
-        for member in public
-        if inspect.isclass(member)
-        and issubclass(member, gpflow.kernels.Kernel)
-        and not inspect.isabstract(member)
-    }
+    classes = (c for c in public if inspect.isclass(c) and not inspect.isabstract(c))
+    return {c for c in classes if issubclass(c, gpflow.kernels.Kernel)}
 
 
 def inputs(num: int, num_columns: int, seed: int = 0) -> np.ndarray:

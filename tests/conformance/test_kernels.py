@@ -1,7 +1,5 @@
 """GPflow's contract for a kernel, for every public kernel."""
 
-from __future__ import annotations
-
 import pickle
 
 import gpflow
@@ -13,8 +11,8 @@ from gpflow.kernels import Matern32
 from interdomain import kernels
 from interdomain.kernels import Invariant, SphericalMatern32
 from interdomain.transforms import Negation
-from tests.conformance.helpers import double
-from tests.conformance.kernel_cases import CASES, KINDS, KernelCase, public_kernel_classes
+from tests.conformance.helpers import assert_slopes, compiled, double, value_and_gradients
+from tests.conformance.kernel_cases import CASES, KINDS, KernelCase, inputs, public_kernel_classes
 
 each_class = pytest.mark.parametrize("case", CASES, ids=str)
 each_kind = pytest.mark.parametrize("case", KINDS, ids=str)
@@ -97,21 +95,16 @@ def test_gradients_and_compiled_with_an_unknown_number_of_points(case: KernelCas
     number of columns is unknown as well to this library's kernels, but for Invariant."""
     D = case.columns(2)
     kernel = case.build(D)
-    unknown = case in KINDS and case.kernel_class is not Invariant
-    shape = [None, None if unknown else D]
-    compiled = tf.function(
-        lambda X, X2: (kernel(X, X2), kernel(X, full_cov=False)),
-        input_signature=[tf.TensorSpec(shape, tf.float64)] * 2,
-        autograph=False,
-    )
+    shape = [None, D if case.kernel_class is Invariant else None]
+    graph = compiled(lambda X, X2: (kernel(X, X2), kernel(X, full_cov=False)), shape, shape)
     for num in (1, 5):
         points, points2 = case.inputs(num + 2, D, seed=1), case.inputs(num, D)
-        cross, diagonal = compiled(points, points2)
+        cross, diagonal = graph(points, points2)
         np.testing.assert_allclose(cross, kernel(points, points2), rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(diagonal, kernel(points, full_cov=False), rtol=1e-11)
 
     X, X2 = tf.Variable(case.inputs(4, D)), tf.Variable(case.inputs(3, D, seed=1))
-    rng, step = np.random.default_rng(2), 1e-5
+    rng = np.random.default_rng(2)
     weights, weights2 = rng.normal(size=(4, 3)), rng.normal(size=(3, 3))
     variables = [*kernel.trainable_variables, X, X2]
     assert len(variables) >= 4
@@ -119,20 +112,7 @@ def test_gradients_and_compiled_with_an_unknown_number_of_points(case: KernelCas
     def objective() -> tf.Tensor:
         return tf.reduce_sum(weights * kernel(X, X2)) + tf.reduce_sum(weights2 * kernel(X2))
 
-    with tf.GradientTape() as tape:
-        value = objective()
-    gradients = [tf.convert_to_tensor(g).numpy() for g in tape.gradient(value, variables)]
-    starts = [np.array(variable.numpy()) for variable in variables]
-    for _ in range(2):
-        directions = [rng.normal(size=start.shape) for start in starts]
-        ends = []
-        for sign in (1, -1):
-            for variable, start, direction in zip(variables, starts, directions, strict=True):
-                variable.assign(start + sign * step * direction)
-            ends.append(objective().numpy())
-        slopes = [np.sum(g * d) for g, d in zip(gradients, directions, strict=True)]
-        difference = (ends[0] - ends[1]) / (2 * step)
-        np.testing.assert_allclose(np.sum(slopes), difference, rtol=1e-6, atol=1e-6)
+    assert_slopes(objective, variables, rng, atol=1e-6, num_directions=2)
 
 
 @each_kind
@@ -145,10 +125,8 @@ def test_gradients_at_coinciding_and_opposite_points(case: KernelCase) -> None:
     points = np.array([[1e3, 2e3], [-1e3, -2e3], [0.0, 0.0], [0.3, -0.2], [0.3, -0.2]])
     points = case.valid(points)[:, : case.columns(2)]
     X, X2 = tf.constant(points), tf.constant(points[::-1].copy())
-    with tf.GradientTape() as tape:
-        tape.watch([X, X2])
-        total = tf.reduce_sum(kernel(X, X2)) + tf.reduce_sum(kernel(X))
-    for gradient in tape.gradient(total, [X, X2, *kernel.trainable_variables]):
+    variables = [X, X2, *kernel.trainable_variables]
+    for gradient in value_and_gradients(lambda: [kernel(X, X2), kernel(X)], variables)[1]:
         assert np.all(np.isfinite(gradient))
 
 
@@ -159,14 +137,14 @@ def test_the_diagonal_of_the_matrix_has_the_gradient_of_the_diagonal(case: Kerne
     variables = kernel.trainable_variables
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(X)
-        of_matrix = tf.reduce_sum(tf.linalg.diag_part(kernel(X)))
-        of_diagonal = tf.reduce_sum(kernel(X, full_cov=False))
-        of_cross = tf.reduce_sum(tf.linalg.diag_part(kernel(X, X)))
-    *expected, expected_X = tape.gradient(
-        of_diagonal, [*variables, X], unconnected_gradients="zero"
+        diagonals = (
+            kernel(X, full_cov=False),
+            *map(tf.linalg.diag_part, (kernel(X), kernel(X, X))),
+        )
+    (*expected, expected_X), (*found, found_X), (*crossed, _) = (
+        tape.gradient(diagonal, [*variables, X], unconnected_gradients="zero")
+        for diagonal in diagonals
     )
-    *found, found_X = tape.gradient(of_matrix, [*variables, X], unconnected_gradients="zero")
-    crossed = tape.gradient(of_cross, variables, unconnected_gradients="zero")
     tolerance = max(1e-10, 100 * case.accuracy)  # a sum of derivatives
     for variable, e, g, c in zip(variables, expected, found, crossed, strict=True):
         scale = max(1.0, np.abs(e).max())
@@ -208,28 +186,21 @@ def test_single_precision(case: KernelCase) -> None:
     expected = case.build(D)(X.astype(float)).numpy()
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
         kernel = case.build(D)
-        with tf.GradientTape() as tape:
-            K, diagonal = kernel(X), kernel(X, full_cov=False)
-            total = tf.reduce_sum(K) + tf.reduce_sum(kernel(X, X[:2]))
-        gradients = tape.gradient(total, kernel.trainable_variables)
+        (K, _), gradients = value_and_gradients(
+            lambda: [kernel(X), kernel(X, X[:2])], kernel.trainable_variables
+        )
+        diagonal = kernel(X, full_cov=False)
     assert {value.dtype for value in (K, diagonal, *gradients)} == {tf.float32}
     assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
     np.testing.assert_allclose(K, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
     np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-5)
 
 
-# Kernels in graphs that are built before the number of columns of X is known.
-
-X = np.random.default_rng(0).normal(size=(5, 4))
-
-
 def test_what_cannot_be_known() -> None:
+    """In graphs that are built before the number of columns of X is known."""
     for kernel, shape in (
         (SphericalMatern32(weight_variances=[1.0, 1.0, 1.0, 1.0]), None),
         (Invariant(Matern32(), Negation()), [None, None]),
     ):
-        compiled = tf.function(
-            kernel, input_signature=[tf.TensorSpec(shape, tf.float64)], autograph=False
-        )
         with pytest.raises(ValueError, match=r"tf.ensure_shape\(X, \[None, D\]\)"):
-            compiled(X)
+            compiled(kernel, shape)(inputs(5, 4))

@@ -4,10 +4,6 @@ One case stands for its kind: posterior and KL divergence see the operator, and 
 family. (An unwhitened full q is in test_classes.py, for each class.)
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import gpflow
 import numpy as np
 import pytest
@@ -153,19 +149,6 @@ NOISE = 0.2
 two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
 
 
-def make_pair(case: Case, model_class: type, **options: Any) -> tuple[Any, Any]:
-    """The model, and the same one with the same parameters over the dense twin."""
-    kernel, inducing_variable = case.build()
-    num_outputs = 1 if model_class is gpflow.models.CGLB else 2  # CGLB takes one output only
-    data = make_data(case, num_outputs)
-    model = model_class(
-        data, kernel, inducing_variable=inducing_variable, noise_variance=NOISE, **options
-    )
-    twin = model_class(data, kernel, inducing_variable=DenseTwin(inducing_variable), **options)
-    twin.likelihood = model.likelihood
-    return model, twin
-
-
 def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
     """Of independent columns."""
     zero = np.zeros(len(Y))
@@ -179,9 +162,11 @@ def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
 @pytest.mark.filterwarnings("ignore:MultivariateNormalFullCovariance")
 def test_bounds_by_brute_force(case: Case) -> None:
     """SGPR's and FITC's from N x N matrices; SGPR's is that of an SVGP, and below the evidence."""
-    sgpr, twin = make_pair(case, gpflow.models.SGPR)
-    X, Y = make_data(case, 2)
-    kernel, u = sgpr.kernel, sgpr.inducing_variable
+    (kernel, u), (X, Y) = case.build(), make_data(case, 2)
+    sgpr, twin = (
+        gpflow.models.SGPR((X, Y), kernel, features, noise_variance=NOISE)
+        for features in (u, DenseTwin(u))
+    )
     fitc = gpflow.models.GPRFITC((X, Y), kernel, u, noise_variance=NOISE)
     features, dense = Kuf(u, kernel, X).numpy(), Kuu(u, kernel).numpy()
     explained = features.T @ np.linalg.solve(dense, features)
@@ -201,16 +186,8 @@ def test_bounds_by_brute_force(case: Case) -> None:
 
     mean, covariance = sgpr.compute_qu()
     assert_close((mean, covariance), twin.compute_qu())
-    root = np.linalg.cholesky(covariance)
-    svgp = gpflow.models.SVGP(
-        kernel,
-        sgpr.likelihood,
-        u,
-        num_latent_gps=2,
-        whiten=False,
-        q_mu=mean,
-        q_sqrt=np.stack([root, root]),
-    )
+    q = {"q_mu": mean, "q_sqrt": np.stack([np.linalg.cholesky(covariance)] * 2), "whiten": False}
+    svgp = gpflow.models.SVGP(kernel, sgpr.likelihood, u, num_latent_gps=2, **q)
     assert_close(svgp.elbo((X, Y)), elbo)
     Xnew = make_inputs(case, 6)
     assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))

@@ -1,7 +1,5 @@
 """Several outputs: the wrappers and kernels of GPflow, and the wrappers of this library."""
 
-from __future__ import annotations
-
 import copy
 
 import gpflow
@@ -35,6 +33,7 @@ from .helpers import (
     double,
     make_data,
     make_inputs,
+    moved,
 )
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
@@ -71,22 +70,11 @@ def make_inducing_variable(case: Case, wrapper: str) -> InducingVariables:
     return wrap([inducing_variable, copy.deepcopy(inducing_variable)])
 
 
-def make_model(
-    case: Case, wrapper: str, mixing: str, *, q_diag: bool, whiten: bool = True
-) -> gpflow.models.SVGP:
-    model = gpflow.models.SVGP(
-        make_kernel(case, mixing),
-        gpflow.likelihoods.Gaussian(0.2),
-        make_inducing_variable(case, wrapper),
-        num_latent_gps=NUM_LATENTS,
-        q_diag=q_diag,
-        whiten=whiten,
-        num_data=2 * NUM_DATA,
-    )
-    rng = np.random.default_rng(5)
-    model.q_mu.assign(rng.normal(size=model.q_mu.shape))
-    model.q_sqrt.assign(0.4 * model.q_sqrt)
-    return model
+def make_model(case: Case, wrapper: str, mixing: str, *, q_diag: bool) -> gpflow.models.SVGP:
+    kernel, features = make_kernel(case, mixing), make_inducing_variable(case, wrapper)
+    options = {"num_latent_gps": NUM_LATENTS, "num_data": 2 * NUM_DATA, "q_diag": q_diag}
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.2), features, **options)
+    return moved(model)
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)
@@ -129,30 +117,21 @@ def test_each_wrapper(wrapper: str) -> None:
         assert_close(posterior.predict_f(X, **options), reference, message=message)
 
 
-def harmonics(max_degree: int) -> InducingVariables:
-    kernel = SphericalMatern32(weight_variances=np.ones(2))
-    return inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=max_degree)
-
-
 def test_shared_blocks_are_factorised_once() -> None:
     """Latent GPs with the same kernel and inducing variable have one factor; harmonics none."""
     kernels = [SphericalMatern32(weight_variances=np.ones(2)) for _ in range(2)]
     points = gpflow.inducing_variables.InducingPoints(np.eye(2))
     wrap = inducing_variables.SeparateIndependentInducingVariables
 
-    def count(kernel: MultioutputKernel, inducing_variable: InducingVariables) -> int:
-        model = gpflow.models.SVGP(
-            kernel, gpflow.likelihoods.Gaussian(), inducing_variable, num_latent_gps=3
-        )
-        X = np.ones((4, 2))
-        data = X, np.ones((4, 3))
+    def count(kernel: MultioutputKernel, features: InducingVariables) -> int:
+        noise, data = gpflow.likelihoods.Gaussian(), (np.ones((4, 2)), np.ones((4, 3)))
+        model = gpflow.models.SVGP(kernel, noise, features, num_latent_gps=3)
         function = tf.function(lambda: model.elbo(data), autograph=False)
         return count_ops(function.get_concrete_function(), ("Cholesky",))
 
     first, second = kernels
+    few, many = (inducing_variables.SphericalHarmonics(3, range(size)) for size in (3, 4))
     assert count(SharedIndependent(first, 3), wrap([points] * 3)) == 1
     assert count(SeparateIndependent([first, second, first]), wrap([points] * 3)) == 2
-    of_harmonics = wrap([harmonics(2), harmonics(3), points])
-    assert count(SeparateIndependent([first, second, first]), of_harmonics) == 1
-    W = np.ones((3, 3))
-    assert count(LinearCoregionalization([first, second, first], W=W), harmonics(2)) == 0
+    assert count(SeparateIndependent([first, second, first]), wrap([few, many, points])) == 1
+    assert count(LinearCoregionalization([first, second, first], W=np.ones((3, 3))), few) == 0

@@ -4,8 +4,6 @@ Each kind of sums over rows has a family: dense (harmonics, points), tables (wav
 (splines). Every model is fitted, and then asked in all ways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +15,7 @@ from gpflow.inducing_variables import InducingPoints
 
 import interdomain as idm
 from interdomain.deep import DeepGP, Layer
+from tests.conformance.helpers import compiled
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 0.9, size=(60, 1))
@@ -152,23 +151,19 @@ def test_one_answer(make: Any, family: Any, float_type: Any) -> None:
         expected = tf.nest.flatten(answers(Xnew, Ynew))
         assert all(part.dtype == float_type for part in expected)
         assert all(np.all(np.isfinite(part)) for part in expected)
-        rows_of = [tf.TensorSpec([None, 1], float_type)] * 2
-        compiled = tf.function(answers, input_signature=rows_of, autograph=False)
-        for one, other in zip(expected, tf.nest.flatten(compiled(Xnew, Ynew)), strict=True):
+        unknown = tf.nest.flatten(compiled(answers, [None, 1], [None, 1])(Xnew, Ynew))
+        for one, other in zip(expected, unknown, strict=True):
             np.testing.assert_allclose(other, one, rtol=rtol, atol=atol, err_msg="unknown rows")
         known = tf.function(model.predict_f, autograph=False)(Xnew)
         for one, other in zip(expected[1:3], known, strict=True):
             np.testing.assert_allclose(other, one, rtol=rtol, atol=atol, err_msg="known rows")
         _, *functions = tf.nest.pack_sequence_as(answers(Xnew, Ynew), expected)
+        targets: dict[str, Any] = {"predict_f": {}, "predict_y": {}}
+        targets["predict_log_density"] = {"Y": Y[:5]}
         in_batches = [
-            idm.predict_in_batches(model, NEW, method=method, batch_size=3, progress=False)
-            for method in ("predict_f", "predict_y")
+            idm.predict_in_batches(model, NEW, method=name, batch_size=3, progress=False, **given)
+            for name, given in targets.items()
         ]
-        in_batches.append(
-            idm.predict_in_batches(
-                model, NEW, Y=Y[:5], method="predict_log_density", batch_size=3, progress=False
-            )
-        )
         pairs = zip(tf.nest.flatten(functions), tf.nest.flatten(in_batches), strict=True)
         for one, other in pairs:
             np.testing.assert_allclose(other, one, rtol=rtol, atol=atol, err_msg="in batches")

@@ -1,7 +1,5 @@
 """The registry is complete, and every entry is consistent with itself."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect
@@ -34,15 +32,18 @@ from interdomain.testing import check_family
 from interdomain.transforms import ImageFlip
 
 from .cases import CASES, KINDS, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
-from .helpers import assert_close, assert_same_objective, make_inputs
+from .helpers import assert_close, assert_same_objective, compiled, make_inputs, moved
 from .test_multioutput import OURS
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-def test_every_public_inducing_variable_has_a_representative() -> None:
+def test_every_public_inducing_variable_and_kind_of_operator_has_a_case() -> None:
     """Those of several outputs wrap each of them in test_multioutput."""
+    assert {case.kind for case in CASES} == set(KINDS)
+    assert [case.kind for case in ONE_OF_EACH_KIND] == list(KINDS)
+    assert len({case.name for case in CASES}) == len(CASES)
     covered = {type(parts(case)[1]) for case in REPRESENTATIVES} | set(OURS.values())
     public = {getattr(inducing_variables, name) for name in inducing_variables.__all__}
     missing = {c.__name__ for c in public - covered if not inspect.isabstract(c)}
@@ -50,12 +51,6 @@ def test_every_public_inducing_variable_has_a_representative() -> None:
         f"public, but without a representative: {missing}; add a case to "
         "tests/conformance/cases.py with representative=True"
     )
-
-
-def test_every_kind_of_operator_has_a_case() -> None:
-    assert {case.kind for case in CASES} == set(KINDS)
-    assert [case.kind for case in ONE_OF_EACH_KIND] == list(KINDS)
-    assert len({case.name for case in CASES}) == len(CASES)
 
 
 def test_public_names_exist_and_are_sorted() -> None:
@@ -132,30 +127,18 @@ class Unstructured(SphericalHarmonics):
 
 
 def test_what_is_wrong_with_a_family_is_named() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
     with pytest.raises(AssertionError, match="the features explain more of the kernel than there"):
-        check_family(Doubled(3, [0, 1, 2]), SphericalMatern32(), X2)
+        check_family(Doubled(3, [0, 1, 2]), SphericalMatern32(), X)
     with pytest.raises(TypeError, match=r"Kuu must return .* found LinearOperatorIdentity; return"):
-        check_family(Unstructured(3, [0, 1, 2]), SphericalMatern32(), X2)
+        check_family(Unstructured(3, [0, 1, 2]), SphericalMatern32(), X)
 
 
 # Graphs built before the number of columns of X, or even its rank, is known. Here of the models of
 # this library; of SVGP with each class in test_classes.py.
 
-SHAPES = {"columns": [None, None], "rank": None}
-
-
-def compiled(function: Callable[..., Any], shape: list[None] | None, *, inputs: int = 1) -> Any:
-    signature = [tf.TensorSpec(shape, gpflow.default_float())] * inputs
-    return tf.function(function, input_signature=signature, autograph=False)
-
-
-rng = np.random.default_rng(0)
-X2, Y2 = rng.normal(size=(12, 2)), rng.normal(size=(12, 1))
-IMAGES = rng.normal(size=(12, 6))
-
-
-def gaussian() -> gpflow.likelihoods.Likelihood:
-    return gpflow.likelihoods.Gaussian(0.2)
+UNKNOWN = {"columns": [None, None], "rank": None}
+IMAGES, Y2 = np.split(np.random.default_rng(0).normal(size=(12, 7)), [6], axis=1)
 
 
 def hvgp_of_patches() -> gpflow.models.SVGP:
@@ -163,7 +146,7 @@ def hvgp_of_patches() -> gpflow.models.SVGP:
     base = Convolutional(gpflow.kernels.SquaredExponential(), (3, 2), (1, 2))
     kernel = HarmonicKernel(base, ImageFlip((1, 2), 1))
     points = HarmonicInducingPoints.for_kernel(kernel, IMAGES[:4, :2])
-    return AdditiveSVGP(kernel, gaussian(), points)
+    return AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(0.2), points)
 
 
 def additive() -> gpflow.models.SVGP:
@@ -172,33 +155,28 @@ def additive() -> gpflow.models.SVGP:
     second, third = SphericalMatern32(), gpflow.kernels.Matern32(active_dims=slice(1, 2))
     blocks = [InducingPatches(IMAGES[:3, :2]), SphericalHarmonics(7, [0, 1])]
     features = SumInducingVariables([*blocks, VariationalFourierFeatures(-5, 5, 2)])
-    return AdditiveSVGP(first + second + third, gaussian(), features)
+    return AdditiveSVGP(first + second + third, gpflow.likelihoods.Gaussian(0.2), features)
 
 
-@pytest.mark.parametrize(
-    ("make", "unknown"),
-    [(hvgp_of_patches, "columns"), (additive, "rank")],
-)
+@pytest.mark.parametrize(("make", "unknown"), [(hvgp_of_patches, "columns"), (additive, "rank")])
 def test_models_of_several_q(make: Callable[[], gpflow.models.SVGP], unknown: str) -> None:
     """The bound with its gradients, and predictions."""
-    model = make()
+    model, shape = moved(make()), UNKNOWN[unknown]
     variables = model.trainable_variables
-    for mean, _ in model.variational_parameters:
-        mean.assign(np.random.default_rng(1).normal(size=mean.shape))
     with gpflow.config.as_context(gpflow.config.Config(jitter=1e-6)):
-        elbo = compiled(lambda X, Y: model.elbo((X, Y)), SHAPES[unknown], inputs=2)
+        elbo = compiled(lambda X, Y: model.elbo((X, Y)), shape, shape)
         assert_same_objective(
             lambda: elbo(IMAGES, Y2), lambda: model.elbo((IMAGES, Y2)), variables, rtol=1e-7
         )
-        function = compiled(model.posterior().predict_f, SHAPES[unknown])
+        function = compiled(model.posterior().predict_f, shape)
         for X in (IMAGES, *([IMAGES.reshape(3, 4, -1)] * (unknown == "rank"))):
             assert_close(function(X), model.predict_f(X))
 
 
 def test_another_number_of_columns() -> None:
     """Rows of one number of columns are never taken for more rows of another."""
-    model = gpflow.models.SVGP(ArcCosine(), gaussian(), SphericalHarmonics(3, [0, 1]))
-    for shape in SHAPES.values():
-        function = compiled(model.predict_f, shape)
+    noise, harmonics = gpflow.likelihoods.Gaussian(), SphericalHarmonics(3, [0, 1])
+    model = gpflow.models.SVGP(ArcCosine(), noise, harmonics)
+    for shape in UNKNOWN.values():
         with pytest.raises(tf.errors.InvalidArgumentError, match="not compatible with expected sh"):
-            function(IMAGES)
+            compiled(model.predict_f, shape)(IMAGES)

@@ -1,7 +1,5 @@
 """Inducing variables with kernels that they do not belong to: Kuu, its operator and Kuf say why."""
 
-from __future__ import annotations
-
 import gpflow
 import numpy as np
 import pytest
@@ -17,12 +15,7 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
     VariationalFourierFeatures,
 )
-from interdomain.kernels import (
-    ArcCosine,
-    FiniteRank,
-    Periodized,
-    SphericalMatern52,
-)
+from interdomain.kernels import ArcCosine, FiniteRank, Periodized, SphericalMatern52
 from tests.conformance.helpers import assert_refused
 
 from .cases import REPRESENTATIVES, Case
@@ -36,22 +29,12 @@ BOX = BoxFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
 ANOTHER_BOX = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
 SUM = SumInducingVariables([HARMONICS, POINTS])
 
-# Features, a kernel, the number of columns of X, and the message.
-WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
-    (UNITS, ArcCosine(1), 2, r"Z has 5 rows, .* common with ArcCosine, \[1\], have 3 harmonics"),
-    (
-        HARMONICS,
-        SharedIndependent(ArcCosine(), output_dim=2),
-        2,
-        "no covariance between SphericalHarmonics and SharedIndependent; it has several "
-        "outputs: pass both to a model, which takes them as they are; where Kuu and Kuf are "
-        "needed, wrap it in interdomain.inducing_variables.SharedIndependentInducingVariables"
-        r"\(SphericalHarmonics\(...\)\) or SeparateIndependentInducingVariables",
-    ),
-    (BOX, ANOTHER_BOX, 2, "kernel must have the features' box, from .* found one from .*for_ke"),
-    (INTERVAL, Matern32() + Matern12(), 1, "the kernel is a sum of 2: pass SumInducingVariables"),
-    (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
-]
+OUTPUTS = (
+    "no covariance between SphericalHarmonics and SharedIndependent; it has several "
+    "outputs: pass both to a model, which takes them as they are; where Kuu and Kuf are "
+    "needed, wrap it in interdomain.inducing_variables.SharedIndependentInducingVariables"
+    r"\(SphericalHarmonics\(...\)\) or SeparateIndependentInducingVariables"
+)
 
 
 class Unregistered(InducingVariables):
@@ -65,13 +48,8 @@ def assert_no_covariance(
     features: InducingVariables, kernel: Kernel, columns: int, message: str
 ) -> None:
     rows = np.resize(X, [4, columns])
-    assert_refused(
-        [
-            (lambda: Kuu(features, kernel), message),
-            (lambda: Kuu_operator(features, kernel), message),
-            (lambda: Kuf(features, kernel, rows), message),
-        ]
-    )
+    calls = (Kuu, Kuu_operator, lambda *pair: Kuf(*pair, rows))
+    assert_refused((lambda call=call: call(features, kernel), message) for call in calls)
 
 
 @pytest.mark.parametrize("case", REPRESENTATIVES, ids=lambda case: case.name)
@@ -96,7 +74,16 @@ def test_the_kernels_that_messages_name() -> None:
 
 
 def test_that_do_not_fit() -> None:
-    for row in WRONG:
+    common = r"Z has 5 rows, .* common with ArcCosine, \[1\], have 3 harmonics"
+    box = "kernel must have the features' box, from .* found one from .*for_ke"
+    total = "the kernel is a sum of 2: pass SumInducingVariables"
+    for row in (
+        (UNITS, ArcCosine(1), 2, common),
+        (HARMONICS, SharedIndependent(ArcCosine(), output_dim=2), 2, OUTPUTS),
+        (BOX, ANOTHER_BOX, 2, box),
+        (INTERVAL, Matern32() + Matern12(), 1, total),
+        (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
+    ):
         assert_no_covariance(*row)
 
 

@@ -1,7 +1,5 @@
 """Where features are made for: values inside against Kuf, and boxes in the right columns."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -16,7 +14,7 @@ from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 from interdomain.core.domains import boxes, outside_of_any
 from interdomain.core.pairs import Kuf_in_domain
 from interdomain.inducing_variables import SumInducingVariables, VariationalFourierFeatures
-from tests.conformance.helpers import assert_close
+from tests.conformance.helpers import assert_close, compiled
 from tests.families.waves.interval_cases import LOWER, UPPER, features, kernel
 
 POINTS = np.random.default_rng(0).normal(size=(4, 3))
@@ -30,8 +28,7 @@ def additive() -> tuple[Kernel, Any]:
 
 
 def variables_of(build: Any, columns: int) -> tuple[tf.Variable, ...]:
-    spec = tf.TensorSpec([None, columns], gpflow.default_float())
-    return tf.function(build, autograph=False).get_concrete_function(spec).graph.variables
+    return compiled(build, [None, columns]).get_concrete_function().graph.variables
 
 
 def test_values_inside_are_those_of_Kuf() -> None:
@@ -59,10 +56,7 @@ def test_sums() -> None:
     assert_close(Kuf_in_domain(iv, k, X), Kuf(iv, k, X), rtol=1e-15)
     points = k.kernels[2]
     found = variables_of(lambda X: Kuf_in_domain(iv, k, X), 3)
-    expected = [
-        *points.trainable_variables,
-        iv.inducing_variables[2].Z.unconstrained_variable,
-    ]
+    expected = [*points.trainable_variables, iv.inducing_variables[2].Z.unconstrained_variable]
     assert {id(v) for v in found} == {id(v) for v in expected}
 
 

@@ -1,7 +1,5 @@
 """Kernels of finite rank: against plain sums, and in the models of GPflow and of this library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +32,13 @@ from interdomain.kernels import (
 )
 from interdomain.models import StructuredSGPR
 from interdomain.transforms import Negation
-from tests.conformance.helpers import assert_close, assert_refused, assert_same_objective
+from tests.conformance.helpers import (
+    assert_close,
+    assert_refused,
+    assert_same_objective,
+    compiled,
+    step_graph,
+)
 from tests.posteriors.graph_ops import count_ops
 
 RNG = np.random.default_rng(0)
@@ -208,33 +212,28 @@ def test_nothing_is_factorised() -> None:
     for make, count in ((box, 0), (points, 1)):
         kernel = FiniteRank(*make())
 
-        def both(x: tf.Tensor, kernel: Kernel = kernel) -> tuple[tf.Tensor, tf.Tensor]:
-            return kernel(x, x[:2])[:1], kernel(x, full_cov=False)
-
-        function = tf.function(both, autograph=False).get_concrete_function(tf.constant(X))
+        graph = compiled(lambda x, k=kernel: (k(x, x[:2])[:1], k(x, full_cov=False)), X.shape)
         # Once for the covariances of two sets of rows, and once for the diagonal.
-        assert count_ops(function, ("Cholesky",)) == 2 * count, make.__name__
-
-
-OTHERS = r"inducing_variable must be that of the FiniteRank kernel, or some of its features"
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: Kuf(SphericalHarmonics(3, [0, 9]), FiniteRank(*harmonics()), X),
-        OTHERS + r", found SphericalHarmonics with others than its SphericalHarmonics; pass kernel",
-    ),
-    (
-        lambda: FiniteRank(HarmonicKernel(Matern32(), Negation(0)), units()[1]),
-        "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures",
-    ),
-    (
-        lambda: FiniteRank(SharedIndependent(ArcCosine(), 2), units()[1]),
-        "kernel must have one output, found SharedIndependent; .*wrap the result instead",
-    ),
-]
+        count_of_graph = count_ops(graph.get_concrete_function(), ("Cholesky",))
+        assert count_of_graph == 2 * count, make.__name__
 
 
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    base, others = FiniteRank(*harmonics()), SphericalHarmonics(3, [0, 9])
+    total, several = HarmonicKernel(Matern32(), Negation(0)), SharedIndependent(ArcCosine(), 2)
+    own = (
+        r"inducing_variable must be that of the FiniteRank kernel, or some of its features"
+        r", found SphericalHarmonics with others than its SphericalHarmonics; pass kernel"
+    )
+    no_sum = "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures"
+    one_output = "kernel must have one output, found SharedIndependent; .*wrap the result instead"
+    assert_refused(
+        [
+            (lambda: Kuf(others, base, X), own),
+            (lambda: FiniteRank(total, units()[1]), no_sum),
+            (lambda: FiniteRank(several, units()[1]), one_output),
+        ]
+    )
 
 
 @pytest.mark.parametrize("whiten", [True, False])
@@ -245,13 +244,5 @@ def test_eigenvalue_that_underflows(whiten: bool) -> None:
     model = gpflow.models.SVGP(
         kernel, gpflow.likelihoods.Gaussian(), harmonics, whiten=whiten, q_diag=True
     )
-
-    @tf.function(autograph=False)
-    def step() -> Any:
-        with tf.GradientTape() as tape:
-            bound = model.elbo((X, X[:, :1]))
-        return bound, tape.gradient(bound, model.trainable_variables)
-
-    bound, gradients = step()
-    assert np.isfinite(bound)
-    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
+    for value in tf.nest.flatten(step_graph(model, (X, X[:, :1]))()):
+        assert np.all(np.isfinite(value))

@@ -1,7 +1,5 @@
 """Checks of how many columns X has: they give a user's kernel no made-up rows."""
 
-from __future__ import annotations
-
 import warnings
 
 import gpflow

@@ -1,12 +1,8 @@
 """Products of features: which are taken, their covariances, and bad input."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator
-from collections.abc import Callable
-from typing import Any
 
 import gpflow
 import numpy as np
@@ -26,7 +22,7 @@ from interdomain.inducing_variables import (
     VariationalFourierFeatures,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
-from tests.conformance.helpers import assert_close, assert_refused
+from tests.conformance.helpers import assert_close, assert_refused, compiled, value_and_gradients
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[9, 3])
 SPACE = SphericalMatern52(active_dims=[0, 1])
@@ -65,22 +61,19 @@ def test_the_products_of_most_prior_variance() -> None:
         assert features.has_all and features.num_inducing == 112
 
 
-PRODUCTS = ProductInducingVariables
-WRONG: list[tuple[Callable[[], Any], str]] = [
-    (lambda: PRODUCTS([HARMONICS, WAVES], [[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in "),
-    (
-        lambda: PRODUCTS.for_kernel(SPACE * TIME * RBF(), [HARMONICS, WAVES], 3),
-        "inducing_variables must have 3 entries, .* found 2; pass those of SphericalMatern52, Per",
-    ),
-    (
-        lambda: PRODUCTS.for_kernel(SPACE * RBF(), [HARMONICS, POINTS], 3),
-        r"diagonal Kuu each .*found InducingPoints with SquaredExponential; pass ProductInd.*all",
-    ),
-]
-
-
 def test_wrong_arguments() -> None:
-    assert_refused(WRONG)
+    make, pair, rbf = ProductInducingVariables, [HARMONICS, WAVES], RBF()
+    few = "inducing_variables must have 3 entries, .* found 2; pass those of SphericalMatern52, Per"
+    dense = (
+        r"diagonal Kuu each .*found InducingPoints with SquaredExponential; pass ProductInd.*all"
+    )
+    assert_refused(
+        [
+            (lambda: make(pair, [[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in "),
+            (lambda: make.for_kernel(SPACE * TIME * rbf, pair, 3), few),
+            (lambda: make.for_kernel(SPACE * rbf, [HARMONICS, POINTS], 3), dense),
+        ]
+    )
 
 
 def test_points_whose_number_changes() -> None:
@@ -171,8 +164,8 @@ def test_products_of_points_are_points(same: bool) -> None:
 def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) -> None:
     kernel, features = make("hwi", chosen=chosen)
     assert_close(Kuf_in_domain(features, kernel, INPUTS), Kuf(features, kernel, INPUTS), rtol=1e-14)
-    graph = tf.function(lambda rows: Kuf_in_domain(features, kernel, rows), autograph=False)
-    found = graph.get_concrete_function(tf.TensorSpec([None, 4], tf.float64)).graph.variables
+    graph = compiled(lambda rows: Kuf_in_domain(features, kernel, rows), [None, 4])
+    found = graph.get_concrete_function().graph.variables
     space = kernel.kernels[0]
     expected = [space.weight_variances, space.bias_variance]
     assert {id(v) for v in found} == {id(p.unconstrained_variable) for p in expected}
@@ -202,7 +195,7 @@ def test_variances_that_underflow_leave_numbers() -> None:
         kernel = functools.reduce(operator.mul, kernels)
         waves = BoxFourierFeatures(0, 1, np.arange(6)[:, None])
         features = ProductInducingVariables([waves] * 3)
-        with tf.GradientTape() as tape:
-            total = tf.reduce_sum(1 / Kuu_operator(features, kernel).diag_part())
-        gradients = tape.gradient(total, kernel.trainable_variables)
-        assert all(np.all(np.isfinite(value)) for value in (total, *gradients))
+        values = value_and_gradients(
+            lambda: 1 / Kuu_operator(features, kernel).diag_part(), kernel.trainable_variables
+        )
+        assert all(np.all(np.isfinite(value)) for value in tf.nest.flatten(values))

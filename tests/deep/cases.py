@@ -1,7 +1,5 @@
 """A layer of each kind, of any number of outputs, for inputs of two columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -68,14 +66,9 @@ def convolutional(outputs: int, mean: Any = None) -> deep.ConvolutionalLayer:
     """Patches of one pixel of an image of two: 2 outputs at each place would be 4, so one."""
     assert outputs % 2 == 0
     kernel, points = SquaredExponential(), InducingPoints(make_data()[0][:4, :1])
-    return deep.ConvolutionalLayer(
-        kernel,
-        JointQ(kernel, points, num_latent_gps=outputs // 2),
-        NUM_DATA,
-        "identity",
-        image_shape=(2, 1),
-        patch_shape=(1, 1),
-    )
+    q = JointQ(kernel, points, num_latent_gps=outputs // 2)
+    shapes = {"image_shape": (2, 1), "patch_shape": (1, 1)}
+    return deep.ConvolutionalLayer(kernel, q, NUM_DATA, "identity", **shapes)
 
 
 def randomise(model: Any, seed: int = 0, scale: float = 0.3) -> None:

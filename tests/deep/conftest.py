@@ -1,7 +1,5 @@
 """Everything here needs GPflux, which the extras `deep`, `test` and `dev` bring."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 if find_spec("gpflux") is None:

@@ -1,7 +1,5 @@
 """`deep.build`: what it makes, and that it trains."""
 
-from __future__ import annotations
-
 import gpflow
 import numpy as np
 import pytest
@@ -64,14 +62,11 @@ def test_a_step_is_learned() -> None:
         assert not np.array_equal(start, variable.numpy()), variable.name
 
 
-def test_own_parts() -> None:
+def test_own_parts_and_wrong_ones() -> None:
     likelihood = gpflow.likelihoods.Bernoulli()
     model = deep.build(
         X, widths=[1], features="points", likelihood=likelihood, num_inducing=5, q_diag=True
     )
     assert model.f_layers[0].q_sqrt.shape == (5, 1) and model.likelihood is likelihood
-
-
-def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match=r"features must be .*harmonics.*found 'waves'"):
         deep.build(X, widths=[1], features="waves", num_inducing=4)

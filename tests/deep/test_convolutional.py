@@ -1,7 +1,5 @@
 """Layers from images to images, against loops over patches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow

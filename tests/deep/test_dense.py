@@ -3,8 +3,6 @@
 The dense model has the parameters of the other one, and the same draws of the hidden layer.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow

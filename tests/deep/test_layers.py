@@ -1,7 +1,5 @@
 """What holds of every layer: in GPflux's Keras models, and in `deep.DeepGP`."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import Periodized, SphericalMatern32
 from interdomain.models import JointQ, QPerBlock
-from tests.conformance.helpers import assert_refused
+from tests.conformance.helpers import assert_refused, compiled, value_and_gradients
 
 from .cases import (
     NUM_DATA,
@@ -92,8 +90,7 @@ def test_unknown_shapes() -> None:
     model = each_kind()
     randomise(model)
     X, Y = make_data()
-    spec = tf.TensorSpec([None, None], gpflow.default_float())
-    bound = tf.function(lambda *data: model.elbo(data), [spec, spec], autograph=False)
+    bound = compiled(lambda *data: model.elbo(data), [None, None], [None, None])
     for rows in (1, NUM_DATA):
         expected = model.elbo((X[:rows], Y[:rows]))
         np.testing.assert_allclose(bound(X[:rows], Y[:rows]), expected, rtol=1e-10)
@@ -104,9 +101,7 @@ def test_float32() -> None:
         model = each_kind()
         data = make_data()
         assert all(v.dtype == tf.float32 for v in model.trainable_variables)
-        with tf.GradientTape() as tape:
-            bound = model.elbo(data)
-        gradients = tape.gradient(bound, model.trainable_variables)
+        bound, gradients = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
         assert bound.dtype == tf.float32
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
             assert np.all(np.isfinite(gradient)), variable.name
@@ -134,9 +129,9 @@ def test_samples_of_a_layer() -> None:
     assert tf.convert_to_tensor(made(X)).shape == (NUM_DATA, 2)
     certain = harmonics(1)
     certain.q_sqrt.assign(np.zeros(certain.q_sqrt.shape))
-    with tf.GradientTape() as tape:
-        value = tf.reduce_sum(tf.convert_to_tensor(certain(X)))
-    gradients = tape.gradient(value, certain.trainable_variables)
+    gradients = value_and_gradients(
+        lambda: tf.convert_to_tensor(certain(X)), certain.trainable_variables
+    )[1]
     assert all(np.all(np.isfinite(g)) for g in gradients if g is not None)
 
 
@@ -159,14 +154,9 @@ X, _ = make_data()
 
 def test_hidden_outputs_that_cannot_be_seen() -> None:
     """As the first layer they see the data; as the second they would see anything."""
-    hidden, likelihood = (
-        harmonics(2, gpflow.mean_functions.Identity()),
-        gpflow.likelihoods.Gaussian(),
-    )
-    box, globe = (
-        Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0]),
-        SphericalMatern32(inputs="unit_vectors"),
-    )
+    hidden = harmonics(2, gpflow.mean_functions.Identity())
+    likelihood, globe = gpflow.likelihoods.Gaussian(), SphericalMatern32(inputs="unit_vectors")
+    box = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
     lines = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
     intervals = SumInducingVariables([VariationalFourierFeatures(-3, 3, 2)] * 2)
     for form, kernel, features, message in (

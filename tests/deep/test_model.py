@@ -1,7 +1,5 @@
 """Predictions through the layers, against quadrature and Monte Carlo; functions; resumption."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -129,14 +127,9 @@ def test_a_single_layer_is_an_svgp() -> None:
     layer, data = harmonics(1), make_data()
     randomise(layer)
     model = deep.DeepGP([layer], gpflow.likelihoods.Gaussian(0.1))
-    twin = gpflow.models.SVGP(
-        layer.kernel,
-        model.likelihood,
-        layer.inducing_variable,
-        q_mu=layer.q_mu,
-        q_sqrt=layer.q_sqrt,
-        num_data=NUM_DATA,
-    )
+    q = {"q_mu": layer.q_mu, "q_sqrt": layer.q_sqrt, "num_data": NUM_DATA}
+    parts = layer.kernel, model.likelihood, layer.inducing_variable
+    twin = gpflow.models.SVGP(*parts, **q)
 
     def all_of(model: Any) -> list[Any]:
         moments = *model.predict_f(data[0]), *model.predict_y(data[0])

@@ -1,7 +1,5 @@
 """Run by ``test_placement`` in a process of its own, which has four logical CPUs: prints JSON."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,8 +1,6 @@
 """Blocks on devices: where operations, variables and results are. On four logical CPUs, which a
 process has to ask for before it uses TensorFlow; so all of it is computed by one of its own."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Spectra against closed forms (Tiao et al. 2023, section 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import num_harmonics
+from tests.conformance.helpers import assert_refused
 
 
 def cubic(t: tf.Tensor) -> tf.Tensor:
@@ -74,11 +73,14 @@ def test_relu_under_matern_misses_the_odd_degrees(dimension: int, lengthscale: f
     assert share in str(found) and "ReLU() represents " in str(found)
 
 
-def test_degrees_the_kernel_lacks_are_no_failure() -> None:
+def test_degrees_that_one_of_both_lacks() -> None:
+    """No failure if it is the kernel; an eigenvalue that underflows makes the norm infinite."""
     found = spectrum(ArcCosine(), "erf", 2, 6)  # which has 3 and 5, too
     assert found.missing == (0, 2, 4, 6)
     np.testing.assert_array_equal(found.norm_terms > 0, [False, True] + 5 * [False])
     np.testing.assert_allclose(found.represented_share, found.variance_shares[1])
+    found = spectrum(SphericalSquaredExponential(lengthscale=3.0), "softplus", 2, 20)
+    assert found.norm_terms[0] < 1 < found.norm_terms[10] < found.norm_terms[20] == np.inf
 
 
 @pytest.mark.parametrize("lengthscale", [0.4, 1.0])
@@ -90,16 +92,10 @@ def test_norm_of_erf_in_the_chordal_squared_exponential(lengthscale: float) -> N
         below, above = (degree - 1) / 2, (degree + 1) / 2
         coefficient = (ive(below, 0.5) + ive(above, 0.5)) / (degree * np.sqrt(np.pi))
         eigenvalue = ive(degree, lengthscale**-2)
+        norm = 2 * coefficient**2 / eigenvalue
         np.testing.assert_allclose(found.kernel_roots[degree] ** 2, eigenvalue, rtol=1e-10)
         np.testing.assert_allclose(found.activation_coefficients[degree], coefficient, rtol=1e-10)
-        np.testing.assert_allclose(
-            found.norm_terms[degree], 2 * coefficient**2 / eigenvalue, rtol=1e-9
-        )
-
-
-def test_an_eigenvalue_that_underflows_makes_the_norm_infinite() -> None:
-    found = spectrum(SphericalSquaredExponential(lengthscale=3.0), "softplus", 2, 20)
-    assert found.norm_terms[0] < 1 < found.norm_terms[10] < found.norm_terms[20] == np.inf
+        np.testing.assert_allclose(found.norm_terms[degree], norm, rtol=1e-9)
 
 
 @pytest.mark.parametrize("activation", ["relu", cubic], ids=["relu", "own"])
@@ -129,14 +125,6 @@ def test_eigenvalues_by_quadrature() -> None:
     assert found.missing_share < 1e-14  # ReLU has degrees that the kernel does not
 
 
-def test_errors() -> None:
-    ard = ArcCosine(weight_variances=[1.0, 2.0])
-    with pytest.raises(ValueError, match="kernel must be a ZonalKernel, found"):
-        spectrum(tf.nn.relu, "relu", 2, 3)
-    with pytest.raises(ValueError, match="that of the kernel's sphere, found 2; pass 3"):
-        spectrum(ard, "relu", 2, 3)
-
-
 # What a set of harmonics explains, and in which columns.
 
 X = np.random.default_rng(0).normal(size=(1_200, 5))
@@ -145,8 +133,10 @@ HARMONICS = SphericalHarmonics(4, chains=CHAINS, column_order=[2, 0, 1])
 KERNEL = SphericalMatern52(variance=3.0, weight_variances=[0.5, 2.0, 0.2], active_dims=[3, 0, 4])
 
 
-def report(**arguments: Any) -> HarmonicShares:
-    return harmonic_shares(HARMONICS, KERNEL, X, **arguments)
+def report(
+    kernel: Any = KERNEL, harmonics: Any = HARMONICS, X: Any = X, **arguments: Any
+) -> HarmonicShares:
+    return harmonic_shares(harmonics, kernel, X, **arguments)
 
 
 def test_shares() -> None:
@@ -169,35 +159,35 @@ def test_text() -> None:
     table = lines[lines.index("") + 7 :]
     assert table[1].split()[:4] == ["e,", "height", "3", "2"] and len(table) == 4
     without = SphericalHarmonics(4, chains=[[0, 0, 0], [0, 0, 1]])
-    assert str(harmonic_shares(without, KERNEL, X)).endswith("none in: 3, 0, 4")
+    assert str(report(harmonics=without)).endswith("none in: 3, 0, 4")
 
 
-def test_errors_of_shares() -> None:
-    names = "column_names must be"
-    for arguments, message in [
-        ({"kernel": RBF()}, "SphericalHarmonics.*SquaredExponential"),
-        ({"kernel": ArcCosine(active_dims=[0, 1, 2])}, r"found zero for \[3\]"),
-        ({"column_names": ["a", "b"]}, f"{names} 5 names, one for each column .*found 2"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            harmonic_shares(**{"harmonics": HARMONICS, "kernel": KERNEL, "X": X} | arguments)
+def test_errors() -> None:
+    ard, of_three = ArcCosine(weight_variances=[1.0, 2.0]), ArcCosine(active_dims=[0, 1, 2])
+    names = "column_names must be 5 names, one for each column .*found 2"
+    assert_refused(
+        [
+            (lambda: spectrum(tf.nn.relu, "relu", 2, 3), "kernel must be a ZonalKernel, found"),
+            (lambda: spectrum(ard, "relu", 2, 3), "that of the kernel's sphere, found 2; pass 3"),
+            (lambda: report(RBF()), "SphericalHarmonics.*SquaredExponential"),
+            (lambda: report(of_three), r"found zero for \[3\]"),
+            (lambda: report(column_names=["a", "b"]), names),
+        ]
+    )
 
 
 def test_of_a_posterior_mean() -> None:
     kernel = SphericalMatern52(weight_variances=[0.3, 1.0])
     X = np.random.default_rng(2).normal(size=(200, 2))
     harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
-    prior = harmonic_shares(harmonics, kernel, X)
-    mean = np.zeros((harmonics.num_inducing, 2))
+    prior = report(kernel, harmonics, X)
+    mean = np.zeros((9, 2))
     mean[0], mean[2], mean[5] = 7.0, [3.0, 4.0], 2.0
-    found = harmonic_shares(harmonics, kernel, X, whitened_mean=mean)
-    alone = [
-        harmonic_shares(harmonics, kernel, X, whitened_mean=row).shares
-        for row in np.eye(harmonics.num_inducing)
-    ]
+    found = report(kernel, harmonics, X, whitened_mean=mean)
+    alone = [report(kernel, harmonics, X, whitened_mean=row).shares for row in np.eye(9)]
     np.testing.assert_allclose(alone, np.diag([0] + 8 * [1]), atol=1e-14)  # none of the constant
     np.testing.assert_allclose(np.sum(found.shares), 1, rtol=1e-14)
     np.testing.assert_array_equal(np.flatnonzero(found.shares), [2, 5])
     assert "posterior mean" in str(found) and "prior variance" in str(prior)
     with pytest.raises(ValueError, match="whitened_mean must have 9 rows"):
-        harmonic_shares(harmonics, kernel, X, whitened_mean=mean[:5])
+        report(kernel, harmonics, X, whitened_mean=mean[:5])

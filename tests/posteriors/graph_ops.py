@@ -1,7 +1,5 @@
 """Counting the operations of a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A diagonal Kuu costs no Cholesky factor and no triangular solve: the graph has no such op."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 
@@ -22,7 +20,14 @@ from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import AdditiveSVGP
 from tests.conformance.cases import CASES, ONE_OF_EACH_KIND, Case
 from tests.conformance.dense_twin import dense_twin
-from tests.conformance.helpers import assert_close, make_data, make_inputs, make_svgp, step_graph
+from tests.conformance.helpers import (
+    assert_close,
+    make_data,
+    make_inputs,
+    make_svgp,
+    step_graph,
+    value_and_gradients,
+)
 from tests.families.waves.interval_cases import MATERNS, data
 
 from .graph_ops import count_ops
@@ -89,14 +94,7 @@ def test_no_tensor_is_quadratic(make: Any, model_class: type) -> None:
     kernel, features = make()
     size = int(features.num_inducing)
     model = model_class(kernel, LIKELIHOOD, features, q_diag=True, num_data=30)
-
-    @tf.function(autograph=False)
-    def step() -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            loss = model.training_loss((X, Y))
-        return tape.gradient(loss, model.trainable_variables)
-
-    graph = step.get_concrete_function().graph
+    graph = step_graph(model, (X, Y)).graph
     shapes = [out.shape for op in graph.get_operations() for out in op.outputs]
     known = [shape.as_list() for shape in shapes if shape.rank is not None]
     assert any(shape.count(size) == 1 for shape in known)
@@ -136,17 +134,13 @@ def test_features_of_a_finite_rank_are_computed_once(
         return chosen_harmonics(*arguments, **options)
 
     monkeypatch.setattr(harmonics_module, "chosen_harmonics", counted)
-    variables = model.trainable_variables
-    with tf.GradientTape() as tape:
-        elbo = model.elbo((X, Y))
+    variables, twin = model.trainable_variables, dense_twin(model)
+    elbo, gradients = value_and_gradients(lambda: model.elbo((X, Y)), variables)
     assert count == (2 if in_sum else 1)
-    twin = dense_twin(model)
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)), tf.GradientTape() as of_twin:
-        expected = twin.elbo((X, Y))
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        expected, references = value_and_gradients(lambda: twin.elbo((X, Y)), variables)
     assert_close(elbo, expected, rtol=1e-12)
-    references = of_twin.gradient(expected, variables)
-    for ours, reference in zip(tape.gradient(elbo, variables), references, strict=True):
-        assert_close(ours, reference, rtol=1e-9)
+    assert_close(gradients, references, rtol=1e-9)
 
 
 # Models on an interval: no factorisation grows with M, and the evidence is reached.
@@ -164,12 +158,10 @@ def svgp(sizes: tuple[int, ...]) -> gpflow.models.SVGP:
     """Stock for one block, additive for several."""
     kernels = [MATERNS[order](lengthscales=0.7) for order in (2, 1)][: len(sizes)]
     blocks = [VariationalFourierFeatures(*ENDS, size) for size in sizes]
-    likelihood = gpflow.likelihoods.Gaussian(0.1)
     if len(sizes) == 1:
-        return gpflow.models.SVGP(kernels[0], likelihood, blocks[0], whiten=False)
-    return AdditiveSVGP(
-        gpflow.kernels.Sum(kernels), likelihood, SumInducingVariables(blocks), whiten=False
-    )
+        return gpflow.models.SVGP(kernels[0], LIKELIHOOD, blocks[0], whiten=False)
+    kernel, features = gpflow.kernels.Sum(kernels), SumInducingVariables(blocks)
+    return AdditiveSVGP(kernel, LIKELIHOOD, features, whiten=False)
 
 
 @pytest.mark.parametrize(("sizes", "num_batches"), [((11,), 1), ((11, 9), 2)])

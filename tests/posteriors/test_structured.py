@@ -1,7 +1,5 @@
 """Operators with a dense part, and variances."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -65,15 +63,9 @@ def assert_variances(
     and not negative, fused and cached. The largest, relative to the prior's, is returned."""
     inducing_variable = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
     kernel = FiniteRank(kernel, inducing_variable) if finite_rank else kernel
-    rng = np.random.default_rng(0)
-    X = np.concatenate(
-        [
-            rng.normal(size=(200, input_dim)),
-            1e-4 * rng.normal(size=(20, input_dim)),
-            1e3 * rng.normal(size=(20, input_dim)),
-            np.zeros((1, input_dim)),
-        ]
-    ).astype(gpflow.default_float())
+    X = np.random.default_rng(0).normal(size=(241, input_dim))
+    X *= np.repeat([1.0, 1e-4, 1e3, 0.0], [200, 20, 20, 1])[:, None]
+    X = X.astype(gpflow.default_float())
     mean = tf.ones([inducing_variable.num_inducing, 1], gpflow.default_float())
     prior = kernel(X, full_cov=False).numpy()
     assert np.all(prior > 0)

@@ -1,7 +1,5 @@
 """Whether functions have a mean and a covariance, to within the error of their number."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from interdomain.sampling.functions import FunctionSamples

@@ -1,7 +1,5 @@
 """Functions of the posterior, for every kind of inducing variable."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import gpflow
@@ -19,15 +17,11 @@ from interdomain.sampling.base import Draws, PriorSample
 from interdomain.sampling.priors import prior_sample
 from interdomain.sampling.zonal import variance_shares_of_degrees
 from tests.conformance.cases import CASES, Case
-from tests.conformance.helpers import make_inputs, make_svgp
+from tests.conformance.helpers import assert_refused, assert_slopes, make_inputs, make_svgp
 
 from .moments import NUM_SAMPLES, assert_mean, assert_moments
 
-OF_KINDS = (
-    "harmonics-free-spectrum",
-    "orbits",
-    "sum-with-points",
-)
+OF_KINDS = ("harmonics-free-spectrum", "orbits", "sum-with-points")
 """One case for each kind of operator of which there are functions, with few features."""
 OF_PRIORS = {"activation-softplus", "orbits"}
 """A zonal and a stationary prior."""
@@ -54,23 +48,18 @@ def test_a_function_has_one_value_and_one_slope_at_a_place(case: Case) -> None:
     """In any batch, and in compiled functions, of which the number of rows is not known; slopes
     are those of finite differences."""
     functions = sample_functions(make_svgp(case), 3, num_features=8, seed=2)
-    X = tf.constant(0.9 * make_inputs(case, 5))
-    direction = np.random.default_rng(0).normal(size=[5, case.input_dim])
-    weights = np.random.default_rng(1).normal(size=[3, 5, 1])
-    with tf.GradientTape() as tape:
-        tape.watch(X)
-        values = functions(X)
-        total = tf.reduce_sum(weights * values)
-    gradient = tape.gradient(total, X)
-    step = 1e-6
-    up, down = (functions(X + sign * step * direction) for sign in (1, -1))
-    difference = np.sum(weights * (up - down)) / (2 * step)
-    np.testing.assert_allclose(np.sum(gradient * direction), difference, rtol=2e-5, atol=1e-7)
-    np.testing.assert_array_equal(values, functions(X))
+    X, rng = tf.Variable(0.9 * make_inputs(case, 5)), np.random.default_rng(1)
+    weights, values = rng.normal(size=[3, 5, 1]), functions(X.value())
+    np.testing.assert_array_equal(values, functions(X.value()))
     np.testing.assert_allclose(values[:, 2:4], functions(X[2:4]), rtol=1e-8, atol=1e-8)
     signature = [tf.TensorSpec([None, case.input_dim], gpflow.default_float())]
     compiled = tf.function(functions, input_signature=signature)  # AutoGraph stops at the door
-    np.testing.assert_allclose(values, compiled(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(values, compiled(X.value()), rtol=1e-8, atol=1e-8)
+
+    def total() -> tf.Tensor:
+        return tf.reduce_sum(weights * functions(X.value()))
+
+    assert_slopes(total, [X], rng, rtol=2e-5, atol=1e-7, step=1e-6)
 
 
 # Functions of priors: the mean of products of their values is the kernel.
@@ -160,38 +149,23 @@ def test_what_a_zonal_spectrum_leaves_out_is_given_to_its_last_degree() -> None:
 
 def test_kernels_without_features_are_refused() -> None:
     """With what to use in their place."""
-    kernels = [
-        gpflow.kernels.White(),
-        SE() + gpflow.kernels.White(),
-        gpflow.kernels.Periodic(M32()),
-        gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)),
-        gpflow.kernels.Polynomial(2),
-    ]
-    for kernel in kernels:
-        with pytest.raises(
-            ValueError, match="^kernel must be .*, found .*FiniteRank.*predict_f_samples.*White"
-        ):
-            sample_functions(kernel, 2, input_dim=4)
-
-
-def test_the_number_of_columns_is_asked_for() -> None:
-    with pytest.raises(ValueError, match="input_dim must be given, .*SquaredExponential.* None"):
-        sample_functions(SE(), 2)
+    images, white = gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)), gpflow.kernels.White()
+    message = "^kernel must be .*, found .*FiniteRank.*predict_f_samples.*White"
+    others = gpflow.kernels.Periodic(M32()), gpflow.kernels.Polynomial(2)
+    assert_refused(
+        (lambda kernel=kernel: sample_functions(kernel, 2, input_dim=4), message)
+        for kernel in (white, SE() + white, images, *others)
+    )
+    columns = "input_dim must be given, .*SquaredExponential.* None"
+    assert_refused([(lambda: sample_functions(SE(), 2), columns)])
 
 
 # What inducing variables are of functions of the prior: against covariances, and exactly where
 # functions are combinations of the features.
 
 PROJECTED = {
-    "harmonics-chosen",
-    "activation-softplus",
-    "sum-with-points",
-    "harmonic-negations",
-    "harmonic-shared",
-    "harmonic-complete",
-    "patches",
-    "channels",
-    "orbits",
+    *("harmonics-chosen", "activation-softplus", "sum-with-points", "harmonic-negations"),
+    *("harmonic-shared", "harmonic-complete", "patches", "channels", "orbits"),
 }
 """One case for each way to compute inducing variables of functions of the prior."""
 
@@ -210,10 +184,10 @@ def test_covariances_with_f_and_of_u(case: Case) -> None:
     X = make_inputs(case, 4)
     sample = drawn(kernel, case.input_dim, NUM_SAMPLES, 6)
     values = sample(tf.constant(X)).numpy()
-    u = np.asarray(sample.project(inducing_variable))
-    u = u / np.sqrt(np.diag(Kuu(inducing_variable, kernel)))  # their scale is any
-    scales = np.sqrt(np.diag(Kuu(inducing_variable, kernel)))
-    whole = Kuu(inducing_variable, kernel) / scales / scales[:, None]
+    whole = Kuu(inducing_variable, kernel)
+    scales = np.sqrt(np.diag(whole))  # any
+    u = np.asarray(sample.project(inducing_variable)) / scales
+    whole = whole / scales / scales[:, None]
     assert_mean(u[:, :, None] * u[:, None, :], whole, 2.0)
     cross = Kuf(inducing_variable, kernel, X) / scales[:, None]
     assert_mean(u[:, :, None] * values[:, None, :], cross, 2.0)

@@ -1,7 +1,5 @@
 """What functions are as objects: gradients, chunks, float32, copies; and what is refused."""
 
-from __future__ import annotations
-
 import gpflow
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from gpflow.kernels import Matern52, SquaredExponential
 import interdomain as idm
 from interdomain.sampling import functions as functions_module
 from interdomain.sampling import sample_functions
+from tests.conformance.helpers import value_and_gradients
 
 from .moments import NUM_SAMPLES, assert_moments
 
@@ -60,18 +59,12 @@ def test_gradients_have_the_covariance_of_derivatives() -> None:
 def test_many_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = sample_functions(harmonics(), 3, num_features=10)
 
-    def value_and_gradient() -> tuple[tf.Tensor, tf.Tensor]:
-        at = tf.constant(AT)
-        with tf.GradientTape() as tape:
-            tape.watch(at)
-            values = functions(at)
-            total = tf.reduce_sum(tf.sin(values))
-        return values, tape.gradient(total, at)
-
-    whole = value_and_gradient()
+    at = tf.constant(AT)
+    whole = functions(at), value_and_gradients(lambda: tf.sin(functions(at)), at)[1]
     entries = sum(of.entries_per_row for of in functions._parts[2])
     monkeypatch.setattr(functions_module, "MOST_ENTRIES", 5 * entries)
-    for value, expected in zip(value_and_gradient(), whole, strict=True):
+    parts = functions(at), value_and_gradients(lambda: tf.sin(functions(at)), at)[1]
+    for value, expected in zip(parts, whole, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
     assert functions(AT[:0]).shape == (3, 0, 1)
 

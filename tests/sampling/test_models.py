@@ -1,7 +1,5 @@
 """Functions of every kind of model have the mean and the covariance that it predicts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,10 +1,8 @@
 """Sums of kernels with their blocks, and an AdditiveSVGP next to the joint SVGP it is to equal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -72,41 +70,34 @@ def complete() -> tuple[Kernel, InducingVariables]:
 
 
 def stock() -> tuple[Kernel, InducingVariables]:
-    kernel = (
-        matern(lengthscales=0.6, active_dims=[0])
-        + gpflow.kernels.SquaredExponential(active_dims=[1, 2])
-        + gpflow.kernels.RationalQuadratic(variance=0.4)
-    )
-    return kernel, SumInducingVariables(
-        [InducingPoints(points(size, seed=size)) for size in (3, 5, 3)]
-    )
+    kernel = matern(lengthscales=0.6, active_dims=[0])
+    kernel += gpflow.kernels.SquaredExponential(active_dims=[1, 2])
+    kernel += gpflow.kernels.RationalQuadratic(variance=0.4)
+    blocks = [InducingPoints(points(size, seed=size)) for size in (3, 5, 3)]
+    return kernel, SumInducingVariables(blocks)
 
 
 def mixed() -> tuple[Kernel, InducingVariables]:
     """A diagonal and two dense blocks."""
     first = SphericalMatern32(lengthscale=0.9, active_dims=[0, 2])
-    return first + matern() + matern(lengthscales=0.5, active_dims=[1]), SumInducingVariables(
-        [
-            SphericalHarmonics.for_kernel(first, input_dim=2, max_degree=2),
-            InducingPoints(points(4)),
-            InducingPoints(points(4, seed=1)),
-        ]
-    )
+    harmonics = SphericalHarmonics.for_kernel(first, input_dim=2, max_degree=2)
+    blocks = [harmonics, InducingPoints(points(4)), InducingPoints(points(4, seed=1))]
+    kernel = first + matern() + matern(lengthscales=0.5, active_dims=[1])
+    return kernel, SumInducingVariables(blocks)
 
 
 def diagonal() -> tuple[Kernel, InducingVariables]:
     first = SphericalMatern32(lengthscale=0.9, active_dims=[0, 2])
     second = SphericalMatern32(variance=0.7, active_dims=[0, 1])
-    return first + second, SumInducingVariables(
-        [SphericalHarmonics.for_kernel(k, input_dim=2, max_degree=2) for k in (first, second)]
-    )
+    blocks = [SphericalHarmonics.for_kernel(k, 2, max_degree=2) for k in (first, second)]
+    return first + second, SumInducingVariables(blocks)
 
 
 def nested() -> tuple[Kernel, InducingVariables]:
     harmonic = HarmonicKernel(matern(), Negation([0, 1]))
-    return harmonic + gpflow.kernels.SquaredExponential(lengthscales=2.0), SumInducingVariables(
-        [HarmonicInducingPoints(points(2, 3)), InducingPoints(points(5, seed=2))]
-    )
+    blocks = [HarmonicInducingPoints(points(2, 3)), InducingPoints(points(5, seed=2))]
+    other = gpflow.kernels.SquaredExponential(lengthscales=2.0)
+    return harmonic + other, SumInducingVariables(blocks)
 
 
 def mixture() -> tuple[Kernel, InducingVariables]:
@@ -163,16 +154,14 @@ def make_data(num_outputs: int = 1, num_data: int = NUM_DATA) -> Data:
 
 
 def make_q(
-    sizes: Sequence[int], latent: int, q_diag: bool
+    sizes: Sequence[int], latent: int, q_diag: bool, q_shared: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Means and roots of blocks; if q_shared, one root for all latent GPs."""
     rng = np.random.default_rng(5)
     means, roots = zip(*(random_q(rng, size, latent, q_diag) for size in sizes), strict=True)
+    if q_shared:
+        roots = tuple(root[:, :1] if q_diag else root[:1] for root in roots)
     return list(means), list(roots)
-
-
-def first_root(q_sqrt: np.ndarray) -> np.ndarray:
-    """For one covariance that all latent GPs share."""
-    return q_sqrt[:, :1] if q_sqrt.ndim == 2 else q_sqrt[:1]
 
 
 def linear(latent: int) -> gpflow.mean_functions.Linear:
@@ -181,39 +170,22 @@ def linear(latent: int) -> gpflow.mean_functions.Linear:
     return gpflow.mean_functions.Linear(slopes, 0.3 * np.ones(latent))
 
 
+def options_of(num_latent_gps: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Of models here, besides the given ones."""
+    mean = {"mean_function": linear(num_latent_gps), "num_latent_gps": num_latent_gps}
+    return {"num_data": 3 * NUM_DATA, **mean, **options}
+
+
 def make_additive(
-    case: Case,
-    *,
-    whiten: bool = True,
-    q_diag: bool = False,
-    num_latent_gps: int = 1,
-    likelihood: gpflow.likelihoods.Likelihood | None = None,
-    random_q: bool = True,
-    num_data: int | None = 3 * NUM_DATA,
-    devices: Sequence[str] | None = None,
-    q_shared: bool = False,
-    charge: Literal["trace", "log"] = "trace",
+    case: Case, *, num_latent_gps: int = 1, random_q: bool = True, **options: Any
 ) -> AdditiveSVGP:
     kernel, inducing_variable = case.build()
-    latent = num_latent_gps
-    q_mu, q_sqrt = make_q(case.sizes, latent, q_diag) if random_q else (None, None)
-    if q_sqrt and q_shared:
-        q_sqrt = [first_root(root) for root in q_sqrt]
-    return AdditiveSVGP(
-        kernel,
-        likelihood or gpflow.likelihoods.Gaussian(0.2),
-        inducing_variable,
-        mean_function=linear(latent),
-        num_latent_gps=latent,
-        q_diag=q_diag,
-        q_shared=q_shared,
-        q_mu=q_mu,
-        q_sqrt=q_sqrt,
-        whiten=whiten,
-        num_data=num_data,
-        devices=devices,
-        charge=charge,
-    )
+    if random_q:
+        forms = options.get("q_diag", False), options.get("q_shared", False)
+        q_mu, q_sqrt = make_q(case.sizes, num_latent_gps, *forms)
+        options |= {"q_mu": q_mu, "q_sqrt": q_sqrt}
+    likelihood, options = gpflow.likelihoods.Gaussian(0.2), options_of(num_latent_gps, options)
+    return AdditiveSVGP(kernel, likelihood, inducing_variable, **options)
 
 
 class BlockSVGP(Oracle):

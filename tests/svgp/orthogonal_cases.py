@@ -1,9 +1,7 @@
 """Pairs of inducing variables for an OrthogonalSVGP, and the stock SVGP that it is to equal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import gpflow
 import tensorflow as tf
@@ -23,7 +21,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import SphericalMatern52
 from interdomain.models import OrthogonalSVGP
 
-from .cases import NUM_DATA, BlockSVGP, first_root, linear, make_q, matern, points
+from .cases import BlockSVGP, make_q, matern, options_of, points
 
 Triple = tuple[Kernel, InducingVariables, InducingVariables]
 
@@ -110,44 +108,18 @@ def kuf_blocks(blocks: Blocks, kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
 
 
 def make_orthogonal(
-    build: Callable[[], Triple],
-    *,
-    whiten: bool = True,
-    q_diag: bool = False,
-    num_latent_gps: int = 1,
-    variant: str = "solve",
-    likelihood: gpflow.likelihoods.Likelihood | None = None,
-    random_q: bool = True,
-    num_data: int | None = 3 * NUM_DATA,
-    q_shared: bool = False,
-    charge: Literal["trace", "log"] = "trace",
+    build: Callable[[], Triple], *, num_latent_gps: int = 1, random_q: bool = True, **options: Any
 ) -> OrthogonalSVGP:
     kernel, base, orthogonal = build()
-    q: dict[str, Any] = {}
     if random_q:
         sizes = [int(part.num_inducing) for part in (base, orthogonal)]
-        (q["q_mu"], q["q_mu_orthogonal"]), (q["q_sqrt"], q["q_sqrt_orthogonal"]) = make_q(
-            sizes, num_latent_gps, q_diag
-        )
-        if variant == "odvgp":
-            del q["q_sqrt_orthogonal"]
-        if q_shared:
-            q |= {name: first_root(root) for name, root in q.items() if "q_sqrt" in name}
-    return OrthogonalSVGP(
-        kernel,
-        likelihood or gpflow.likelihoods.Gaussian(0.2),
-        base,
-        orthogonal,
-        variant=variant,
-        mean_function=linear(num_latent_gps),
-        num_latent_gps=num_latent_gps,
-        q_diag=q_diag,
-        q_shared=q_shared,
-        whiten=whiten,
-        num_data=num_data,
-        charge=charge,
-        **q,
-    )
+        forms = options.get("q_diag", False), options.get("q_shared", False)
+        means, roots = make_q(sizes, num_latent_gps, *forms)
+        options |= {"q_mu": means[0], "q_mu_orthogonal": means[1], "q_sqrt": roots[0]}
+        if options.get("variant") != "odvgp":
+            options["q_sqrt_orthogonal"] = roots[1]
+    likelihood, options = gpflow.likelihoods.Gaussian(0.2), options_of(num_latent_gps, options)
+    return OrthogonalSVGP(kernel, likelihood, base, orthogonal, **options)
 
 
 def block_oracle(model: OrthogonalSVGP) -> BlockSVGP:

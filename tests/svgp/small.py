@@ -1,7 +1,5 @@
 """Small models, and likelihoods that users write, for tests of targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow

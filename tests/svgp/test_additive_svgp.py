@@ -1,7 +1,5 @@
 """AdditiveSVGP equals a stock SVGP whose joint q(u) is block-diagonal."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections import Counter
@@ -71,29 +69,23 @@ def test_blocks_on_devices() -> None:
     model = make_additive(BY_NAME["interval-equal"], whiten=False)
     placed = make_additive(BY_NAME["interval-equal"], whiten=False, devices=["CPU:0"])
     placed.kernel = model.kernel
-    assert_same_objective(
-        lambda: placed.elbo(make_data()),
-        lambda: model.elbo(make_data()),
-        model.kernel.trainable_variables,
-    )
+    data, variables = make_data(), model.kernel.trainable_variables
+    assert_same_objective(lambda: placed.elbo(data), lambda: model.elbo(data), variables)
     assert_close(placed.prior_kl(), model.prior_kl(), rtol=1e-12)
     for full_cov in (False, True):
         expected = model.predict_f(points(4), full_cov=full_cov)
         assert_close(placed.predict_f(points(4), full_cov=full_cov), expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("num_data", [None, 50])
-def test_minibatches(num_data: int | None) -> None:
+def test_minibatches() -> None:
     """The mean of the elbos of all batches is that of the whole, with ``num_data`` only."""
-    model = make_additive(BY_NAME["stock"], num_data=num_data)
     X, Y = make_data(num_data=50)
-    whole = model.elbo((X, Y)).numpy()
-    parts = [model.elbo((X[k : k + 25], Y[k : k + 25])).numpy() for k in (0, 25)]
-    if num_data is None:
-        kl = model.prior_kl().numpy()
-        assert sum(parts) + kl == pytest.approx(whole, rel=1e-10)
-    else:
-        assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
+    for num_data in (None, 50):
+        model = make_additive(BY_NAME["stock"], num_data=num_data)
+        whole = model.elbo((X, Y)).numpy()
+        parts = [model.elbo((X[k : k + 25], Y[k : k + 25])).numpy() for k in (0, 25)]
+        total = np.mean(parts) if num_data else sum(parts) + model.prior_kl().numpy()
+        assert total == pytest.approx(whole, rel=1e-10), num_data
 
 
 def stock() -> AdditiveSVGP:
@@ -123,13 +115,9 @@ def test_one_block_at_a_time(data: tuple) -> None:
 # What users do with a model besides training: parameters, copies, compilation.
 
 
-def make() -> AdditiveSVGP:
-    return make_additive(BY_NAME["mixed"])
-
-
 def test_each_parameter_is_shown_once() -> None:
     """Also after the model was used."""
-    model = make()
+    model = make_additive(BY_NAME["mixed"])
     model.elbo(make_data())
     model.posterior().predict_f(points(2))
     parameters = parameter_dict(model)
@@ -141,10 +129,10 @@ def test_each_parameter_is_shown_once() -> None:
 
 def test_copies(tmp_path: Path) -> None:
     """deepcopy, pickle, checkpoints: the same, and independent."""
-    model, X = make(), points(4, seed=8)
+    (model, other), X = (make_additive(BY_NAME["mixed"]) for _ in range(2)), points(4, seed=8)
     before = model.predict_f(X)
     saved = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
-    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), make()]
+    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), other]
     change(model)
     assert np.max(np.abs(model.predict_f(X)[0] - before[0])) > 1e-3
     tf.train.Checkpoint(model=copies[2]).restore(saved).assert_existing_objects_matched()
@@ -165,34 +153,26 @@ def additive(**arguments: Any) -> AdditiveSVGP:
     )
 
 
-def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
-    return HVGP(kernel or matern(), gpflow.likelihoods.Gaussian(), Z, transforms, **arguments)
-
-
-def test_errors() -> None:
-    message = r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing"
-    with pytest.raises(ValueError, match=message):
-        additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))])
-
-
 @pytest.mark.parametrize(
     ("Z", "complete"), [(points(4), True), (points(4, 2), False)], ids=["shared", "own"]
 )
 def test_hvgp_equals_what_is_built_by_hand(Z: np.ndarray, complete: bool) -> None:
     """For a list of transformations, shared points and each part's own, complete or not."""
     transforms = [Negation(0), Rotation(3, (1, 2))]
-    model = hvgp(Z, transforms, complete=complete, num_data=7, num_latent_gps=2)
+    noise, options = gpflow.likelihoods.Gaussian(), {"num_data": 7, "num_latent_gps": 2}
+    model = HVGP(matern(), noise, Z, transforms, complete=complete, **options)
     kernel = HarmonicKernel(matern(), transforms)
     assert kernel.multiplicities == (1, 2, 1, 2)
     points_of = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
-    by_hand = AdditiveSVGP(
-        kernel, gpflow.likelihoods.Gaussian(), points_of, num_data=7, num_latent_gps=2
-    )
+    by_hand = AdditiveSVGP(kernel, noise, points_of, **options)
     assert_close(model.predict_f(points(5)), by_hand.predict_f(points(5)), rtol=1e-12)
 
 
-def test_devices_by_default() -> None:
+def test_devices_by_default_and_errors() -> None:
     assert additive().devices is None
     assert additive(devices="auto").devices is None  # no GPUs here
     (name,) = additive(devices=["CPU:0"]).devices
     assert name.endswith("/device:CPU:0")
+    message = r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing"
+    with pytest.raises(ValueError, match=message):
+        additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))])

@@ -1,7 +1,5 @@
 """Models of the globe: no seam at the date line, no jump at a pole, and what is said of rows."""
 
-from __future__ import annotations
-
 import gpflow
 import numpy as np
 import pytest

@@ -1,7 +1,6 @@
 """OrthogonalSVGP equals a stock SVGP over u and v', with a block-diagonal prior and q."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -12,12 +11,9 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain.covariances import Kvu
-from interdomain.inducing_variables import (
-    HarmonicInducingPoints,
-    SphericalHarmonics,
-)
+from interdomain.inducing_variables import HarmonicInducingPoints, SphericalHarmonics
 from interdomain.models import OrthogonalSVGP
-from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.conformance.helpers import assert_close, assert_refused, value_and_gradients
 
 from .cases import (
     assert_same_bound,
@@ -27,13 +23,7 @@ from .cases import (
     mean_field_optimum,
     points,
 )
-from .orthogonal_cases import (
-    BY_NAME,
-    Blocks,
-    block_oracle,
-    make_orthogonal,
-    zonal,
-)
+from .orthogonal_cases import BY_NAME, Blocks, block_oracle, make_orthogonal, zonal
 
 
 @pytest.mark.parametrize(
@@ -93,23 +83,22 @@ def test_odvgp_s_own_equations() -> None:
 
 # What OrthogonalSVGP refuses.
 
-U, V = points(4), points(3, seed=1)
-
 
 def test_errors() -> None:
-    likelihood, pair = gpflow.likelihoods.Gaussian(), (InducingPoints(U), InducingPoints(V))
-    with pytest.raises(ValueError, match="variant must be 'solve' or 'odvgp', found 'svgp'"):
-        OrthogonalSVGP(matern(), likelihood, *pair, variant="svgp")
-    message = (
-        "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out"
-    )
-    with pytest.raises(ValueError, match=message):
-        root = np.eye(3)[None]
-        OrthogonalSVGP(matern(), likelihood, *pair, variant="odvgp", q_sqrt_orthogonal=root)
+    noise, root = gpflow.likelihoods.Gaussian(), {"q_sqrt_orthogonal": np.eye(3)[None]}
+    pair = (InducingPoints(points(size, seed=size)) for size in (4, 3))
+    make = partial(OrthogonalSVGP, matern(), noise, *pair)
     pair = SphericalHarmonics(4, [0]), HarmonicInducingPoints(points(2, 3))
-    message = "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalM"
-    with pytest.raises(ValueError, match=message):
-        OrthogonalSVGP(zonal(), likelihood, *pair).predict_f(U)
+    wrong = OrthogonalSVGP(zonal(), noise, *pair)
+    prior = "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out"
+    pairs = "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalM"
+    assert_refused(
+        [
+            (lambda: make(variant="svgp"), "variant must be 'solve' or 'odvgp', found 'svgp'"),
+            (lambda: make(variant="odvgp", **root), prior),
+            (lambda: wrong.predict_f(points(4)), pairs),
+        ]
+    )
 
 
 # Optimisers, and the optima they find.

@@ -1,8 +1,6 @@
 """Kernels of several outputs, with unequal numbers of inducing variables: as many models of one
 output each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +25,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
-from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.conformance.helpers import assert_close, assert_same_objective, random_q
 
 NUM_LATENTS, NUM_DATA = 3, 8
 W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
@@ -80,19 +78,16 @@ def set_q(model: gpflow.models.SVGP, singles: list) -> None:
     """Random numbers, the same in the model and, latent GP by latent GP, in the single ones."""
     rng = np.random.default_rng(1)
     for t, (q_mu, q_sqrt) in enumerate(pairs_of(model)):
-        q_mu.assign(rng.normal(size=q_mu.shape))
-        if len(q_sqrt.shape) == 2:
-            q_sqrt.assign(rng.uniform(0.2, 0.9, size=q_sqrt.shape))
-        else:
-            q_sqrt.assign(np.tril(rng.normal(size=q_sqrt.shape)) / 4 + np.eye(q_sqrt.shape[-1]))
+        q_diag = len(q_sqrt.shape) == 2
+        for parameter, values in zip(
+            (q_mu, q_sqrt), random_q(rng, q_mu.shape[0], NUM_LATENTS, q_diag), strict=True
+        ):
+            parameter.assign(values)
         for i, single in enumerate(singles):
             own_mu, own_sqrt = pairs_of(single)[t]
-            size = own_mu.shape[0]
-            own_mu.assign(q_mu.numpy()[:size, i : i + 1])
-            if len(q_sqrt.shape) == 2:
-                own_sqrt.assign(q_sqrt.numpy()[:size, i : i + 1])
-            else:
-                own_sqrt.assign(q_sqrt.numpy()[i : i + 1, :size, :size])
+            rows, own = slice(own_mu.shape[0]), slice(i, i + 1)
+            own_mu.assign(q_mu.numpy()[rows, own])
+            own_sqrt.assign(q_sqrt.numpy()[(rows, own) if q_diag else (own, rows, rows)])
 
 
 FAMILIES: dict[str, tuple[Any, ...]] = {

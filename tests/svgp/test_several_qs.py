@@ -1,7 +1,5 @@
 """What holds of AdditiveSVGP and of OrthogonalSVGP alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import gpflow
@@ -13,7 +11,7 @@ from gpflow.covariances import Kuf, Kuu
 import interdomain as idm
 from interdomain.models import HVGP, AdditiveSVGP, JointQ, OrthogonalSVGP
 from interdomain.transforms import Rotation
-from tests.conformance.helpers import assert_close, step_graph, value_and_gradients
+from tests.conformance.helpers import assert_close, compiled, step_graph, value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 from tests.svgp import cases, orthogonal_cases
 
@@ -23,7 +21,7 @@ from .orthogonal_cases import make_orthogonal
 Make = Callable[..., gpflow.models.SVGP]
 
 
-def additive(name: str = "mixed", **options: object) -> AdditiveSVGP:
+def additive(name: str, **options: object) -> AdditiveSVGP:
     return make_additive(cases.BY_NAME[name], **options)
 
 
@@ -80,13 +78,9 @@ def test_one_factorisation_per_batch(
 
 def graph_size(num_blocks: int) -> int:
     """The parts of a rotation of order 2 (T - 1): T of them, by one transformation."""
-    model = HVGP(
-        gpflow.kernels.SquaredExponential(),
-        gpflow.likelihoods.Gaussian(),
-        points(num_blocks, 3),
-        Rotation(2 * (num_blocks - 1)),
-        whiten=False,
-    )
+    rotation, noise = Rotation(2 * (num_blocks - 1)), gpflow.likelihoods.Gaussian()
+    kernel, Z = gpflow.kernels.SquaredExponential(), points(num_blocks, 3)
+    model = HVGP(kernel, noise, Z, rotation, whiten=False)
     assert len(model.q_mu) == num_blocks
     return count_ops(step_graph(model, make_data()), ("",))
 
@@ -97,10 +91,8 @@ def test_growth() -> None:
 
 
 def test_cached_predictions_factorise_nothing() -> None:
-    model = make_orthogonal(orthogonal_cases.BY_NAME["points-points"], whiten=False)
-    posterior = model.posterior()
-    function = tf.function(lambda X: posterior.predict_f(X), autograph=False)
-    graph = function.get_concrete_function(tf.constant(points(4)))
+    posterior = orthogonal("points-points", whiten=False).posterior()
+    graph = compiled(lambda X: posterior.predict_f(X), [4, 3]).get_concrete_function()
     assert count_ops(graph, ("Cholesky", "TriangularSolve")) == 0
 
 

@@ -1,14 +1,12 @@
 """Products of features, and summands without any, against dense and simpler models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
 from gpflow.inducing_variables import InducingPoints
-from gpflow.kernels import Kernel, Linear, Matern32, Product, White
+from gpflow.kernels import Kernel, Linear, Matern32, White
 
 from interdomain.inducing_variables import (
     BoxFourierFeatures,
@@ -26,30 +24,26 @@ X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
 Y = np.sin(3 * X[:, :1] + X[:, 1:2]) * np.cos(2 * X[:, 2:])
 
 
-def space_and_time(*, interval: bool = False) -> tuple[Product, list[Any]]:
+def in_space() -> tuple[Kernel, Any]:
     """The columns that harmonics need are as the kernel has them, and stay so."""
     space = SphericalMatern52(weight_variances=[1.2, 0.8], active_dims=[0, 1])
     gpflow.set_trainable(space.weight_variances, False)
     gpflow.set_trainable(space.bias_variance, False)
-    harmonics = SphericalHarmonics.for_kernel(space, 2, max_degree=3)
-    if interval:
-        time: Kernel = Matern32(lengthscales=0.7, active_dims=[2])
-        return space * time, [harmonics, VariationalFourierFeatures(-1.5, 1.5, 2)]
+    return space, SphericalHarmonics.for_kernel(space, 2, max_degree=3)
+
+
+def chosen() -> tuple[Kernel, ProductInducingVariables]:
+    space, harmonics = in_space()
     time = Periodized(Matern32(lengthscales=0.7), -1.3, 1.3, active_dims=[2])
-    return space * time, [harmonics, BoxFourierFeatures.for_kernel(time, 7)]
-
-
-def chosen(num_inducing: int = 40) -> tuple[Product, ProductInducingVariables]:
-    kernel, factors = space_and_time()
-    return kernel, ProductInducingVariables.for_kernel(kernel, factors, num_inducing)
+    factors = [harmonics, BoxFourierFeatures.for_kernel(time, 7)]
+    return space * time, ProductInducingVariables.for_kernel(space * time, factors, 40)
 
 
 def with_another() -> tuple[Kernel, Any]:
     """A trend that the time alone has, and an effect at points."""
     kernel, features = chosen()
     trend = Matern32(lengthscales=2.0, active_dims=[2])
-    blocks = [features, InducingPoints(X[::12])]
-    return kernel + trend, SumInducingVariables(blocks)
+    return kernel + trend, SumInducingVariables([features, InducingPoints(X[::12])])
 
 
 def of_finite_rank() -> tuple[Kernel, Any]:
@@ -58,8 +52,9 @@ def of_finite_rank() -> tuple[Kernel, Any]:
 
 
 def of_an_interval() -> tuple[Kernel, Any]:
-    kernel, factors = space_and_time(interval=True)
-    return kernel, ProductInducingVariables(factors)
+    space, harmonics = in_space()
+    kernel = space * Matern32(lengthscales=0.7, active_dims=[2])
+    return kernel, ProductInducingVariables([harmonics, VariationalFourierFeatures(-1.5, 1.5, 2)])
 
 
 @pytest.mark.parametrize("build", [with_another, of_finite_rank, of_an_interval])

@@ -1,7 +1,5 @@
 """Invariant kernels against loops over the group."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

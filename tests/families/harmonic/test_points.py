@@ -1,13 +1,9 @@
 """Inducing points of harmonic kernels, and their covariances against loops over the parts."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import gpflow
 import numpy as np
 import pytest
+import scipy.linalg
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
@@ -100,9 +96,7 @@ def test_covariances(group: str, base: str, style: str) -> None:
     features = np.concatenate([part(place, X) for part, place in parts])
     np.testing.assert_allclose(Kuf(points, kernel, X), features, atol=1e-13)
     blocks = [part(place).numpy() for part, place in parts]
-    dense = tf.linalg.LinearOperatorBlockDiag(
-        [tf.linalg.LinearOperatorFullMatrix(block) for block in blocks]
-    ).to_dense()
+    dense = scipy.linalg.block_diag(*blocks)
     actual = Kuu(points, kernel, jitter=0.1).numpy()
     np.testing.assert_allclose(actual, dense + 0.1 * np.eye(len(dense)), atol=1e-13)
     np.testing.assert_array_equal(actual, actual.T)
@@ -137,22 +131,23 @@ class Plain(gpflow.kernels.Matern52):
 
 
 KERNEL = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
-Z2, Z3 = np.zeros((3, 2)), np.zeros((4, 3, 2))
-OF_T, FOR_KERNEL = HarmonicInducingPoints, HarmonicInducingPoints.for_kernel
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: OF_T(np.zeros(3)), r"Z must be \[T, m, D\] .* found shape \(3,\)"),
-    (lambda: OF_T(Z2), r"num_components must be given where Z is \[m, D\], found None; pass num"),
-    (lambda: OF_T(Z3, 3), r"num_components must be 4, as Z has, found 3; pass"),
-    (
-        lambda: FOR_KERNEL(gpflow.kernels.RBF(), Z2),
-        "must be a HarmonicKernel, found Squared",
-    ),
-    (lambda: FOR_KERNEL(KERNEL, Z3[:3]), r"points for the 4 components of the kernel, found 3"),
-]
 
 
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    Z2, Z3, make = np.zeros((3, 2)), np.zeros((4, 3, 2)), HarmonicInducingPoints
+    number, rbf = r"num_components must be ", gpflow.kernels.RBF()
+    assert_refused(
+        [
+            (lambda: make(np.zeros(3)), r"Z must be \[T, m, D\] .* found shape \(3,\)"),
+            (lambda: make(Z2), number + r"given where Z is \[m, D\], found None; pass num"),
+            (lambda: make(Z3, 3), number + "4, as Z has, found 3; pass"),
+            (lambda: make.for_kernel(rbf, Z2), "must be a HarmonicKernel, found Squared"),
+            (
+                lambda: make.for_kernel(KERNEL, Z3[:3]),
+                r"points for the 4 components of the kernel, found 3",
+            ),
+        ]
+    )
 
 
 def test_from_data() -> None:

@@ -1,8 +1,6 @@
 """Harmonizable kernels: the paper's formula, limits, validity, errors, and spectra."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -51,7 +49,7 @@ def test_kernel(form: Form) -> None:
 
 @pytest.mark.parametrize("form", FORMS[1::2], ids=str)
 def test_parameters_are_those_asked_for(form: Form) -> None:
-    """B = W W^H and lag survive their storage."""
+    """B = W W^H and lag survive their storage; by default the variance at the centre is one."""
     kernel = component(form)
     assert (kernel.amplitudes_imaginary is not None) == form.complex_amplitudes
     names = ("amplitudes", "centre", "scales", "envelope", "lag")
@@ -59,6 +57,9 @@ def test_parameters_are_those_asked_for(form: Form) -> None:
     again = HarmonizableComponent(kernel.frequencies.numpy(), **given)
     for name in names:
         assert_close(getattr(again, name), given[name], rtol=1e-13)
+    kernel = HarmonizableComponent([[0.1], [0.4], [0.9]], centre=2.0)
+    assert_close(kernel.amplitudes, np.eye(3) / 3, rtol=1e-14)
+    assert kernel(np.array([[2.0]]), full_cov=False).numpy()[0] == pytest.approx(1.0)
 
 
 def test_mixtures_are_sums() -> None:
@@ -108,12 +109,6 @@ def test_no_frequency_is_a_locally_stationary_gaussian(lag: Any) -> None:
     assert not kernel.frequencies.trainable
 
 
-def test_default_has_variance_one_at_the_centre() -> None:
-    kernel = HarmonizableComponent([[0.1], [0.4], [0.9]], centre=2.0)
-    assert_close(kernel.amplitudes, np.eye(3) / 3, rtol=1e-14)
-    assert kernel(np.array([[2.0]]), full_cov=False).numpy()[0] == pytest.approx(1.0)
-
-
 def smallest_relative_eigenvalue(matrix: np.ndarray) -> float:
     values = np.linalg.eigvalsh(matrix)
     return values[0] / values[-1]
@@ -155,35 +150,27 @@ def test_beyond_the_bound_the_formula_is_not_valid() -> None:
         HarmonizableComponent([[0.0]], envelope=1.0, lag=1 / 4.04)
 
 
-TWO = [[0.1, 0.2], [0.3, -0.4]]
-"""Two frequencies in two dimensions."""
-
-COMPONENT = HarmonizableComponent(TWO)
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: HarmonizableComponent(TWO, amplitudes=[[1.0, 2.0], [2.0, 1.0]]),
-        r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
-    ),
-    (lambda: HarmonizableComponent(TWO, lag=np.eye(3)), r"lag must be a number, \[2\] or \[2, 2"),
-    (
-        lambda: HarmonizableComponent(TWO, envelope=[[0.5, 0.3], [0.3, 0.5]], lag=[0.15, 0.19]),
-        "lag must be above envelope / 4, .*; pass a larger lag or a smaller envelope",
-    ),
-    (
-        lambda: HarmonizableMixture([COMPONENT, gpflow.kernels.Matern32()]),
-        r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+",
-    ),
-    (lambda: HarmonizableComponent(TWO, local="matern"), "local must be .*matern12"),
-    (
-        lambda: HarmonizableComponent(TWO, local="matern12", lag=0.2 * np.eye(2)),
-        r"envelope and lag must be numbers or \[2\] with local='matern12'.*; pass its diagonal",
-    ),
-    (lambda: COMPONENT(np.zeros([4, 3])), "X must have 2 columns, as frequencies have, found 3"),
-]
-
-
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    make = partial(HarmonizableComponent, [[0.1, 0.2], [0.3, -0.4]])
+    kernel, matern, envelope = make(), gpflow.kernels.Matern32(), [[0.5, 0.3], [0.3, 0.5]]
+    definite = r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H"
+    above = "lag must be above envelope / 4, .*; pass a larger lag or a smaller envelope"
+    others = r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+"
+    form = r"envelope and lag must be numbers or \[2\] with local='matern12'.*; pass its diagonal"
+    assert_refused(
+        [
+            (lambda: make(amplitudes=[[1.0, 2.0], [2.0, 1.0]]), definite),
+            (lambda: make(lag=np.eye(3)), r"lag must be a number, \[2\] or \[2, 2"),
+            (lambda: make(envelope=envelope, lag=[0.15, 0.19]), above),
+            (lambda: HarmonizableMixture([kernel, matern]), others),
+            (lambda: make(local="matern"), "local must be .*matern12"),
+            (lambda: make(local="matern12", lag=0.2 * np.eye(2)), form),
+            (
+                lambda: kernel(np.zeros([4, 3])),
+                "X must have 2 columns, as frequencies have, found 3",
+            ),
+        ]
+    )
 
 
 # Spectra against integrals of the real kernel, by the trapezoid rule.

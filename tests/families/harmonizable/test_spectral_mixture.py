@@ -1,7 +1,5 @@
 """Spectral mixtures: against the formula, and as Fourier transforms of their densities."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

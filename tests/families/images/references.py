@@ -1,7 +1,5 @@
 """Convolutional kernels by brute force: patches by loops over pixels, kernels by their formulas."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,12 +1,11 @@
 """Sums over the channels of images, and of patches."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from gpflow import kernels as gk
 from gpflow.covariances import Kuf, Kuu
 
@@ -58,32 +57,26 @@ def by_loops(kernels: list[gk.Kernel], weights: np.ndarray) -> list[np.ndarray]:
     return [np.array(result) for result in results]
 
 
-@pytest.mark.parametrize(
-    ("kernels", "weights"),
-    [("shared", "plain"), ("own", "weighted")],
-)
-def test_a_sum_over_channels(kernels: Any, weights: Any) -> None:
-    shared, weighted = kernels == "shared", weights == "weighted"
-    kernels = own_kernels()[1] if shared else own_kernels()
+def covariances(kernel: gk.Kernel) -> list[Any]:
+    return [kernel(X), kernel(X, X2), kernel(X, full_cov=False)]
+
+
+@pytest.mark.parametrize(("shared", "weighted"), [(True, False), (False, True)])
+def test_a_sum_over_channels(shared: bool, weighted: bool) -> None:
+    kernels: Any = own_kernels()[1] if shared else own_kernels()
     weights = WEIGHTS if weighted else np.ones_like(WEIGHTS)
     kernel = MultiChannelConvolutional(
         kernels, IMAGE, PATCH, weights=weights if weighted else False, **OPTIONS
     )
     assert kernel.num_patches == NUM_PATCHES and len(kernel.kernels) == NUM_CHANNELS
     K, cross, diagonal, features = by_loops([kernels] * 3 if shared else kernels, weights)
-    close(kernel(X), K.sum(axis=0))
-    close(kernel(X, X2), cross.sum(axis=0))
-    close(kernel(X, full_cov=False), diagonal.sum(axis=0))
+    close(covariances(kernel), [part.sum(axis=0) for part in (K, cross, diagonal)])
     for c, part in enumerate(kernel.kernels):
-        close(part(X), K[c])
-        close(part(X, X2), cross[c])
-        close(part(X, full_cov=False), diagonal[c])
+        close(covariances(part), (K[c], cross[c], diagonal[c]))
     points = SumInducingVariables([InducingPatches(Z)] * 3)
     close(Kuf(points, kernel, X), features.reshape(12, 3))
-    dense = np.zeros((12, 12))
-    for c, part in enumerate([kernels] * 3 if shared else kernels):
-        dense[4 * c : 4 * c + 4, 4 * c : 4 * c + 4] = part(Z)
-    close(Kuu(points, kernel), dense)
+    blocks = [part(Z) for part in ([kernels] * 3 if shared else kernels)]
+    close(Kuu(points, kernel), scipy.linalg.block_diag(*blocks))
 
 
 def test_weights_that_are_products() -> None:
@@ -98,9 +91,7 @@ def test_weights_that_are_products() -> None:
     additive = Convolutional(
         ChannelAdditive(scaled, PATCH), IMAGE, PATCH, weights=of_patches, **OPTIONS
     )
-    close(additive(X), multi(X))
-    close(additive(X, X2), multi(X, X2))
-    close(additive(X, full_cov=False), multi(X, full_cov=False))
+    close(covariances(additive), covariances(multi))
 
 
 def test_parts_share_the_patches_and_a_kernel() -> None:

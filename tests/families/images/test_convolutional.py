@@ -1,7 +1,5 @@
 """Convolutional kernels against patches by loops over pixels, values and gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,7 +15,12 @@ from interdomain.families.images.patch_grid import PatchGrid
 from interdomain.inducing_variables import InducingPatches
 from interdomain.kernels import Convolutional
 from interdomain.linalg import chunks
-from tests.conformance.helpers import assert_close, assert_same_results
+from tests.conformance.helpers import (
+    assert_close,
+    assert_same_results,
+    compiled,
+    value_and_gradients,
+)
 from tests.families.images.references import BY_NAME, Case, by_broadcasting
 
 NUM_X, NUM_X2 = 3, 2
@@ -64,8 +67,7 @@ def test_values_and_gradients(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "entries"),
-    [("se", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)],
+    ("name", "entries"), [("se", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)]
 )
 def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of kernels with a closed form, and of one without; the fewer entries, the more in parts."""
@@ -83,13 +85,10 @@ def test_as_gpflows() -> None:
     theirs = gpflow.kernels.Convolutional(base, image_shape, patch_shape, weights, channels)
     X, X2 = np.random.default_rng(1).normal(size=(2, 4, 20 * channels))
     np.testing.assert_array_equal(kernel.get_patches(X), theirs.get_patches(X))
-    assert_close(kernel(X), theirs(X), rtol=1e-12)
-    assert_close(kernel(X, X2), theirs(X, X2), rtol=1e-12)
-    assert_close(kernel(X, full_cov=False), theirs(X, full_cov=False), rtol=1e-12)
     Z = np.random.default_rng(2).normal(size=(3, 6))
-    their_points = gpflow.inducing_variables.InducingPatches(Z)
-    assert_close(Kuf(InducingPatches(Z), kernel, X), Kuf(their_points, theirs, X), rtol=1e-12)
-    assert_close(Kuu(InducingPatches(Z), kernel), Kuu(their_points, theirs), rtol=1e-12)
+    points = InducingPatches(Z), gpflow.inducing_variables.InducingPatches(Z)
+    both = zip((kernel, theirs), points, strict=True)
+    assert_close(*(covariances(*pair, X, X2) for pair in both), rtol=1e-12)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -114,11 +113,8 @@ def test_patches_are_tensorflows(
     desired = tf.image.extract_patches(
         X.reshape(-1, *shape), [1, *patch_shape, 1], [1, *stride, 1], [1, 1, 1, 1], padding
     )
-    assert (grid.num_patches, grid.patch_size) == (
-        desired.shape[1] * desired.shape[2],
-        desired.shape[3],
-    )
-    assert grid.grid_shape == tuple(desired.shape[1:3])
+    assert (*grid.grid_shape, grid.patch_size) == tuple(desired.shape[1:])
+    assert grid.num_patches == np.prod(grid.grid_shape)
     actual = grid.extract(tf.constant(X))
     np.testing.assert_array_equal(actual, tf.reshape(desired, actual.shape))
 
@@ -140,15 +136,12 @@ def gradient_nodes(base_class: type[gpflow.kernels.Kernel], name: str) -> list[A
     kernel = Convolutional(base_class(), (10, 10), (3, 3))
     covariance, _ = COVARIANCES[name]
 
-    @tf.function(autograph=False)
     def gradients(X: tf.Tensor) -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            total = tf.reduce_sum(covariance(kernel, X) ** 2)
-        return tape.gradient(total, [X, *kernel.trainable_variables])
+        variables = [X, *kernel.trainable_variables]
+        return value_and_gradients(lambda: covariance(kernel, X) ** 2, variables)[1]
 
-    X = tf.TensorSpec([NUM_IMAGES, 100], tf.float64)
-    graph = gradients.get_concrete_function(X).graph.as_graph_def(add_shapes=True)
+    graph = compiled(gradients, [NUM_IMAGES, 100]).get_concrete_function().graph
+    graph = graph.as_graph_def(add_shapes=True)
     nodes = list(graph.node)
     for function in graph.library.function:
         nodes.extend(function.node_def)

@@ -7,8 +7,6 @@ variable is ``u = <f, phi>`` for a function ``phi = r^p sum_lj phi_lj Y_lj`` (po
 functions nor recurrences are needed for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -104,10 +102,7 @@ def swish(t: Mpf) -> Mpf:
     return t / (1 + mp.exp(-4 * t))
 
 
-ACTIVATIONS: dict[Function, Any] = {
-    relu: "relu",
-    swish: lambda t: t * tf.sigmoid(4 * t),
-}
+ACTIVATIONS: dict[Function, Any] = {relu: "relu", swish: lambda t: t * tf.sigmoid(4 * t)}
 """What is integrated, and what the library is given."""
 
 
@@ -127,9 +122,7 @@ SETTINGS: dict[str, Setting] = {
         ((0, 1, 3), (1, 2, 3, 5)),
     ),
     "arc-cosine": Setting(
-        lambda: ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5]),
-        2,
-        ((0, 1, 4), (1, 2)),
+        lambda: ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5]), 2, ((0, 1, 4), (1, 2))
     ),
     "circle": Setting(
         lambda: SphericalSquaredExponential(

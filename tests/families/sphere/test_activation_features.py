@@ -1,7 +1,5 @@
 """ActivationFeatures: what they are made of, what they refuse, and that only directions matter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -88,11 +86,7 @@ def test_random() -> None:
 
 @pytest.mark.parametrize(
     ("function", "name", "max_degree"),
-    [
-        (swish, "matern", 4),
-        (relu, "arc-cosine", 6),
-        (swish, "circle", 6),
-    ],
+    [(swish, "matern", 4), (relu, "arc-cosine", 6), (swish, "circle", 6)],
 )
 def test_values_and_gradients(function: Function, name: str, max_degree: int) -> None:
     """With respect to the kernel's parameters and Z."""
@@ -195,27 +189,26 @@ def test_a_whole_network_in_the_limit() -> None:
     assert errors[2] < 0.02
 
 
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: features(directions=Z[:, :1]), "dimension must be an integer of 2 or more, found 1"),
-    (
-        lambda: features(directions=gpflow.Parameter(Z * [[1], [1], [0], [1], [1]])),
-        "Z must have no rows of zeros, which have no direction, found 1; pass Z without them",
-    ),
-    (lambda: features(max_degree=-1), "max_degree must be .*, found -1"),
-    (
-        lambda: features("relu", max_degree=1),
-        r"Z has 5 rows, but the degrees up to max_degree = 1 that the activation has, \[0, 1\], "
-        "have 4 harmonics in dimension 3, .* pass at most 4 rows, or a higher max_degree",
-    ),
-    (
-        lambda: ActivationFeatures.from_data(gpflow.kernels.RBF(), X, 3, "relu", 2),
-        "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine",
-    ),
-]
-
-
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    without, rbf = gpflow.Parameter(Z * [[1], [1], [0], [1], [1]]), gpflow.kernels.RBF()
+    zeros = "Z must have no rows of zeros, which have no direction, found 1; pass Z without them"
+    too_many = (
+        r"Z has 5 rows, but the degrees up to max_degree = 1 that the activation has, \[0, 1\], "
+        "have 4 harmonics in dimension 3, .* pass at most 4 rows, or a higher max_degree"
+    )
+    zonal = "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"
+    assert_refused(
+        [
+            (
+                lambda: features(directions=Z[:, :1]),
+                "dimension must be an integer of 2 or more, found 1",
+            ),
+            (lambda: features(directions=without), zeros),
+            (lambda: features(max_degree=-1), "max_degree must be .*, found -1"),
+            (lambda: features("relu", max_degree=1), too_many),
+            (lambda: ActivationFeatures.from_data(rbf, X, 3, "relu", 2), zonal),
+        ]
+    )
 
 
 # Activation features never explain more than there is: no negative variance, whatever Z is.

@@ -1,7 +1,5 @@
 """The spectra of the zonal kernels, as the kernels hand them out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,6 +16,7 @@ from interdomain.kernels import (
     SphericalMatern52,
     SphericalSquaredExponential,
 )
+from tests.conformance.helpers import value_and_gradients
 from tests.conformance.kernel_cases import FREE_DEGREES, FREE_RATIOS, ZONAL_CASES, KernelCase
 from tests.families.sphere.mathematics.references import (
     DIGITS,
@@ -52,15 +51,15 @@ def test_chordal_squared_exponential(dimension: int) -> None:
             actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES).numpy()
             assert relative_error(actual, reference) <= 1e-10, lengthscale
         degrees, variable = (0, 1, 9), kernel.lengthscale.unconstrained_variable
-        with tf.GradientTape() as tape:
-            values = tf.math.log(kernel.eigenvalues(dimension, degrees))
-            total = tf.reduce_sum(values * [1.0, -2.0, 3.0])
+        _, slope = value_and_gradients(
+            lambda: tf.math.log(kernel.eigenvalues(dimension, degrees)), variable, [1, -2, 3]
+        )
         slopes = [
             mp.diff(lambda s, n=n: mp.log(chordal_eigenvalue(s, dimension, n)), scale)
             for n in degrees
         ]
         expected = float(mp.fdot([1, -2, 3], slopes)) * float(tf.sigmoid(variable))
-        np.testing.assert_allclose(tape.gradient(total, variable), expected, rtol=1e-8)
+        np.testing.assert_allclose(slope, expected, rtol=1e-8)
 
 
 @each_case
@@ -137,10 +136,8 @@ def test_positive_semi_definite(num_columns: int, dtype: type) -> None:
         for kernel_class in KERNELS if dtype is np.float64 else KERNELS[::3]:
             for lengthscale in (1e-35, 1e-4, 0.03):
                 kernel = kernel_class(lengthscale=lengthscale, radial_power=0.0)
-                with tf.GradientTape() as tape:
-                    K = kernel(X)
-                    total = tf.reduce_sum(K * tf.constant(weights, K.dtype))
-                gradients = tape.gradient(total, kernel.trainable_variables)
+                variables = kernel.trainable_variables
+                K, gradients = value_and_gradients(lambda k=kernel: k(X), variables, weights)
                 case = (kernel_class.__name__, lengthscale)
                 assert all(np.all(np.isfinite(gradient)) for gradient in gradients), case
                 smallest = np.linalg.eigvalsh(np.asarray(K, float))[0]

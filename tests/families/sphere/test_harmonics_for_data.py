@@ -1,9 +1,6 @@
 """SphericalHarmonics of single chains: chosen by the data, and as parts of whole degrees."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import gpflow
 import numpy as np
@@ -152,33 +149,36 @@ class _WithoutConstant(SphericalMatern52):
         return degree > 0
 
 
-def of_four(**arguments: Any) -> Callable[[], SphericalHarmonics]:
-    return lambda: SphericalHarmonics(4, **arguments)
-
-
-X, NO_ZONAL = normal(5, 2), "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: for_data(RBF(), X, 9), NO_ZONAL),
-    (lambda: SphericalHarmonics.for_kernel(RBF(), 3, 2), NO_ZONAL),
-    (lambda: for_data(ArcCosine(weight_variances=[1.0]), X, 9), "X must have 1 columns, one for"),
-    (
-        lambda: for_data(_WithoutConstant(), X, 9, max_degree=0),
-        "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one",
-    ),
-    (of_four(degrees=[2, 1]), r"degrees must be increasing, .* without repeats, found \(2, 1\)"),
-    (of_four(degrees=[-1, 2]), "degrees must be increasing, 0 or more and without repeats"),
-    (of_four(), r"degrees must be integers, found None; pass for example range"),
-    (of_four(chains=[[1, 1, 1]] * 2), r"chains must be different, found \[1, 1, 1\] twice; pass"),
-    (of_four(degrees=[0, 1], chains=[[0, 0, 2]]), "degrees must be None with chains, found both"),
-    (
-        of_four(degrees=[1], column_order=[0, 0, 1]),
-        r"column_order must be a permutation of 3 columns, found \[0, 0, 1\]; .*least first",
-    ),
-]
-
-
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    X, of_four, of_one = (
+        normal(5, 2),
+        partial(SphericalHarmonics, 4),
+        ArcCosine(weight_variances=[1.0]),
+    )
+    no_zonal = "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"
+    reach = "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one"
+    order = r"column_order must be a permutation of 3 columns, found \[0, 0, 1\]; .*least first"
+    increasing, twice = "degrees must be increasing, ", [[1, 1, 1]] * 2
+    assert_refused(
+        [
+            (lambda: for_data(RBF(), X, 9), no_zonal),
+            (lambda: SphericalHarmonics.for_kernel(RBF(), 3, 2), no_zonal),
+            (lambda: for_data(of_one, X, 9), "X must have 1 columns, one for"),
+            (lambda: for_data(_WithoutConstant(), X, 9, max_degree=0), reach),
+            (lambda: of_four([2, 1]), increasing + r".* without repeats, found \(2, 1\)"),
+            (lambda: of_four([-1, 2]), increasing + "0 or more and without repeats"),
+            (of_four, "degrees must be integers, found None; pass for example range"),
+            (
+                lambda: of_four(chains=twice),
+                r"chains must be different, found \[1, 1, 1\] twice; pass",
+            ),
+            (
+                lambda: of_four([0, 1], chains=[[0, 0, 2]]),
+                "degrees must be None with chains, found both",
+            ),
+            (lambda: of_four([1], column_order=[0, 0, 1]), order),
+        ]
+    )
 
 
 # Single chains: what a part of the whole degrees would be.

@@ -1,7 +1,5 @@
 """Kvu for every pair of inducing variables, by coordinates in the basis of harmonics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -116,18 +114,15 @@ def test_sums() -> None:
     assert_close(Kvu(base, InducingPoints(Z), kernel), next_to_points, rtol=1e-15)
 
 
-ZONAL = SphericalMatern52()
-HARMONICS, WIDE = SphericalHarmonics(3, [0, 1]), SphericalHarmonics(4, [0, 1])
-UNITS = ActivationFeatures.random(2, 3, "relu", 4)
-
-
 def test_errors() -> None:
+    zonal, units = SphericalMatern52(), ActivationFeatures.random(2, 3, "relu", 4)
+    harmonics, wide = SphericalHarmonics(3, [0, 1]), SphericalHarmonics(4, [0, 1])
     assert_refused(
-        (lambda pair=pair, kernel=kernel: Kvu(*pair, kernel), message)
-        for pair, kernel, message in (
-            ((UNITS, HARMONICS), gpflow.kernels.RBF(), "between ActivationFeatures and Spherical"),
-            ((SumInducingVariables([UNITS]), UNITS), ZONAL + ZONAL, "SumInducingVariables and Ac"),
-            ((InducingPoints(np.zeros((2, 3))), UNITS), ZONAL, "kernel sees 3 columns of Xnew"),
-            ((HARMONICS, WIDE), ZONAL, "iv_v has dimension 3, but iv_u has 4"),
+        (lambda arguments=arguments: Kvu(*arguments), message)
+        for *arguments, message in (
+            (units, harmonics, gpflow.kernels.RBF(), "between ActivationFeatures and Spherical"),
+            (SumInducingVariables([units]), units, zonal + zonal, "SumInducingVariables and Ac"),
+            (InducingPoints(np.zeros((2, 3))), units, zonal, "kernel sees 3 columns of Xnew"),
+            (harmonics, wide, zonal, "iv_v has dimension 3, but iv_u has 4"),
         )
     )

@@ -1,7 +1,5 @@
 """Splines as inducing variables: covariances by quadrature, what they leave, wrong arguments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gpflow
@@ -9,13 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
-from gpflow.kernels import Matern12, Matern32, Matern52
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from scipy.integrate import fixed_quad
 from scipy.interpolate import BSpline
 
 from interdomain.inducing_variables import SplineFeatures
 from interdomain.kernels import FiniteRank
 from interdomain.models import StructuredSGPR
+from tests.conformance.helpers import assert_refused, assert_slopes
 
 LOWER, UPPER = -0.7, 1.9
 
@@ -108,52 +107,48 @@ def test_stock_models_and_gradients_to_rows() -> None:
     features = SplineFeatures.from_data(X[:, ::-1], [5, 6], degree=2)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), features)
     assert np.isfinite(model.elbo((X, X[:, :1])))
-    rows = tf.constant(X)
-    with tf.GradientTape() as tape:
-        tape.watch(rows)
-        value = tf.reduce_sum(tf.square(Kuf(features, kernel, rows)))
-    step = 1e-6 * np.random.default_rng(1).normal(size=X.shape)
-    above, below = (np.sum(np.square(Kuf(features, kernel, X + s))) for s in (step, -step))
-    slope = np.sum(tape.gradient(value, rows) * step)
-    np.testing.assert_allclose(slope, (above - below) / 2, rtol=1e-6)
+    rows = tf.Variable(X)
+    assert_slopes(
+        lambda: tf.reduce_sum(tf.square(Kuf(features, kernel, tf.convert_to_tensor(rows)))),
+        [rows],
+        np.random.default_rng(1),
+        step=1e-6,
+    )
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="degree must be an integer of 1 or more, found 0"):
-        SplineFeatures(0.0, 1.0, 5, 0)
-    with pytest.raises(ValueError, match=r"num must be 2 integers of 3 .* found .2, 9."):
-        SplineFeatures([0.0, 0.0], [1.0, 1.0], [2, 9], 2)
-    with pytest.raises(ValueError, match="lower must have at most 3 columns, found 4"):
-        SplineFeatures(np.zeros(4), np.ones(4), 5, 2)
-    with pytest.raises(ValueError, match="upper must be above lower"):
-        SplineFeatures(1.0, 1.0, 5, 2)
-    with pytest.raises(ValueError, match="num: the precision of 1,000,000,000,000 splines would"):
-        SplineFeatures(np.zeros(3), np.ones(3), 10_000, 2)
-
-    one, two = SplineFeatures(0.0, 1.0, 6, 2), SplineFeatures([0.0, 0.0], [1.0, 1.0], 6, 2)
-    X = np.full([3, 2], 0.5)
+    zeros, ones, make = np.zeros(4), np.ones(4), SplineFeatures
+    one, two = make(0.0, 1.0, 6, 2), make(zeros[:2], ones[:2], 6, 2)
+    X, rows = np.full([3, 2], 0.5), np.array([[0.5, 0.5], [1.1, 0.2], [0.3, -0.1]])
     first, second = Matern32(active_dims=[0]), Matern12(active_dims=[1])
+    smooth, kernel = SquaredExponential(active_dims=[1]), first * second
+    model = StructuredSGPR((X + [[0], [0], [0.6]], X[:, :1]), kernel, two)
     wrong = [
         (one, Matern52(active_dims=[0]), "degree must be at least 3 for Matern52"),
+        (one, smooth, "no covariance between SplineFeatures and SquaredExpon"),
+        (one, Matern32(lengthscales=[1.0], active_dims=[0]), "kernel.lengthscales must be one"),
         (two, Matern32(lengthscales=[1.0, 1.0]), "kernel must be a product of 2 Matern kernels"),
-        (two, first * gpflow.kernels.SquaredExponential(active_dims=[1]), "kernel must be a prod"),
+        (two, first * smooth, "kernel must be a prod"),
         (two, first * Matern32(active_dims=[0]), "kernel must have one column of X for each"),
         (two, first * Matern32(), "kernel must have one column of X for each"),
-        (
-            one,
-            Matern32(lengthscales=[1.0], active_dims=[0]),
-            "kernel.lengthscales must be one",
-        ),
     ]
-    for features, kernel, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            Kuf(features, kernel, X)
-    with pytest.raises(ValueError, match="no covariance between SplineFeatures and SquaredExpon"):
-        Kuf(one, gpflow.kernels.SquaredExponential(), X[:, :1])
-    kernel = first * second
-    with pytest.raises(ValueError, match="Xnew: 2 rows are outside of the box of the splines"):
-        Kuf(two, kernel, np.array([[0.5, 0.5], [1.1, 0.2], [0.3, -0.1]]))
+    assert_refused(
+        [
+            (lambda: make(0.0, 1.0, 5, 0), "degree must be an integer of 1 or more, found 0"),
+            (
+                lambda: make(zeros[:2], ones[:2], [2, 9], 2),
+                r"num must be 2 integers of 3 .* found .2, 9.",
+            ),
+            (lambda: make(zeros, ones, 5, 2), "lower must have at most 3 columns, found 4"),
+            (lambda: make(1.0, 1.0, 5, 2), "upper must be above lower"),
+            (
+                lambda: make(zeros[:3], ones[:3], 10_000, 2),
+                "num: the precision of 1,000,000,000,000 splines would",
+            ),
+            *((lambda case=case: Kuf(*case[:2], X), case[2]) for case in wrong),
+            (lambda: Kuf(two, kernel, rows), "Xnew: 2 rows are outside of the box of the splines"),
+            (lambda: model.statistics, r"data: 1 of 3 rows .* outside of .* SplineFeatures"),
+        ]
+    )
     with pytest.raises(tf.errors.InvalidArgumentError, match="outside of the box"):
         tf.function(lambda X: Kuf(two, kernel, X))(tf.constant([[0.5, 1.1]], tf.float64))
-    with pytest.raises(ValueError, match=r"data: 1 of 3 rows .* outside of .* SplineFeatures"):
-        _ = StructuredSGPR((X + [[0], [0], [0.6]], X[:, :1]), kernel, two).statistics

@@ -1,7 +1,5 @@
 """Inner products in the RKHS of a Matern kernel on an interval, in two ways apart from the code."""
 
-from __future__ import annotations
-
 import math
 
 import gpflow

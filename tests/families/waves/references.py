@@ -1,7 +1,5 @@
 """Periodized kernels computed apart from the library: loops over images, and closed forms."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

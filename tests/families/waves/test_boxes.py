@@ -1,7 +1,5 @@
 """Fourier features of a box: against exact regression, their covariances, and rows beyond."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 
@@ -15,7 +13,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from interdomain.inducing_variables import BoxFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized
 from interdomain.models import StructuredSGPR
-from tests.conformance.helpers import assert_close
+from tests.conformance.helpers import assert_close, value_and_gradients
 from tests.families.waves.references import LOWER, PERIODS, UPPER
 
 NOISE = 0.05
@@ -36,9 +34,8 @@ def base(num_columns: int, kind: type = Matern32) -> gpflow.kernels.Kernel:
     return kind(variance=1.2, lengthscales=np.linspace(0.4, 0.9, num_columns))
 
 
-def likelihood(rows: Data, kernel: gpflow.kernels.Kernel) -> float:
-    exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
-    return float(exact.log_marginal_likelihood())
+def exact(rows: Data, kernel: gpflow.kernels.Kernel) -> gpflow.models.GPR:
+    return gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
 
 
 @pytest.mark.parametrize("num_columns", [1, 3])
@@ -48,7 +45,8 @@ def test_bounds_reach_exact_regression(num_columns: int) -> None:
     (noise + t))`` (Burt et al. 2019, lemma 3)."""
     rows = data(num_columns)
     kernel = Periodized.from_data(base(num_columns, Matern52), rows[0], margin=3.0)
-    evidence, gaps = likelihood(rows, kernel), [np.inf]
+    gpr, gaps = exact(rows, kernel), [np.inf]
+    evidence = float(gpr.log_marginal_likelihood())
     for count in (5, 40, 300):
         features = BoxFourierFeatures.for_kernel(kernel, count)
         bound = float(gpflow.models.SGPR(rows, kernel, features, noise_variance=NOISE).elbo())
@@ -62,20 +60,16 @@ def test_bounds_reach_exact_regression(num_columns: int) -> None:
     np.testing.assert_allclose(model.elbo(), bound, rtol=1e-9)
     if num_columns == 1:
         assert gaps[-1] < 1e-6
-        exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
         Xnew = data(1, 7)[0]
-        assert_close(model.predict_f(Xnew), exact.predict_f(Xnew), atol=1e-5)
+        assert_close(model.predict_f(Xnew), gpr.predict_f(Xnew), atol=1e-5)
 
 
 @pytest.mark.parametrize("num_columns", [1, 2])
 def test_towards_the_kernel_itself_as_the_box_grows(num_columns: int) -> None:
-    rows = data(num_columns)
-    plain = base(num_columns)
-    exact = likelihood(rows, plain)
-    gaps = [
-        abs(likelihood(rows, Periodized.from_data(plain, rows[0], margin=margin)) - exact)
-        for margin in (1.0, 3.0, 9.0, 16.0)
-    ]
+    rows, plain = data(num_columns), base(num_columns)
+    kernels = [Periodized.from_data(plain, rows[0], margin=m) for m in (1.0, 3.0, 9.0, 16.0)]
+    evidence, *others = (exact(rows, k).log_marginal_likelihood() for k in (plain, *kernels))
+    gaps = [abs(float(other - evidence)) for other in others]
     assert np.all(np.diff(gaps) < 0)
     # exp(-sqrt(3) 16) of images, times some rows whose weights are up to 1 / NOISE.
     assert gaps[0] > 0.05 and gaps[-1] < 1e-8
@@ -84,17 +78,10 @@ def test_towards_the_kernel_itself_as_the_box_grows(num_columns: int) -> None:
 # Covariances: waves, the RKHS's inner products, Mercer's sum.
 
 
-def box(num_columns: int, kind: type = Matern32) -> Periodized:
-    lengthscales = np.array([0.3, 0.5, 0.2, 0.4])[:num_columns]
-    base = kind(variance=1.3, lengthscales=lengthscales)
+def box(num_columns: int) -> Periodized:
+    kind = {1: Matern12, 2: Matern32, 3: Matern52}[num_columns]
+    base = kind(variance=1.3, lengthscales=np.array([0.3, 0.5, 0.2])[:num_columns])
     return Periodized(base, LOWER[:num_columns], UPPER[:num_columns])
-
-
-KERNELS = {
-    "one column": lambda: box(1, Matern12),
-    "two columns": lambda: box(2),
-    "three columns": lambda: box(3, Matern52),
-}
 
 
 def features(kernel: Periodized, count: int = 30) -> BoxFourierFeatures:
@@ -125,12 +112,11 @@ def wave(number: int, turns: np.ndarray) -> np.ndarray:
     return np.sqrt(2) * function(2 * np.pi * ((number + 1) // 2) * turns)
 
 
-@pytest.mark.parametrize("name", ["one column", "three columns"])
-def test_kuf_is_waves(name: str) -> None:
+@pytest.mark.parametrize("D", [1, 3])
+def test_kuf_is_waves(D: int) -> None:
     """Products of the waves of each column, in the order of `functions`, beyond the box too."""
-    kernel = KERNELS[name]()
-    iv, D = features(kernel), kernel.num_columns
-    X = inputs(D)
+    kernel, X = box(D), inputs(D)
+    iv = features(kernel)
     turns = (X - LOWER[:D]) / PERIODS[:D]
     for row, numbers in zip(Kuf(iv, kernel, X).numpy(), iv.functions, strict=True):
         columns = [
@@ -139,23 +125,17 @@ def test_kuf_is_waves(name: str) -> None:
         np.testing.assert_allclose(row, np.prod(columns, axis=0), rtol=0, atol=1e-13)
 
 
-GRIDS = {
-    "one column": ([64], [4000]),
-    "two columns": ([24, 24], [12, 12]),
-}
-"""Points in each column, and how many aliases on either side carry more than 1e-6 together."""
-
-
-@pytest.mark.parametrize("name", GRIDS)
-def test_waves_are_eigenfunctions(name: str) -> None:
+# Points in each column, and how many aliases on either side carry more than 1e-6 together.
+@pytest.mark.parametrize(("counts", "reach"), [([64], [4000]), ([24, 24], [12, 12])])
+def test_waves_are_eigenfunctions(counts: list[int], reach: list[int]) -> None:
     """``int k(x, y) phi_m(y) dy = phi_m(x) / Kuu_mm`` over the box, so that ``<k(x, .), phi_m>`` is
     phi_m(x) in the RKHS, and ``<phi_m, phi_m>`` is Kuu_mm.
 
     By the rectangle rule: what it makes of a wave has the density of all waves that are the same on
     the grid, its aliases, in place of its own."""
-    kernel = KERNELS[name]()
-    D, (counts, reach) = kernel.num_columns, GRIDS[name]
-    iv, points = features(kernel, 15), grid(kernel.num_columns, counts)
+    D = len(counts)
+    kernel, points = box(D), grid(D, counts)
+    iv = features(kernel, 15)
     X = points[[3, len(points) // 2, -5]]
     weight = np.prod(PERIODS[:D]) / np.prod(counts)
     smoothed = kernel(X, points).numpy() @ Kuf(iv, kernel, points).numpy().T * weight
@@ -172,12 +152,11 @@ def test_waves_are_eigenfunctions(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["two columns", "three columns"])
-def test_mercer(name: str) -> None:
+@pytest.mark.parametrize("num_columns", [2, 3])
+def test_mercer(num_columns: int) -> None:
     """``Kfu Kuu^-1 Kuf`` grows to K: never above in any direction, and no further from it than the
     variance that is left out."""
-    kernel = KERNELS[name]()
-    X = inputs(kernel.num_columns)
+    kernel, X = box(num_columns), inputs(num_columns)
     covariance, total = kernel(X).numpy(), float(kernel.total_variance())
     before = np.zeros_like(covariance)
     for count in (1, 10, 100, 1000):
@@ -209,13 +188,12 @@ def test_densities_that_underflow(dtype: type) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         kernel = Periodized(SquaredExponential(lengthscales=1.0), 0.0, 1.0)
         iv = features(kernel, 61)
-        with tf.GradientTape() as tape:
-            diagonal = tf.linalg.diag_part(Kuu(iv, kernel))
-            total = tf.reduce_sum(1 / diagonal)
-        gradients = tape.gradient(total, kernel.trainable_variables)
-        for value in (diagonal, tf.sqrt(diagonal), *gradients):
+        inverse, gradients = value_and_gradients(
+            lambda: 1 / tf.linalg.diag_part(Kuu(iv, kernel)), kernel.trainable_variables
+        )
+        for value in (1 / inverse, tf.sqrt(1 / inverse), *gradients):
             assert np.all(np.isfinite(value))
-        np.testing.assert_allclose(total, kernel.total_variance(), rtol=1e-6)
+        np.testing.assert_allclose(tf.reduce_sum(inverse), kernel.total_variance(), rtol=1e-6)
 
 
 # Predictions beyond the box of Fourier features warn; training there is refused.

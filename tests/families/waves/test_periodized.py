@@ -1,7 +1,5 @@
 """Periodized kernels: sums over images, limits of their parameters, and spectral densities."""
 
-from __future__ import annotations
-
 import gpflow
 import numpy as np
 import pytest
@@ -11,8 +9,7 @@ import tensorflow as tf
 from gpflow.kernels import Matern12
 
 from interdomain.families.waves.spectral_density import spectral_density
-from interdomain.inducing_variables import BoxFourierFeatures
-from interdomain.kernels import FiniteRank, Periodized
+from interdomain.kernels import Periodized
 from interdomain.linalg.periodic import _SWITCH, _theta
 
 from .references import (
@@ -37,10 +34,7 @@ def periodized(kernel: gpflow.kernels.Kernel, num_columns: int = 1) -> Periodize
     return Periodized(kernel, LOWER[:num_columns], UPPER[:num_columns])
 
 
-@pytest.mark.parametrize(
-    ("name", "num_columns"),
-    [*((name, 1) for name in KINDS), ("Matern52", 3)],
-)
+@pytest.mark.parametrize(("name", "num_columns"), [*((name, 1) for name in KINDS), ("Matern52", 3)])
 def test_sum_over_images(name: str, num_columns: int) -> None:
     """So many that exp(-r) is below 1e-16 beyond: in three columns that are 17^3 of them."""
     reach = {1: 8, 2: 6, 3: 4}[num_columns]
@@ -155,8 +149,7 @@ def test_several_columns_by_hankel_transform(name: str, num_columns: int) -> Non
 @EACH
 def test_poisson_summation(name: str) -> None:
     """The kernel at differences is the sum of waves, up to those that are left out."""
-    k = Periodized(stationary(name, 1, 8.0), LOWER[:1], UPPER[:1])
-    tau, orders = lags(1), np.arange(40_001)
+    k, tau, orders = periodized(stationary(name, 1, 8.0)), lags(1), np.arange(40_001)
     shares = k.spectral_density(orders[:, None]).numpy() / PERIODS[0]
     counts = np.where(orders, 2, 1)
     series = np.cos(2 * np.pi * tau / PERIODS[0] * orders) @ (counts * shares)
@@ -168,32 +161,12 @@ def test_poisson_summation(name: str) -> None:
 def test_explained_variance_reaches_the_total() -> None:
     """Never above, and what is left falls as the density's tail does."""
     for name, order in (("Matern12", 1), ("Matern52", 5)):
-        k = Periodized(stationary(name), LOWER[:1], UPPER[:1])
+        k = periodized(stationary(name))
         total = float(k.total_variance())
         counts = (1, 10, 100, 200, 400)
         left = [total - float(k.explained_variance(np.arange(n)[:, None])) for n in counts]
         assert np.all(np.diff(left) < 0) and left[-1] > 0
         assert np.log2(left[-2] / left[-1]) == pytest.approx(order, abs=0.02)
-    smooth = Periodized(stationary("SquaredExponential", 2), LOWER[:2], UPPER[:2])
+    smooth = periodized(stationary("SquaredExponential", 2), 2)
     grid = np.stack(np.meshgrid(np.arange(60), np.arange(60)), axis=-1).reshape(-1, 2)
     np.testing.assert_allclose(smooth.explained_variance(grid), smooth.total_variance(), rtol=1e-13)
-
-
-@pytest.mark.parametrize("num_columns", [1, 3])
-def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None:
-    whole = Periodized(
-        stationary("Matern32", num_columns), LOWER[:num_columns], UPPER[:num_columns]
-    )
-    features = BoxFourierFeatures.for_kernel(whole, 60)
-    frequencies, k = features.frequencies, FiniteRank(whole, features)
-    tau, periods = lags(num_columns), PERIODS[:num_columns]
-    density = whole.spectral_density(frequencies).numpy() / np.prod(periods)
-    expected = np.zeros(len(tau))
-    for j, share in zip(frequencies, density, strict=True):
-        # All signs of a frequency's components together.
-        signs = np.where(j, 2.0, 1.0) * np.cos(2 * np.pi * j * tau / periods)
-        expected += share * np.prod(signs, axis=1)
-    np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-13)
-    at_zero = value(k, 0 * tau[:1])
-    np.testing.assert_allclose(whole.explained_variance(frequencies), at_zero[0], rtol=1e-13)
-    np.testing.assert_allclose(k(0 * tau[:1], full_cov=False), at_zero, rtol=1e-13)

@@ -1,7 +1,5 @@
 """One of each kind of transformation, and the order it must have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

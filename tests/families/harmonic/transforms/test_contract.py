@@ -1,14 +1,11 @@
 """What holds for every transformation, and products of them."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import itertools
 import pickle
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +26,7 @@ from interdomain.transforms import (
     Rotation,
     Translation,
 )
-from tests.conformance.helpers import assert_refused
+from tests.conformance.helpers import assert_refused, compiled, value_and_gradients
 from tests.families.harmonic.transforms.cases import CASES, SINGLE, RollThree, make, random_rows
 
 ALL = pytest.mark.parametrize("name", list(CASES))
@@ -77,13 +74,9 @@ def test_leading_dimensions(name: str) -> None:
         expected = transform(rows), transform.orbit(rows)
         found = [(transform(X), transform.orbit(X))]
         if np.prod(batch) > 1:
-            compiled = tf.function(
-                lambda X: (transform(X), transform.orbit(X)),
-                input_signature=[tf.TensorSpec(shape, tf.float64)],
-                autograph=False,
-            )
-            found.append(compiled(X))
-            _, orbit = compiled.get_concrete_function().structured_outputs
+            graph = compiled(lambda X: (transform(X), transform.orbit(X)), shape)
+            found.append(graph(X))
+            _, orbit = graph.get_concrete_function().structured_outputs
             assert orbit.shape.as_list() == [order, *shape]
         for one, orbit in found:
             assert (one.shape, orbit.shape) == (X.shape, (order, *X.shape)), batch
@@ -117,9 +110,10 @@ def test_gradients_by_finite_differences(name: str) -> None:
         (lambda Y: transform.power(Y, exponent), X.shape),
     ):
         weights, variable = rng.normal(size=shape), tf.Variable(X)
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(weights * function(variable))
-        slope = np.sum(tape.gradient(loss, variable).numpy() * direction)
+        _, slopes = value_and_gradients(
+            lambda X=variable, f=function, w=weights: w * f(X), variable
+        )
+        slope = np.sum(slopes * direction)
         later, before = (function(X + s * step * direction).numpy() for s in (1, -1))
         difference = np.sum(weights * transform.wrap(later - before)) / (2 * step)
         assert slope == pytest.approx(difference, rel=1e-6, abs=1e-7)
@@ -139,9 +133,8 @@ def test_copies_and_representation(name: str) -> None:
 def test_the_graph_of_an_orbit_does_not_grow_with_the_order(name: str) -> None:
     """At most some thirty operations, whatever the order is."""
     transform, _, num_columns = make(name)
-    signature = [tf.TensorSpec([None, num_columns], tf.float64)]
-    orbit = tf.function(transform.orbit, input_signature=signature, autograph=False)
-    operations = orbit.get_concrete_function().graph.get_operations()
+    orbit = compiled(transform.orbit, [None, num_columns]).get_concrete_function()
+    operations = orbit.graph.get_operations()
     computing = [op for op in operations if op.type not in ("Const", "Identity")]
     assert len(computing) < 30
 
@@ -168,6 +161,8 @@ class Sum(Scaled):
 
 def test_order_and_shape_are_verified() -> None:
     assert Scaled(-1.0, 2).order == 2
+    within = tf.function(lambda X: Product([Scaled(-1.0, 2), Negation(0)]).orbit(X))
+    assert within(tf.ones([3, 2], tf.float64)).shape == (4, 3, 2)
     assert_refused(
         (lambda kind=kind, factor=factor, order=order: kind(factor, order), message)
         for kind, factor, order, message in (
@@ -178,11 +173,6 @@ def test_order_and_shape_are_verified() -> None:
             (Sum, 1.0, 2, r"Sum\(order=2\) maps.*must return the shape"),
         )
     )
-
-
-def test_made_within_a_compiled_function() -> None:
-    function = tf.function(lambda X: Product([Scaled(-1.0, 2), Negation(0)]).orbit(X))
-    assert function(tf.ones([3, 2], tf.float64)).shape == (4, 3, 2)
 
 
 # Products of transformations: their orbits against loops, and wrong arguments.
@@ -278,9 +268,7 @@ def test_columns_of_the_factors() -> None:
     assert (product.input_dim, product.min_input_dim) == (None, 2)
     product = Product([Negation(), Permutation([1, 0, 2])])
     assert (product.input_dim, product.min_input_dim) == (3, 3)
-
-
-def test_nested_products_are_flattened() -> None:
+    # Nested products are flattened.
     a, b, c = Negation(0), Rotation(3, (1, 2)), Negation(3)
     nested = Product([a, Product([b, Product([c])])])
     assert nested.axes == (a, b, c)
@@ -297,23 +285,22 @@ class Wrong(RollThree):
 
 # Every error names the argument, the value found, and what to pass instead.
 
-ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Negation([0, -1]), r"dims must be different columns, .* found \[0, -1\]; pass each"),
-    (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal .*error of 3.*np.linalg.qr"),
-    (lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]), "matrix has no power up to 65536.* pass a"),
-    (lambda: Permutation([0, 1, 2]), r"Permutation\(.*\[0, 1, 2\]\).*is the identity.*leave"),
-    (lambda: ImageRotation90((3, 4)), r"must be square.*found \(3, 4\).*cropped or padded"),
-    (
-        lambda: Product([Permutation([1, 0, 2]), Negation(3)]),
-        r"act on the same number of columns, found: .*\) needs .*Negation\(.*\) needs ",
-    ),
-    (lambda: Product([Wrong(6), Negation()]), r"Wrong\(order=6\).*power 3 is the identity already"),
-    (
-        lambda: Negation([0, 1]).orbit(np.zeros((7, 1))),
-        r"X must have at least 2 columns for Negation\(.*\), found 1 \(shape \(7, 1\)\)",
-    ),
-]
-
 
 def test_errors() -> None:
-    assert_refused(ERRORS)
+    dims = r"dims must be different columns, .* found \[0, -1\]; pass each"
+    other = r"act on the same number of columns, found: .*\) needs .*Negation\(.*\) needs "
+    few = r"X must have at least 2 columns for Negation\(.*\), found 1 \(shape \(7, 1\)\)"
+    turn, two, both = [[0.6, -0.8], [0.8, 0.6]], Negation([0, 1]), [Wrong(6), Negation()]
+    identity = r"Permutation\(.*\[0, 1, 2\]\).*is the identity.*leave"
+    assert_refused(
+        [
+            (lambda: Negation([0, -1]), dims),
+            (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal .*error of 3.*np.linalg.qr"),
+            (lambda: Orthogonal(turn), "matrix has no power up to 65536.* pass a"),
+            (lambda: Permutation([0, 1, 2]), identity),
+            (lambda: ImageRotation90((3, 4)), r"must be square.*found \(3, 4\).*cropped or padded"),
+            (lambda: Product([Permutation([1, 0, 2]), Negation(3)]), other),
+            (lambda: Product(both), r"Wrong\(order=6\).*power 3 is the identity already"),
+            (lambda: two.orbit(np.zeros((7, 1))), few),
+        ]
+    )

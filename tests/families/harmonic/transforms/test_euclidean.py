@@ -1,11 +1,9 @@
 """Transformations of columns, of images and of the torus."""
 
-from __future__ import annotations
-
 import itertools
-import math
 from collections.abc import Callable
 from math import gcd, lcm
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from interdomain.transforms import (
     Rotation,
     Translation,
 )
+from tests.conformance.helpers import compiled, value_and_gradients
 from tests.families.harmonic.transforms.cases import block_rotation, random_rows
 
 X = np.random.default_rng(0).normal(size=(6, 4))
@@ -38,13 +37,6 @@ def test_negation() -> None:
     np.testing.assert_array_equal(actual[:, 3], 2.0 - X[:, 3])
     np.testing.assert_array_equal(actual[:, 1], -4.0 - X[:, 1])
     np.testing.assert_array_equal(Negation(1)(X), X * [1, -1, 1, 1])
-
-
-def test_rotation_turns_the_first_column_towards_the_second() -> None:
-    actual = Rotation(4, dims=(3, 1))(np.eye(4)).numpy()
-    expected = np.eye(4)
-    expected[3], expected[1] = np.eye(4)[1], -np.eye(4)[3]
-    np.testing.assert_array_equal(actual, expected)  # quarter turns are exact
 
 
 @pytest.mark.parametrize("order", [2, 3, 8])
@@ -63,14 +55,16 @@ def test_orthogonal() -> None:
     actual = Orthogonal(matrix, centre=centre)(X).numpy()
     for x, y in zip(X, actual, strict=True):
         np.testing.assert_allclose(y, centre + matrix @ (x - centre), atol=1e-14)
-
-
-def test_orthogonal_finds_the_order() -> None:
     for orders in ((2, 2), (3, 5), (4, 6), (9973, 1), (97, 101)):
-        assert Orthogonal(block_rotation(*orders)).order == math.lcm(*orders)
+        assert Orthogonal(block_rotation(*orders)).order == lcm(*orders)
 
 
 def test_rounding_does_not_grow_with_the_order() -> None:
+    """Quarter turns are exact; the first column is turned towards the second."""
+    actual = Rotation(4, dims=(3, 1))(np.eye(4)).numpy()
+    expected = np.eye(4)
+    expected[3], expected[1] = np.eye(4)[1], -np.eye(4)[3]
+    np.testing.assert_array_equal(actual, expected)
     order = 5000
     orbit = Rotation(order).orbit(X).numpy()
     np.testing.assert_allclose(np.linalg.norm(orbit, axis=-1)[-1], np.linalg.norm(X, axis=-1))
@@ -93,13 +87,10 @@ def test_permutation() -> None:
 def test_gradient_of_a_permutation_needs_no_scatter() -> None:
     transform = Permutation(np.roll(np.arange(10), 1))
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)], autograph=False)
-    def gradient(X: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            loss = tf.reduce_sum(transform.orbit(X) ** 2) + tf.reduce_sum(transform(X) ** 2)
-        return tape.gradient(loss, X)
+    def squares(X: tf.Tensor) -> Any:
+        return value_and_gradients(lambda: [transform.orbit(X) ** 2, transform(X) ** 2], X)[1]
 
+    gradient = compiled(squares, [None, 10])
     types = {op.type for op in gradient.get_concrete_function().graph.get_operations()}
     assert "GatherV2" in types
     assert not [name for name in types if "Scatter" in name or "Segment" in name]
@@ -186,13 +177,10 @@ def test_order_of_a_translation() -> None:
         assert ImageTranslation(shape, shift).order == lcm(rows, columns)
 
 
-def test_translation() -> None:
+def test_translation_returns_to_the_first_period() -> None:
     X = np.array([[0.1, 5.0, 9.0], [0.95, -5.0, 0.0]])
     actual = Translation(5, [0, 2], [1.0, 10.0])(X)
     np.testing.assert_allclose(actual, [[0.3, 5.0, 1.0], [0.15, -5.0, 2.0]], atol=1e-14)
-
-
-def test_translation_returns_to_the_first_period() -> None:
     X = np.array([[-7.3], [12.9], [-1e-18], [0.0], [np.nextafter(1.5, 0.0)]])
     orbit = Translation(3, 0, 1.5).orbit(X).numpy()
     np.testing.assert_array_equal(orbit[0], X)
@@ -211,12 +199,6 @@ def test_wrapping_never_returns_the_period_itself(dtype: type) -> None:
     east = np.stack([120 * X, X], axis=1)
     longitude = LongitudeShift(3).orbit(east).numpy()[1:, :, 0]
     assert np.all((longitude >= -180) & (longitude < 180))
-
-
-def test_longitude_shift() -> None:
-    X = np.array([[170.0, 10.0], [-180.0, -80.0], [0.0, 90.0]])
-    actual = LongitudeShift(4)(X)
-    np.testing.assert_array_equal(actual, [[-100.0, 10.0], [-90.0, -80.0], [90.0, 90.0]])
 
 
 def test_both_coordinates_of_the_globe_agree() -> None:

@@ -6,8 +6,6 @@ Differentiation with respect to ``t = cos(theta)`` leads from there to every eve
 Neglected are the turns but the first: ``exp(-sqrt(q) (2 pi - 2 theta))``.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from mpmath import mp

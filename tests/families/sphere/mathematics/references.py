@@ -1,7 +1,5 @@
 """Independent references for the sphere: extended precision, and none of the library's formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from math import factorial

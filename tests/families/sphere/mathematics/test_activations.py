@@ -1,7 +1,5 @@
 """Activation functions on the sphere: their coefficients, down to the very small ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -45,10 +43,7 @@ def is_zero(activation: Activation, degree: int) -> bool:
 
 
 def exact_coefficients(
-    exact: Callable[[Any], Any],
-    dimensions: tuple[int, ...],
-    degrees: Sequence[int],
-    kink: Any = 0,
+    exact: Callable[[Any], Any], dimensions: tuple[int, ...], degrees: Sequence[int], kink: Any = 0
 ) -> dict[int, list[Any]]:
     """For each dimension: all take the function's values at the same nodes."""
     remembered = cache(lambda angle: exact(cosine_and_sine(angle)[0]))

@@ -1,7 +1,5 @@
 """Latitude and longitude: exact at the poles and the date line, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,6 +9,7 @@ from interdomain.families.sphere.mathematics import laplace_beltrami
 from interdomain.families.sphere.mathematics.heat_kernel import angles_of, haversines
 from interdomain.kernels import SphericalMatern12
 from interdomain.sphere import latitude_longitude, unit_vectors
+from tests.conformance.helpers import value_and_gradients
 from tests.families.sphere.mathematics.matern_references import PoissonMatern
 
 RNG = np.random.default_rng(0)
@@ -135,11 +134,10 @@ def test_a_kernel_of_points_that_are_near() -> None:
             kernel = SphericalMatern12(lengthscale=lengthscale, radial_power=0.0)
             unconstrained = kernel.lengthscale.unconstrained_variable
             rows = np.tile(X[:1], (repeats, 1))
-            with tf.GradientTape() as tape:
-                values = kernel(rows, X[1:])[0]
-                total = tf.reduce_sum(upstream * values)
+            values, found = value_and_gradients(
+                lambda k=kernel, rows=rows, X=X: k(rows, X[1:])[0], unconstrained, upstream
+            )
             np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)
             # The parameter's transformation is undone.
-            found = tape.gradient(total, unconstrained).numpy()
-            found *= (1 + np.exp(-unconstrained.numpy())) * lengthscale
+            found = found * (1 + np.exp(-unconstrained.numpy())) * lengthscale
             np.testing.assert_allclose(found, upstream @ changes, rtol=0, atol=2e-10)

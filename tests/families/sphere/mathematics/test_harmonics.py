@@ -1,17 +1,24 @@
 """Values, shapes and graphs of the spherical harmonics."""
 
-from __future__ import annotations
-
 from math import factorial
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
+from scipy.special import eval_gegenbauer, roots_gegenbauer
 
+from interdomain.families.sphere.mathematics.dimensions import chains_of_degrees
+from interdomain.families.sphere.mathematics.harmonic_products import chosen_harmonics
 from interdomain.families.sphere.mathematics.harmonics import _compiled, spherical_harmonics
 from interdomain.sphere import num_harmonics
-from tests.families.sphere.mathematics.references import legendre_in, multiplicity, unit_vectors
+from tests.conformance.helpers import compiled, value_and_gradients
+from tests.families.sphere.mathematics.references import (
+    count_monomials_free_of_r2,
+    legendre_in,
+    multiplicity,
+    unit_vectors,
+)
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -89,13 +96,9 @@ def test_traced_once_whatever_the_number_of_points() -> None:
 def test_size_of_the_graph() -> None:
     tf.config.run_functions_eagerly(False)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)], autograph=False)
-    def gradient(X: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            total = tf.reduce_sum(spherical_harmonics(X, range(4)))
-        return tape.gradient(total, X)
-
+    gradient = compiled(
+        lambda X: value_and_gradients(lambda: spherical_harmonics(X, range(4)), X)[1], [None, 10]
+    )
     graph = gradient.get_concrete_function().graph.as_graph_def()
     functions = {f.signature.name: len(f.node_def) for f in graph.library.function}
     assert max(functions.values()) > 220  # the harmonics are in there, so the counts mean something
@@ -120,10 +123,9 @@ def special_points(dimension: int) -> np.ndarray:
 def weighted_gradient(X: tf.Tensor, max_degree: int, weights: np.ndarray) -> tf.Tensor:
     """The gradient of a weighted sum over all harmonics and points."""
     points = tf.convert_to_tensor(X)
-    with tf.GradientTape() as tape:
-        tape.watch(points)
-        total = tf.reduce_sum(weights * spherical_harmonics(points, range(max_degree + 1)))
-    return tape.gradient(total, points)
+    return value_and_gradients(
+        lambda: weights * spherical_harmonics(points, range(max_degree + 1)), points
+    )[1]
 
 
 @pytest.mark.parametrize("dimension, max_degree", [(2, 6), (3, 5), (6, 3)])
@@ -150,13 +152,11 @@ def test_gradient_in_high_dimensions_at_the_poles(dimension: int, degree: int) -
     """grad |Y|^2 sums over the harmonics of a degree to that of the homogeneous N |x|^(2l)."""
     X = special_points(dimension)[:-1]
     points = tf.constant(X)
-    with tf.GradientTape() as tape:
-        tape.watch(points)
-        total = tf.reduce_sum(spherical_harmonics(points, [degree]) ** 2)
+    _, gradient = value_and_gradients(lambda: spherical_harmonics(points, [degree]) ** 2, points)
     squared = np.sum(X**2, axis=1, keepdims=True)
     size = num_harmonics(dimension, degree)
     expected = 2 * degree * size * squared ** (degree - 1) * X
-    np.testing.assert_allclose(tape.gradient(total, points), expected, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-9)
 
 
 def reference_harmonics(X: tf.Tensor, degree: int) -> tf.Tensor:
@@ -197,16 +197,15 @@ def test_gradient_is_autodiff_of_the_associated_legendre_harmonics(degree: int) 
     rotation = np.linalg.lstsq(reference_harmonics(X, degree).numpy().T, ours.T, rcond=None)[0]
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(size), atol=1e-12)
 
-    points, gradients = tf.constant(special_points(3)[:10]), []
-    for basis in (
-        lambda points: spherical_harmonics(points, [degree]),
-        lambda points: tf.matmul(rotation, reference_harmonics(points, degree), transpose_a=True),
-    ):
-        with tf.GradientTape() as tape:
-            tape.watch(points)
-            total = tf.reduce_sum(weights * basis(points))
-        gradients.append(tape.gradient(total, points).numpy())
-    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-11, atol=1e-11)
+    points = tf.constant(special_points(3)[:10])
+    gradients = (
+        value_and_gradients(lambda basis=basis: weights * basis(), points)[1]
+        for basis in (
+            lambda: spherical_harmonics(points, [degree]),
+            lambda: tf.matmul(rotation, reference_harmonics(points, degree), transpose_a=True),
+        )
+    )
+    np.testing.assert_allclose(*gradients, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("dimension, max_degree", [(2, 4), (5, 2)])
@@ -217,12 +216,75 @@ def test_second_derivatives(dimension: int, max_degree: int) -> None:
     weights = np.random.default_rng(4).normal(size=(size, len(X)))
     direction = np.random.default_rng(5).normal(size=X.shape)
     points, step = tf.constant(X), 1e-5
-    with tf.GradientTape() as tape:
-        tape.watch(points)
-        slope = tf.reduce_sum(direction * weighted_gradient(points, max_degree, weights))
+    _, second = value_and_gradients(
+        lambda: direction * weighted_gradient(points, max_degree, weights), points
+    )
     forward, backward = (
         weighted_gradient(X + sign * step * direction, max_degree, weights) for sign in (1, -1)
     )
-    np.testing.assert_allclose(
-        tape.gradient(slope, points), (forward - backward) / (2 * step), rtol=1e-6, atol=1e-6
+    difference = (forward - backward) / (2 * step)
+    np.testing.assert_allclose(second, difference, rtol=1e-6, atol=1e-6)
+
+
+# Chosen harmonics are harmonics of whole degrees, and the labels that choose them.
+
+
+@pytest.mark.parametrize(("dimension", "max_degree"), [(2, 9), (4, 6), (30, 2)])
+def test_values_and_gradients_of_all_and_of_some(dimension: int, max_degree: int) -> None:
+    """Some: in any order, and without those of lower degree that they are multiples of."""
+    rng = np.random.default_rng(dimension)
+    X, scale = tf.constant(unit_vectors(5, dimension)), tf.constant(rng.uniform(0.5, 2.0, size=5))
+    chains = chains_of_degrees(dimension, range(max_degree + 1))
+    for rows in (np.arange(len(chains)), rng.permutation(len(chains))[: len(chains) // 3]):
+        weights, results = rng.normal(size=(len(rows), 5)), []
+        for evaluate in (
+            lambda rows=rows, **scale: chosen_harmonics(X, chains[rows], **scale),
+            lambda rows=rows, **scale: tf.gather(
+                spherical_harmonics(X, range(max_degree + 1), **scale), rows
+            ),
+        ):
+            values, gradients = value_and_gradients(
+                lambda f=evaluate: f(scale=scale), (X, scale), weights
+            )
+            results.append((evaluate(), values, *gradients))
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(("dimension", "degree"), [(3, 40), (12, 4)])
+def test_addition_theorem_of_chosen_harmonics(dimension: int, degree: int) -> None:
+    X = unit_vectors(8, dimension)
+    Y = chosen_harmonics(X, chains_of_degrees(dimension, [degree])).numpy()
+    half = dimension / 2 - 1
+    cosines = np.clip(X @ X.T, -1, 1)
+    legendre = eval_gegenbauer(degree, half, cosines) / eval_gegenbauer(degree, half, 1.0)
+    count = num_harmonics(dimension, degree)
+    np.testing.assert_allclose(Y.T @ Y / count, legendre, atol=1e-11)
+
+
+def test_orthonormal_at_high_degree() -> None:
+    """By Gauss quadrature, of some of 90,000 harmonics that are no multiples of each other."""
+    degree = 30
+    chains = np.array(
+        [[0, 0, 0], [3, 7, 30], [-3, 7, 30], [0, 0, 30], [30, 30, 30], [-1, 29, 29], [3, 30, 30]]
     )
+    angles = 2 * np.pi * np.arange(2 * degree + 1) / (2 * degree + 1)
+    X, mass = np.stack([np.cos(angles), np.sin(angles)], axis=1), np.ones(len(angles))
+    for dimension in (3, 4):
+        t, weights = roots_gegenbauer(degree + 1, dimension / 2 - 1)
+        rest = np.sqrt(1 - t**2)[:, None, None] * X
+        heights = np.broadcast_to(t[:, None, None], [*rest.shape[:2], 1])
+        X = np.concatenate([rest, heights], axis=2).reshape(-1, dimension)
+        mass = np.outer(weights, mass).ravel()
+    Y = chosen_harmonics(X, chains).numpy()
+    gram = (Y * (mass / np.sum(mass))) @ Y.T
+    np.testing.assert_allclose(gram, np.eye(len(chains)), atol=1e-11)
+
+
+def test_num_harmonics_is_the_dimension_of_harmonic_polynomials() -> None:
+    for dimension in range(2, 7):
+        for degree in range(7):
+            expected = count_monomials_free_of_r2(dimension, degree)
+            assert num_harmonics(dimension, degree) == expected
+    known = {(2, 60): 2, (3, 62): 125, (9, 4): 450, (20, 3): 1520}
+    assert {case: num_harmonics(*case) for case in known} == known

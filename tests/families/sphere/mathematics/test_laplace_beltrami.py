@@ -1,7 +1,5 @@
 """The spectrum of the Laplace-Beltrami operator and kernels of it, and its heat kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +21,7 @@ from interdomain.families.sphere.mathematics.laplace_beltrami import (
     stationary_eigenvalues,
     stationary_kernel,
 )
+from tests.conformance.helpers import value_and_gradients
 from tests.families.sphere.mathematics.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
@@ -177,10 +176,9 @@ def test_matern_on_the_sphere() -> None:
     t, upstream = tf.constant(np.cos(ANGLES)), np.cos(3 * np.arange(len(ANGLES)))
     for (nu, lengthscale), (values, slopes, changes) in long_series(3, MATERNS[1::2]).items():
         scale = tf.constant(lengthscale, tf.float64)
-        with tf.GradientTape() as tape:
-            tape.watch((t, scale))
-            actual = Stationary(3, scale, nu).shape_function(t)
-        to_t, to_scale = tape.gradient(actual, (t, scale), output_gradients=tf.constant(upstream))
+        actual, (to_t, to_scale) = value_and_gradients(
+            lambda s=scale, nu=nu: Stationary(3, s, nu).shape_function(t), (t, scale), upstream
+        )
         case = f"{nu}, {lengthscale}"
         np.testing.assert_allclose(actual, values, rtol=0, atol=1e-9, err_msg=case)
         bound = 1e-7 * max(np.abs(slopes).max(), 1e-6)
@@ -213,10 +211,9 @@ def test_squared_exponential_is_its_series(dimension: int) -> None:
         inner, scale = tf.constant(t[:5]), tf.constant(lengthscale)
         upstream = tf.cos(tf.range(5, dtype=tf.float64))
         np.testing.assert_allclose(value(t, scale), expected, rtol=0, atol=1e-13)
-        with tf.GradientTape() as tape:
-            tape.watch((inner, scale))
-            total = tf.reduce_sum(upstream * value(inner, scale))
-        to_t, to_scale = tape.gradient(total, (inner, scale))
+        _, (to_t, to_scale) = value_and_gradients(
+            lambda t=inner, s=scale: value(t, s), (inner, scale), upstream
+        )
         slopes = (value(inner + step, scale) - value(inner - step, scale)) / (2 * step)
         np.testing.assert_allclose(to_t, upstream * slopes, rtol=1e-6, atol=1e-6)
         changes = (value(inner, scale + step) - value(inner, scale - step)) / (2 * step)
@@ -254,12 +251,11 @@ def test_gradients_are_finite_at_both_ends(
         eps = np.finfo(dtype.as_numpy_dtype).eps
         t = tf.constant([-1 - eps, -1, 1 - eps, 1, 1 + eps], dtype)
         scale = tf.constant(0.5, dtype)
-        with tf.GradientTape() as tape:
-            tape.watch([t, scale])
-            value = Stationary(2, scale, nu).shape_function(t)
+        value, (to_t, to_scale) = value_and_gradients(
+            lambda t=t, scale=scale: Stationary(2, scale, nu).shape_function(t), (t, scale)
+        )
         assert value.dtype == dtype
         np.testing.assert_allclose(value[-3:], 1, rtol=1e-3)
-        to_t, to_scale = tape.gradient(value, [t, scale])
         assert all(np.all(np.isfinite(part)) for part in (value, to_t, to_scale))
         if nu == 0.5:
             np.testing.assert_array_equal(to_t[-2:], 0)

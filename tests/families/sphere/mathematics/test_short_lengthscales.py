@@ -4,14 +4,13 @@ tables, against the sums they are made of.
 Each smoothness has a dimension, because the functions of one are compiled once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
 
 from interdomain.families.sphere.mathematics import laplace_beltrami
+from tests.conformance.helpers import value_and_gradients
 from tests.families.sphere.mathematics.matern_references import PoissonMatern
 from tests.families.sphere.mathematics.test_laplace_beltrami import SMOOTHNESS, Stationary
 
@@ -27,11 +26,9 @@ def found(
     # Many values of t are tabulated.
     t = tf.repeat(t[None], laplace_beltrami._LEAST_TABULATED if tabulate else 1)
     scale = tf.constant(lengthscale, t.dtype)
-    with tf.GradientTape() as tape:
-        tape.watch((t, scale))
-        value = Stationary(dimension, scale, nu).shape_function(t)
-        first = value[0]
-    slope, change = tape.gradient(first, (t, scale))
+    first, (slope, change) = value_and_gradients(
+        lambda: Stationary(dimension, scale, nu).shape_function(t)[0], (t, scale)
+    )
     return np.array([first, slope[0], lengthscale * change], float)
 
 
@@ -65,11 +62,10 @@ def test_tables_are_the_sums(monkeypatch: pytest.MonkeyPatch, nu: float, dimensi
         scale, results = tf.constant(lengthscale, tf.float64), []
         for least in (1, 10**9):
             monkeypatch.setattr(laplace_beltrami, "_LEAST_TABULATED", least)
-            with tf.GradientTape() as tape:
-                tape.watch((h, scale))
-                value = Stationary(dimension, scale, nu).at_haversines(h)
-                total = tf.reduce_sum(upstream * value)
-            results.append((value, *tape.gradient(total, (h, scale))))
+            value, gradients = value_and_gradients(
+                lambda s=scale: Stationary(dimension, s, nu).at_haversines(h), (h, scale), upstream
+            )
+            results.append((value, *gradients))
         table, summed = results
         np.testing.assert_allclose(table[0], summed[0], rtol=0, atol=5e-11, err_msg=lengthscale)
         if lengthscale == 0.6:
@@ -84,11 +80,10 @@ def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     nu, dimension = KINDS[0]
 
     def evaluate(t: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        with tf.GradientTape() as tape:
-            tape.watch((t, scale))
-            value = Stationary(dimension, scale, nu).shape_function(t)
-            total = tf.reduce_sum(tf.cos(20 * t) * value)
-        return (value, *tape.gradient(total, (t, scale)))
+        value, gradients = value_and_gradients(
+            lambda: Stationary(dimension, scale, nu).shape_function(t), (t, scale), tf.cos(20 * t)
+        )
+        return value, *gradients
 
     t, scale = tf.constant(np.cos(np.linspace(0.02, np.pi, 1_003)), tf.float32), tf.constant(0.6)
     expected = evaluate(tf.cast(t, tf.float64), tf.cast(scale, tf.float64))
@@ -104,12 +99,11 @@ def test_the_limits(nu: float, dimension: int) -> None:
     t = tf.constant([-1.0, 0.5, 1 - 1e-12, 1.0], tf.float64)
     for lengthscale in (1e-300, 1e-35, 1e35, 1e300):
         scale = tf.constant(lengthscale, tf.float64)
-        with tf.GradientTape() as tape:
-            tape.watch((t, scale))
-            one = Stationary(dimension, scale, nu)
-            value, eigenvalues = one.shape_function(t), one.eigenvalues([0, 1, 7])
-            total = tf.reduce_sum(value) + tf.reduce_sum(eigenvalues)
+        one = Stationary(dimension, scale, nu)
+        (value, eigenvalues), gradients = value_and_gradients(
+            lambda one=one: [one.shape_function(t), one.eigenvalues([0, 1, 7])], (t, scale)
+        )
         limit = [0, 0, 0, 1] if lengthscale < 1 else np.ones(4)
         np.testing.assert_allclose(value, limit, atol=1e-12)
         np.testing.assert_allclose(eigenvalues, np.eye(3)[0] * limit[0], atol=1e-8)
-        assert all(np.all(np.isfinite(part)) for part in tape.gradient(total, (t, scale)))
+        assert all(np.all(np.isfinite(part)) for part in gradients)

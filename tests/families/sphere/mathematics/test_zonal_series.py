@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
 
 from interdomain.families.sphere.mathematics.zonal_series import zonal_series
+from tests.conformance.helpers import value_and_gradients
 from tests.families.sphere.mathematics.references import horner, legendre_in, monomial_coefficients
 
 DIMENSIONS = [2, 9]
@@ -52,29 +51,24 @@ def test_long_series_stay_accurate(dimension: int) -> None:
 def test_gradients_of_t(dimension: int) -> None:
     """The first three derivatives, at the ends too, where that of cos(l acos(t)) is NaN."""
     weights, t = random_weights(9), tf.constant(T)
-    with tf.GradientTape() as third:
-        third.watch(t)
-        with tf.GradientTape() as second:
-            second.watch(t)
-            with tf.GradientTape() as first:
-                first.watch(t)
-                value = zonal_series(t, tf.constant(weights), dimension)
-            slope = first.gradient(value, t)
-        curvature = second.gradient(slope, t)
-    derivatives = [slope, curvature, third.gradient(curvature, t)]
-    for order, actual in enumerate(derivatives, start=1):
+
+    def slope(order: int) -> tf.Tensor:
+        if order == 0:
+            return zonal_series(t, tf.constant(weights), dimension)
+        return value_and_gradients(lambda: slope(order - 1), t)[1]
+
+    for order in (1, 2, 3):
         expected = derivative(dimension, weights, T, order)
-        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(slope(order), expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_gradient_of_weights(dimension: int) -> None:
     weights, upstream = tf.constant(random_weights(8)), np.random.default_rng(1).normal(size=(2, 7))
-    with tf.GradientTape() as tape:
-        tape.watch(weights)
-        total = tf.reduce_sum(
-            upstream * zonal_series(tf.constant(np.stack([T, T / 2])), weights, dimension)
-        )
+    t = tf.constant(np.stack([T, T / 2]))
+    _, gradient = value_and_gradients(
+        lambda: upstream * zonal_series(t, weights, dimension), weights
+    )
     expected = [
         sum(
             u * float(legendre_in(dimension, degree, mp.mpf(float(v))))
@@ -82,19 +76,16 @@ def test_gradient_of_weights(dimension: int) -> None:
         )
         for degree in range(8)
     ]
-    np.testing.assert_allclose(tape.gradient(total, weights), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_mixed_second_derivative() -> None:
     t, weights = tf.constant(T), tf.constant(random_weights(6))
-    with tf.GradientTape() as outer:
-        outer.watch(weights)
-        with tf.GradientTape() as inner:
-            inner.watch(t)
-            value = zonal_series(t, weights, 5)
-        slope = tf.reduce_sum(inner.gradient(value, t))
+    _, mixed = value_and_gradients(
+        lambda: value_and_gradients(lambda: zonal_series(t, weights, 5), t)[1], weights
+    )
     expected = [derivative(5, np.eye(6)[degree], T, 1).sum() for degree in range(6)]
-    np.testing.assert_allclose(outer.gradient(slope, weights), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mixed, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("num_levels, computed", [(1, True), (2, False), (5, True), (12, False)])
@@ -104,14 +95,10 @@ def test_num_levels_truncates_values_and_gradients(num_levels: int, computed: bo
     truncated = tf.constant(np.where(np.arange(size) < kept, weights, 0.0))
     t = tf.constant(T)
     count = tf.constant(num_levels) + tf.zeros([], tf.int32) if computed else num_levels
-    results = []
-    for w, levels in ((weights, count), (truncated, None)):
-        with tf.GradientTape() as tape:
-            tape.watch([t, w])
-            value = zonal_series(t, w, 4, num_levels=levels)
-            total = tf.reduce_sum(value**2)
-        results.append((value, *tape.gradient(total, [t, w])))
-    (value, dt, dw), (expected, expected_dt, expected_dw) = results
+    (value, (dt, dw)), (expected, (expected_dt, expected_dw)) = (
+        value_and_gradients(lambda w=w, n=n: zonal_series(t, w, 4, num_levels=n) ** 2, [t, w])
+        for w, n in ((weights, count), (truncated, None))
+    )
     np.testing.assert_allclose(value, expected, rtol=1e-14)
     np.testing.assert_allclose(dt, expected_dt, rtol=1e-13)
     np.testing.assert_allclose(dw[:kept], expected_dw[:kept], rtol=1e-13)
