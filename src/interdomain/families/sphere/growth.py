@@ -104,11 +104,17 @@ def grown_chains(
 
 def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
     """All harmonics one raise above."""
-    raised = dict(raises)
+    place = 0
     for j in range(2, dimension + 1):
-        a = raised.get(j, 0)
-        for step in (1, -1) if j == 2 and a == 0 else (1 if a >= 0 else -1,):
-            yield tuple(sorted({**raised, j: a + step}.items()))
+        below, above = raises[:place], raises[place:]
+        if above and above[0][0] == j:
+            a = above[0][1]
+            yield (*below, (j, a + 1 if a > 0 else a - 1), *above[1:])
+            place += 1
+        else:
+            yield (*below, (j, 1), *above)
+            if j == 2:
+                yield (*below, (j, -1), *above)
 
 
 class HarmonicSquares:
