@@ -38,7 +38,7 @@ def pytest_collection_finish() -> None:
 
     And TensorFlow Probability's bijectors remember nothing. Their cache saves work only where the
     same tensor is transformed twice; it takes 9 s of 69 s in tests/conformance/test_classes.py,
-    tests/svgp/test_additive_svgp.py and tests/families/harmonizable, and keeps symbolic tensors of
+    tests/models/svgp/test_additive_svgp.py and tests/families/harmonizable, and keeps symbolic tensors of
     graphs alive. No public setting turns it off, hence the private method.
     """
     if "interdomain" in sys.modules:
@@ -93,7 +93,14 @@ def few_graphs_outlive_their_file() -> Iterator[None]:
     CLEANED_AT[0] = resident_bytes()
 
 
-SHAPES_CHECKED = ("test_registry", "test_docstrings", "core", "neighbours", "regression")
+SHAPES_CHECKED = (
+    "test_registry",
+    "test_docstrings",
+    "core",
+    "vecchia_sgpr",
+    "structured_sgpr",
+    "sums",
+)
 """Files and folders. Between them they call all that has its shapes checked; elsewhere the checks
 would take an eighth of the time."""
 

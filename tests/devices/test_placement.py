@@ -14,7 +14,7 @@ from interdomain.devices import resolve_devices
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
 from tests.workers import UNCHECKED
 
-pytestmark = pytest.mark.slow  # one device: tests/svgp/test_additive_svgp.py
+pytestmark = pytest.mark.slow  # one device: tests/models/svgp/test_additive_svgp.py
 
 DEVICES = ["0", "2"]
 RUN = "from tests.devices import placement_process; placement_process.main()"

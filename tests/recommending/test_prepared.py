@@ -13,8 +13,8 @@ from gpflow.likelihoods import Gaussian, StudentT
 from interdomain.recommending import recipes
 from interdomain.recommending.candidates import candidates_for
 from interdomain.recommending.prepared import checked_likelihood, prepare
+from tests.models.svgp.small import WithoutMissing, by_source
 from tests.recommending.frames import Frame, printed
-from tests.svgp.small import WithoutMissing, by_source
 
 ROWS = 60
 RNG = np.random.default_rng(0)

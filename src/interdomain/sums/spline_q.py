@@ -47,7 +47,7 @@ class SplineCollapsed(NamedTuple):
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
         log, fit = arrow_terms(order, *parts, refuse=refuse)
-        of_splines = 2 * self.splines.root().log_determinant()
+        of_splines = self.splines.log_determinant()
         if len(self.sums.splines.order) > order.size:
             of_splines += 2 * self.others.root().log_determinant()
         return log - of_splines, fit

@@ -15,7 +15,7 @@ from interdomain.inducing_variables import VariationalFourierFeatures
 from interdomain.kernels import Periodized
 from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_close
-from tests.regression.test_structured_sgpr import loss_and_gradients
+from tests.models.structured_sgpr.test_structured_sgpr import loss_and_gradients
 
 NUM_ROWS = 60
 RNG = np.random.default_rng(0)

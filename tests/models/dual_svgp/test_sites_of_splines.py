@@ -13,7 +13,7 @@ from interdomain.kernels import FiniteRank
 from interdomain.linalg.spline_grid import SplineGrid
 from interdomain.models import DualSVGP
 from interdomain.sums.splines import Splines
-from tests.regression.test_compact import RNG, X, features, product
+from tests.sums.test_splines import RNG, X, features, product
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 F = 2 * np.sin(5 * X[:, :1]) * X[:, 1:2]

@@ -11,8 +11,8 @@ import tensorflow_probability as tfp
 import interdomain as idm
 from interdomain import fit
 from interdomain.models.dual_svgp.parameters import slopes_of_prior, train_parameters
+from tests.models.dual_svgp.test_dual_svgp import TARGETS, X, harmonics, model_of
 from tests.parts import finite_rank, frozen, with_harmonics
-from tests.sites.test_dual_svgp import TARGETS, X, harmonics, model_of
 
 
 def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:

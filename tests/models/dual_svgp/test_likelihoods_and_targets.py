@@ -20,7 +20,7 @@ from scipy import stats
 
 import interdomain as idm
 from interdomain.training.data_checks import batches_of, check_columns
-from tests.svgp.small import kernel, points
+from tests.models.svgp.small import kernel, points
 
 N, VARIANCE = 24, 1.5  # that of the kernel
 X = np.linspace(-1, 1, N)[:, None]

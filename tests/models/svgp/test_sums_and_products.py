@@ -18,7 +18,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
 from interdomain.models import AdditiveSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective
-from tests.regression.test_structured_sgpr import make_pair
+from tests.models.structured_sgpr.test_structured_sgpr import make_pair
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
 Y = np.sin(3 * X[:, :1] + X[:, 1:2]) * np.cos(2 * X[:, 2:])

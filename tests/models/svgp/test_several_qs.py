@@ -12,8 +12,8 @@ import interdomain as idm
 from interdomain.models import HVGP, AdditiveSVGP, JointQ, OrthogonalSVGP
 from interdomain.transforms import Rotation
 from tests.conformance.helpers import assert_close, compiled, step_graph, value_and_gradients
+from tests.models.svgp import cases, orthogonal_cases
 from tests.posteriors.graph_ops import count_ops
-from tests.svgp import cases, orthogonal_cases
 
 from .cases import make_additive, make_data, points
 from .orthogonal_cases import make_orthogonal

@@ -14,7 +14,7 @@ from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models.dual_svgp.subset import RowsWithSites
 from interdomain.sums.dense import variances_of_q
 from interdomain.sums.residuals import _gains
-from tests.regression.test_residuals import whitened
+from tests.sums.test_residuals import whitened
 
 NUM_ROWS = 40
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ import interdomain as idm
 from interdomain._targets import densities_of
 from interdomain.models import StructuredSGPR
 from interdomain.training.data_checks import batches_of
-from tests.svgp.small import (
+from tests.models.svgp.small import (
     MISSING,
     VALUES,
     KnownNoise,
