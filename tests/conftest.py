@@ -38,8 +38,8 @@ def pytest_collection_finish() -> None:
 
     And TensorFlow Probability's bijectors remember nothing. Their cache saves work only where the
     same tensor is transformed twice; it takes 9 s of 69 s in tests/conformance/test_classes.py,
-    tests/models/svgp/test_additive_svgp.py and tests/families/harmonizable, and keeps symbolic tensors of
-    graphs alive. No public setting turns it off, hence the private method.
+    tests/models/svgp/test_additive_svgp.py and tests/families/harmonizable, and keeps symbolic
+    tensors of graphs alive. No public setting turns it off, hence the private method.
     """
     if "interdomain" in sys.modules:
         from tensorflow_probability.python.internal.cache_util import BijectorCache
