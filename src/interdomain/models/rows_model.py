@@ -29,7 +29,7 @@ from ..core.pairs import structure_of
 from ..core.parameters import single_output
 from ..core.structures import dense_entries
 from ..sums.features import Features
-from ..sums.protocol import Latents, Q, whitened_q
+from ..sums.protocol import Latents, Q, q_of_posterior
 from ..sums.row_batches import Rows
 from ..sums.statistics import SufficientStatistics
 from ..training.scales import warn_of_scales
@@ -204,8 +204,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``, of the whitened q,
         in the default float."""
-        mean, root = (tf.cast(part, gpflow.default_float()) for part in whitened_q(self.latents()))
-        return mean, root
+        return q_of_posterior(self.latents)
 
     def q(self) -> Q:
         """The posterior of the weights of the features, as it is now.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias
 
 import gpflow
@@ -224,16 +225,10 @@ class Sums(abc.ABC):
         :param latents: Function that returns what q is made of.
         """
         features = self.features
-
-        def whitened() -> Tensors:
-            mean, root = whitened_q(latents())
-            dtype = gpflow.default_float()
-            return tf.cast(mean, dtype), tf.cast(root, dtype)
-
         return CollapsedPosterior(
             features.kernel,
             features.inducing_variable,
-            whitened,
+            partial(q_of_posterior, latents),
             mean_function=features.mean_function,
             precompute_cache=precompute_cache,
         )
@@ -260,6 +255,12 @@ def whitened_q(latents: Latents) -> Tensors:
     return tf.concat(means, axis=1), tf.stack(roots)
 
 
+def q_of_posterior(latents: Callable[[], Latents]) -> Tensors:
+    """The whitened q in the default float, of what a function returns."""
+    mean, root = (tf.cast(part, gpflow.default_float()) for part in whitened_q(latents()))
+    return mean, root
+
+
 class Q:
     """The posterior of the weights of all latent GPs.
 
@@ -270,12 +271,9 @@ class Q:
 
     def __init__(self, sums: Sums, latents: Latents) -> None:
         self.sums, self.latents = sums, latents
-        self.whitened = self._solve()
+        self.whitened = whitened_q(latents)
 
-    def _solve(self) -> Any:
-        return whitened_q(self.latents)
-
-    @property
+    @cached_property
     def posterior(self) -> AbstractPosterior:
         """GPflow's posterior with this q."""
         return self.sums.posterior(lambda: self.latents, PrecomputeCacheType.TENSOR)
