@@ -12,8 +12,9 @@ import tensorflow as tf
 from .._arguments import Array
 from .._tracing import numpy_function
 from .features import Features
+from .passes import less, statistics_of
 from .row_batches import RowsInBatches
-from .statistics import SufficientStatistics, differing_parameter, less, statistics_of
+from .statistics import SufficientStatistics, differing_parameter
 
 MOST_NUMBERS = 2**27
 """Numbers of the features that a gradient keeps: 1 GiB in float64."""

@@ -28,7 +28,7 @@ from .._tracing import operation_by_operation
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, Kuu_operator
 from .features import Features
-from .statistics import total_over
+from .passes import total_over
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of the rows that are taken at a time."""

@@ -1,6 +1,8 @@
-"""Expected log-likelihoods that are the same in every pass, as a fit without minibatches needs."""
+"""Expected log-likelihoods that are the same in every pass, and their derivatives."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood, Ordinal
@@ -59,3 +61,26 @@ def expectations(
         return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
 
     return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
+
+
+def derivatives(
+    function: Callable[[], tf.Tensor], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
+) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """A function's value and its gradients by ``inputs``; and by the P numbers in ``variables`` its
+    slopes, ``[P]``, and second derivatives, ``[P, P]``."""
+    zero, size = tf.UnconnectedGradients.ZERO, len(inputs)
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([*inputs, *variables])
+            value = function()
+        gradients = tape.gradient(value, [*inputs, *variables], unconnected_gradients=zero)
+        slopes = [tf.reshape(tf.convert_to_tensor(slope), [-1]) for slope in gradients[size:]]
+        numbers = [number for slope in slopes for number in tf.unstack(slope)]
+    curvatures = [
+        tf.reshape(tf.convert_to_tensor(part), [-1])
+        for number in numbers
+        for part in outer.gradient(number, variables, unconnected_gradients=zero)
+    ]
+    none = tf.zeros([0], value.dtype)  # a likelihood may have no parameters
+    square = tf.reshape(tf.concat([none, *curvatures], axis=0), [len(numbers), len(numbers)])
+    return value, gradients[:size], tf.concat([none, *slopes], axis=0), square

@@ -13,8 +13,8 @@ from ..._arguments import Array
 from ...core.parameters import frozen
 from ...training.lbfgs import fit_by_lbfgs
 from ...training.results import NonFiniteError
+from .expectations import derivatives
 from .model import DualSVGP
-from .row_sites import derivatives
 
 _LARGEST_FACTOR = 4.0
 """The factor by which a positive parameter of the kernel may change between two passes."""

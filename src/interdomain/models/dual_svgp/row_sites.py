@@ -13,7 +13,7 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import gpflow
@@ -25,10 +25,10 @@ from ..._arguments import Array
 from ..._targets import check_targets, targets_type
 from ..._tracing import compiled
 from ...sums.features import Features
+from ...sums.passes import joined, total_over
 from ...sums.protocol import Q
 from ...sums.row_batches import Rows
-from ...sums.statistics import joined, total_over
-from .expectations import expectations
+from .expectations import derivatives, expectations
 from .sites import Sites
 from .start import Moments, level_of, moments_of_rows
 
@@ -40,29 +40,6 @@ _ROWS_OF_LIKELIHOOD = 8_192
 
 _FAR = 25.0
 """A level whose square is so many prior variances is far."""
-
-
-def derivatives(
-    function: Callable[[], tf.Tensor], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
-) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor]:
-    """A function's value and its gradients by ``inputs``; and by the P numbers in ``variables`` its
-    slopes, ``[P]``, and second derivatives, ``[P, P]``."""
-    zero, size = tf.UnconnectedGradients.ZERO, len(inputs)
-    with tf.GradientTape(persistent=True) as outer:
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([*inputs, *variables])
-            value = function()
-        gradients = tape.gradient(value, [*inputs, *variables], unconnected_gradients=zero)
-        slopes = [tf.reshape(tf.convert_to_tensor(slope), [-1]) for slope in gradients[size:]]
-        numbers = [number for slope in slopes for number in tf.unstack(slope)]
-    curvatures = [
-        tf.reshape(tf.convert_to_tensor(part), [-1])
-        for number in numbers
-        for part in outer.gradient(number, variables, unconnected_gradients=zero)
-    ]
-    none = tf.zeros([0], value.dtype)  # a likelihood may have no parameters
-    square = tf.reshape(tf.concat([none, *curvatures], axis=0), [len(numbers), len(numbers)])
-    return value, gradients[:size], tf.concat([none, *slopes], axis=0), square
 
 
 class PassResult(NamedTuple):

@@ -15,9 +15,10 @@ from gpflow.models.util import InducingPointsLike
 
 from ..._arguments import Array, choice
 from ...core.pairs import Kuu_operator
+from ...sums.passes import statistics_of
 from ...sums.protocol import whitened_q
 from ...sums.residuals import Residuals
-from ...sums.statistics import SufficientStatistics, statistics_of
+from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
 from ..noise import gaussian
 from ..rows_model import ConvertibleModel

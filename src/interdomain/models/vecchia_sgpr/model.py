@@ -20,8 +20,9 @@ from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
 from ...sums.features import Features
+from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
-from ...sums.statistics import SufficientStatistics, statistics_of
+from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
 from ..noise import gaussian
 from ..structured_sgpr.model import StructuredSGPR

@@ -1,0 +1,83 @@
+"""A pass over rows: what batches add up to, and the statistics of all rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import Array
+from .features import Features
+from .row_batches import RowsInBatches
+from .statistics import SufficientStatistics
+
+
+def total_over(
+    batches: Iterable[tuple[Array, ...]], function: Callable[..., Mapping[str, Any]]
+) -> dict[str, Array]:
+    """The sums over batches of the named arrays, or tensors, that a function of a batch returns."""
+    total: dict[str, Array] = {}
+    for batch in batches:
+        for name, part in function(*batch).items():
+            array = np.asarray(part)
+            if name in total:
+                total[name] += array
+            else:
+                total[name] = array.copy()
+    return total
+
+
+def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
+    """The same rows in batches of at least ``size`` rows, but for the last."""
+    parts, count = list[tuple[Array, ...]](), 0
+    for batch in batches:
+        parts.append(batch)
+        count += len(batch[0])
+        if count >= size:
+            yield _one(parts)
+            parts, count = [], 0
+    if parts:
+        yield _one(parts)
+
+
+def _one(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+    return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatistics:
+    """The statistics of rows, in one pass over them.
+
+    It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
+    they would keep every batch.
+
+    :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
+        if a feature of a row is not finite.
+    """
+    sums, reference = features.sums, np.zeros(features.num_outputs)
+
+    def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
+        features.check(X)
+        return sums.batch(X, less(Y, reference), *places)
+
+    with tf.init_scope():
+        batches = joined(rows.batches(), sums.rows_at_once)
+        first = next(batches, None)
+        if first is not None:
+            reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
+        total = sums.total(total_over(batches, of_batch))
+        if not all(np.all(np.isfinite(array)) for array in total.values()):
+            raise ValueError(
+                "kernel: the features of finite rows are NaN, infinite, or too large for squares; "
+                "check the kernel's parameters and the scale of X."
+            )
+        parameters = features.values()
+    described = features.description()
+    return SufficientStatistics(rows.count(), total, described, parameters, reference)
+
+
+def less(Y: Array, reference: Array) -> Array:
+    """Y without the reference, in float64 if there is one."""
+    return np.subtract(Y, reference, dtype=np.float64) if np.any(reference) else Y
