@@ -5,3 +5,5 @@
 whitened by their neighbours (:mod:`.whitened`). A family names the structure of its features, and
 the models hold one object of the protocol, whichever it is.
 """
+
+__all__: list[str] = []
