@@ -55,7 +55,7 @@ class SplineCollapsed(NamedTuple):
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
         total, splines = tf.zeros([], tf.float64), self.sums.splines
-        is_splines, of_others = np.split(incomplete[splines.order], [splines.size])
+        is_splines, of_others = np.split(incomplete[splines.order], [splines.grid.size])
         if np.any(is_splines):
             total += tf.reduce_sum(self.splines.root().inverse_band() * self.gram.stencil)
         if np.any(of_others):

@@ -64,15 +64,15 @@ class Splines(FeatureStructure):
         self.grid: SplineGrid = splines.grid(kernel)
         start = sum(int(block.num_inducing) for block, _ in blocks[:number])
         end = sum(int(block.num_inducing) for block, _ in blocks)
-        self.size = self.grid.size
-        within = start + np.arange(self.size)
+        within = start + np.arange(self.grid.size)
         self.order = np.concatenate([within, np.delete(np.arange(end), within)])
+        self.size = len(self.order)
 
     @property
     def entries(self) -> int:
         """The numbers of a sum of products."""
-        border = len(self.order) - self.size
-        of_stencil: int = self.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
+        border = len(self.order) - self.grid.size
+        of_stencil: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
         return of_stencil + len(self.order) * border
 
     def sums(self, features: Any) -> SplineSums:
@@ -135,7 +135,7 @@ class Splines(FeatureStructure):
 
     def values(self, weights: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         """The sums of features with weights ``[S, M + B, L]``, splines first, ``[S, n, L]``."""
-        X, size = self.grid.in_box(X), self.size
+        X, size = self.grid.in_box(X), self.grid.size
         numbers, values = self.grid(X)
         of_rows = tf.gather(weights[:, :size], numbers, axis=1)
         sums = tf.einsum("nq,snql->snl", values, of_rows)
@@ -145,7 +145,7 @@ class Splines(FeatureStructure):
         """How many numbers :meth:`values` holds for each row."""
         samples, _, latents = map(int, weights.shape)
         of_cell = int((self.grid.degree + 1) ** len(self.grid.shape))
-        return samples * latents * (of_cell + len(self.order) - self.size)
+        return samples * latents * (of_cell + len(self.order) - self.grid.size)
 
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
@@ -232,12 +232,12 @@ class SplineSums(Sums):
 
     def _empty(self, num_columns: int) -> Arrow:
         """The sum over no rows."""
-        others = len(self.splines.order) - self.splines.size
+        others = len(self.splines.order) - self.splines.grid.size
         return Arrow.zeros(self.splines.grid.dissection.stencil_shape, others + num_columns)
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
         splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
-        size = len(splines.order) - splines.size
+        size = len(splines.order) - splines.grid.size
         with_features = tf.concat([arrow.border[:, size:], arrow.corner[:size, size:]], axis=0)
         return tf.gather(with_features, np.argsort(splines.order)), arrow.corner[size:, size:]
 
@@ -260,7 +260,7 @@ class SplineSums(Sums):
         gram_gradient: bool = False,
     ) -> SplineCollapsed:
         splines, arrow = self.splines, self._empty(num_columns).unpacked(gram)
-        size = len(splines.order) - splines.size
+        size = len(splines.order) - splines.grid.size
         arrow = Arrow(arrow.stencil, arrow.border[:, :size], arrow.corner[:size, :size])
         return SplineCollapsed(self, *prior, arrow, tf.gather(columns, splines.order))
 
