@@ -37,8 +37,10 @@ class DecomposedKernel(WholeRows, metaclass=abc.ABCMeta):
         return tf.add_n([part.K_diag(X) for part in self.kernels])
 
     def validate(self) -> None:  # noqa: B027 - most have nothing to check
-        """:raises ValueError: If training has broken the decomposition: the parts do not sum to the
-        kernel any more. By default, nothing is checked."""
+        """Check that training has not broken the decomposition. By default, nothing is checked.
+
+        :raises ValueError: If the parts do not sum to the kernel any more.
+        """
 
 
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):

@@ -163,8 +163,11 @@ class Layer(GPLayer):
             )
 
     def check_hidden_inputs(self, num_columns: int) -> None:
-        """:raises ValueError: Unless the layer takes any inputs with so many columns: a layer's
-        outputs may be anywhere."""
+        """Check that the layer takes any inputs with so many columns: a layer's outputs may be
+        anywhere.
+
+        :raises ValueError: If it does not.
+        """
         self.q.check_unbounded_inputs(self.kernel, num_columns)
         self.check_input_dim(num_columns)
 

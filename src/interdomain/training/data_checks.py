@@ -129,10 +129,11 @@ def _check_num_data(model: Any, found: int | None) -> None:
 
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
-    """:raises ValueError: if kernel and inducing variable do not fit together, X does not fit them,
-    or Y does not fit the likelihood.
+    """Check that a model works with data that have so many columns.
 
     :param columns: the numbers of columns of X and of Y; None where it is not known.
+    :raises ValueError: if kernel and inducing variable do not fit together, X does not fit them, or
+        Y does not fit the likelihood.
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:
