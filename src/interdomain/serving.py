@@ -169,8 +169,7 @@ def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: in
     keeps = _is_known(model) and isinstance(model, tf.Module)
     if not keeps or isinstance(model, AbstractPosterior):
         return build()
-    many = isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
-    name = f"{method}, many rows" if many else method
+    name = f"{method}, many rows" if _is_for_many(model, num_rows) else method
     found: Functions = kept(model, name, (specs, Values(model)), build)
     return found
 
@@ -261,11 +260,11 @@ def _prediction_functions(model: Any, num_rows: int = 0) -> dict[str, Callable[.
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}
     if _is_known(model) and by_f and hasattr(model, "posterior"):
-        of_many = isinstance(model, RowsModel) and model.predictions_of_many(num_rows)
-        of_many = of_many or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
+        predict_f = model.predictions_of_many() if _is_for_many(model, num_rows) else None
+        predict_f = predict_f or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
         model = copy.copy(model)
         vars(model).pop(KEPT, None)  # what was compiled for the other predict_f
-        model.predict_f = of_many  # which its other methods call
+        model.predict_f = predict_f  # which its other methods call
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
@@ -281,6 +280,11 @@ def _is_known(model: Any) -> bool:
     """Whether the model's class is of GPflow or this library. The predictions of a user's class may
     differ from its posterior."""
     return type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
+
+
+def _is_for_many(model: Any, num_rows: int) -> bool:
+    """Whether quicker predictions for many rows are worth their preparation."""
+    return isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
 
 
 def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:

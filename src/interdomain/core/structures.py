@@ -1,8 +1,8 @@
-"""The structure that features have, by which sums over rows take less than dense matrices.
+"""Structures of features: sums over rows then take less time and memory than dense matrices.
 
 A family names the structure of its features by one method,
-:meth:`interdomain.core.family.InterDomainInducingVariables.structure`. Sums and products of
-families combine structures without knowing which structures there are.
+:meth:`interdomain.core.family.InterDomainInducingVariables.structure`. Inducing
+variables that are sums or products of others combine structures through this interface alone.
 """
 
 from __future__ import annotations

@@ -256,11 +256,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
         return self._features.sums.posterior(self.latents, precompute_cache)
 
-    def predictions_of_many(self, num_rows: int) -> Callable[..., MeanAndVariance] | None:
-        """A function that predicts f at so many rows in less time than the posterior, without
-        gradients and covariances; None where there is none."""
-        if num_rows <= self.inducing_variable.num_inducing:
-            return None
+    def predictions_of_many(self) -> Callable[..., MeanAndVariance] | None:
+        """A function that predicts f in less time than the posterior at more rows than there are
+        features, without gradients and covariances; None where there is none."""
         return self._features.sums.predictions_of_many(self.latents())
 
     @property

@@ -21,7 +21,7 @@ class RowsTrainer(Trainer):
 
     subset_size = 5_000
     chooses_features = True
-    how: ClassVar[str] = "on sums of its rows"
+    how: ClassVar[str]
     remedy: ClassVar[str] = "leave optimizer out"
 
     def check_data(self, data: Data, batch_size: int | None) -> None:

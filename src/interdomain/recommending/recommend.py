@@ -26,8 +26,8 @@ _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
 _ROWS_NEARBY = 40_000
-"""The same for models of the nearest rows, which among few are far. (Trained on some rows and
-predicting by more, they are too sure of rows that are repeated: protein.)"""
+"""The largest number of training rows for models of neighbours: among few rows, neighbours are far.
+(Models that predict by more rows than they were trained on are too sure of repeated rows.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
 """Candidates that are two others together, and take longer than both."""

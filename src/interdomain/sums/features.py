@@ -105,6 +105,12 @@ class Features:
         terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
         return tf.cast(targets, tf.float64), terms
 
+    def target_sums(self, X: tf.Tensor, Y: Array) -> tuple[Array, dict[str, Array]]:
+        """The targets of some rows, ``[n, P + H]``, and the sums that depend on no feature, by the
+        names of :meth:`.Sums.in_graph`; as arrays."""
+        targets, diagonal = (part.numpy() for part in self.targets_and_terms(X, Y))
+        return targets, {"targets": targets.T @ targets, "diagonal": diagonal}
+
     def reference(self, X: Array, Y: Array) -> Array:
         """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean
         function that has no columns, if it is far from zero in deviations; zero otherwise."""

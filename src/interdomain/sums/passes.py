@@ -31,7 +31,7 @@ def total_over(
 
 
 def joined(batches: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
-    """The same rows in batches of at least ``size`` rows, but for the last."""
+    """Join batches to at least ``size`` rows each; the last batch may have fewer."""
     parts, count = list[tuple[Array, ...]](), 0
     for batch in batches:
         parts.append(batch)

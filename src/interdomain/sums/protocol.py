@@ -1,11 +1,11 @@
-"""The protocol of sums over rows: what batches of rows add up to, and what their sums become.
+"""The protocol of sums over rows: :class:`Sums` adds up rows, and makes a :class:`Collapsed`.
 
-Rows (x, y) have the features ``phi = Kuf[:, n]``. Sums of ``phi phi^T`` and of ``phi t^T``, for
-targets t, hold all that a bound and its q need. :class:`Sums` takes these sums in batches, in
-whatever form is short for the features' structure, and :meth:`Sums.finish` makes of them a
-:class:`Collapsed`: the terms of the bound, and the posterior of the weights.
+A row (x, y) has the features ``phi = Kuf[:, n]`` and the targets t. Sums of ``phi phi^T`` and of
+``phi t^T`` hold all that a bound and its q need. :class:`Sums` takes these sums in batches, in the
+shortest form that the features' structure allows. :meth:`Sums.finish` turns the sums into a
+:class:`Collapsed`, which has the terms of the bound and the posterior of the weights.
 
-A new structure of sums is one file: a subclass of :class:`Sums` with its :class:`Collapsed`, and a
+A new structure of sums is one file: a subclass of :class:`Sums`, its :class:`Collapsed`, and a
 :class:`interdomain.core.structures.FeatureStructure` that a family returns.
 """
 
@@ -31,10 +31,11 @@ Tensors: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 
 
 class Collapsed(Protocol):
-    """What the bound and q are made of: sums over rows beside the prior of the weights.
+    """A collapsed posterior: it combines sums over rows with the prior of the weights, and gives
+    the terms of the bound and q.
 
-    With ``G = sum phi phi^T``, columns ``C = sum phi t^T``, a root R of Kuu and the noise variance
-    s: ``B = I + R^{-1} G R^{-T} / s``.
+    ``G = sum phi phi^T``, ``C = sum phi t^T``, R is a root of Kuu (``Kuu = R R^T``), s the noise
+    variance, and ``B = I + R^{-1} G R^{-T} / s``.
     """
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
@@ -45,7 +46,11 @@ class Collapsed(Protocol):
         """
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr R^{-1} G R^{-T}`` of the features whose kernel has something beyond them, ``[]``."""
+        """``tr R^{-1} G R^{-T}`` over the incomplete features alone, ``[]``.
+
+        :param incomplete: Whether a feature's kernel has variance that the features do not
+            explain, ``[M]``.
+        """
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
         """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal q of ``R^{-1} u``.
@@ -65,16 +70,16 @@ class Collapsed(Protocol):
 
 
 Latents: TypeAlias = Sequence[tuple[Collapsed, tf.Tensor]]
-"""What q is made of, and the noise variance: for all latent GPs together, or for each."""
+"""Pairs of a :class:`Collapsed` and its noise variance: one for all latent GPs, or one for each."""
 
 
 class Sums(abc.ABC):
     """Sums over rows of products of their features.
 
-    The defaults are right for any features, and take what dense features take.
+    The defaults work for any features, at the cost of dense ones.
 
     :param features: The :class:`interdomain.sums.features.Features` of the rows.
-    :ivar rows_at_once: Batches are joined to so many rows, at least.
+    :ivar rows_at_once: The least number of rows in a joined batch.
     """
 
     rows_at_once = 1
@@ -86,10 +91,10 @@ class Sums(abc.ABC):
     # Rows of a regression: from batches to sums.
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
-        """The sums over some rows, which are in the domains of the features; they add up.
+        """The sums over one batch of rows. Results of batches are added to the sums of all rows.
 
-        :param X: ``[n, D]``.
-        :param Y: The targets less the reference of the sums, ``[n, P]``.
+        :param X: Rows in the domains of the features, ``[n, D]``.
+        :param Y: The targets less ``SufficientStatistics.reference``, ``[n, P]``.
         :param more: What else a row has, such as the places of its neighbours.
         """
         dtype = gpflow.default_float()
@@ -101,7 +106,7 @@ class Sums(abc.ABC):
 
     def tensors(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
         """The sums over some rows, in float64, with gradients: see :meth:`in_graph`."""
-        # Within a graph no function of its own is called, whose gradient would have another graph.
+        # In a graph, not the compiled function: its gradient would have a graph of its own.
         function = self.traced if tf.executing_eagerly() else self.in_graph
         sums: dict[str, tf.Tensor] = function(*rows)
         return sums
@@ -109,10 +114,11 @@ class Sums(abc.ABC):
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
         """The sums over some rows as a function that can be compiled, with gradients:
 
-        * "gram": of the products of features, in the shape of :meth:`gram_shape`;
-        * "products": of features and targets ``t = (y, h)``, ``[M, P + H]``;
-        * "targets": of the products of targets, ``[P + H, P + H]``;
-        * "diagonal": of the terms of the prior variance, ``[T]``.
+        * "gram": ``sum phi phi^T``, in the shape of :meth:`gram_shape`;
+        * "products": ``sum phi t^T``, ``[M, P + H]``, with the targets ``t = (y, h)``, where h are
+          the H columns of the mean function;
+        * "targets": ``sum t t^T``, ``[P + H, P + H]``;
+        * "diagonal": the sum of each of the T terms of the prior variance, ``[T]``.
         """
         features, size = self.features, self.features.num_inducing
         targets, diagonal = features.targets_and_terms(X, Y)
@@ -138,8 +144,8 @@ class Sums(abc.ABC):
     # Rows with Gaussian sites: sums with weights, bordered by the columns of the mean function.
 
     def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        """What :meth:`site_batch` takes of rows ``[n, D]``, and the terms of their prior variance,
-        ``[T, n]``."""
+        """The rows ``[n, D]`` in the form that :meth:`site_batch` takes, and the terms of the prior
+        variance at each row, ``[T, n]``."""
         return X, self.features.terms_of(X)
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
@@ -163,8 +169,9 @@ class Sums(abc.ABC):
     def of_sites(
         self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The sums of precisions and products of features and columns h of the mean function,
-        ``[L, *gram_shape(H)]``, and of shifts and these, ``[M + H, L]``.
+        """Two weighted sums over rows for each latent GP, where ``psi = (phi, h)`` joins the
+        features and the columns of the mean function: ``sum precision psi psi^T``, ``[L,
+        *gram_shape(H)]``, and ``sum shift psi``, ``[M + H, L]``.
 
         :param X: ``[n, D]``.
         :param precisions: ``[L, n]``.
@@ -203,11 +210,12 @@ class Sums(abc.ABC):
         num_columns: int = 0,
         gram_gradient: bool = False,
     ) -> Collapsed:
-        """What the bound and q are made of.
+        """Combine the sums with the prior.
 
-        :param prior: See :meth:`prior`.
-        :param gram: A sum of products, bordered by ``num_columns`` columns, which are left out.
-        :param columns: ``[M, P]``.
+        :param prior: The result of :meth:`prior`.
+        :param gram: A sum of products, of which the ``num_columns`` columns of the border are
+            ignored.
+        :param columns: The sums ``C = sum phi t^T``, ``[M, P]``.
         :param gram_gradient: Whether the sum depends on anything that is trained.
         """
 
@@ -234,13 +242,13 @@ class Sums(abc.ABC):
         )
 
     def predictions_of_many(self, latents: Latents) -> Callable[..., Tensors] | None:
-        """A function of rows X ``[n, D]`` for mean and variance of f, ``[n, P]`` each, which is
-        quicker than the posterior for more rows than features, and has no gradients and no
-        covariances. None where there is none."""
+        """A fast predictor, or None if the structure has none. It maps rows X ``[n, D]`` to mean
+        and variance of f, ``[n, P]`` each. It is quicker than the posterior at more rows than
+        features, and has no gradients and no covariances."""
         return None
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """What :meth:`rows` returns, and mean and variance of f at rows X, ``[n, L]`` each."""
+        """The two results of :meth:`rows`, and mean and variance of f at X, ``[n, L]`` each."""
         mean, variance = q.posterior.predict_f(X)
         return *self.rows(X), mean, variance
 
@@ -264,8 +272,8 @@ def q_of_posterior(latents: Callable[[], Latents]) -> Tensors:
 class Q:
     """The posterior of the weights of all latent GPs.
 
-    :param sums: The sums that it was made of.
-    :param latents: What it is made of.
+    :param sums: The sums of its features.
+    :param latents: See :data:`Latents`.
     :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
     """
 

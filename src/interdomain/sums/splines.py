@@ -196,7 +196,7 @@ class SplineSums(Sums):
     """
 
     rows_at_once = 2**17
-    """Of fewer rows the work that is done once for a stencil would take the time."""
+    """A stencil costs much that does not depend on the rows: fewer rows at once take longer."""
 
     def __init__(self, features: Any, splines: Splines) -> None:
         super().__init__(features)
@@ -215,11 +215,10 @@ class SplineSums(Sums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = (part.numpy() for part in self.features.targets_and_terms(rows, Y))
+        targets, sums = self.features.target_sums(rows, Y)
         ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
         (gram,), products = self.splines.products(rows, ones, none, targets)
-        sums = {"gram": gram, "products": products}
-        return sums | {"targets": targets.T @ targets, "diagonal": diagonal}
+        return {"gram": gram, "products": products, **sums}
 
     def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
         """The sums have no gradients."""

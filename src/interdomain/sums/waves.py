@@ -17,7 +17,7 @@ from ..core.pairs import structure_of
 from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
 from .dense import DenseSums
-from .protocol import Latents, Q, Tensors
+from .protocol import Latents, Q, Sums, Tensors
 
 FEWEST = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
@@ -76,7 +76,7 @@ class WaveSums(DenseSums):
     """
 
     rows_at_once = 2**17
-    """Of fewer rows the work that is done once for a table would take the time."""
+    """A table costs much that does not depend on the rows: fewer rows at once take longer."""
 
     def __init__(self, features: Any, tables: WaveTables) -> None:
         super().__init__(features)
@@ -89,21 +89,15 @@ class WaveSums(DenseSums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        targets, diagonal = (part.numpy() for part in self.features.targets_and_terms(rows, Y))
-        products = targets.T @ targets
-        return {
-            "tables": self.tables.table(X, targets),
-            "targets": products,
-            "diagonal": diagonal,
-        }
+        targets, sums = self.features.target_sums(rows, Y)
+        return {"tables": self.tables.table(X, targets), **sums}
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
         tables: Any = added["tables"]  # the last column of the mean function is one
         sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
         return sums | {name: added[name] for name in ("targets", "diagonal")}
 
-    def rows(self, X: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        return X, self.features.terms_of(X)
+    rows = Sums.rows
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
         """Tables, and what the columns of the mean function have in common with each other and the
@@ -134,7 +128,7 @@ class WaveSums(DenseSums):
         return np.block([[gram, border], [border.T, corner.reshape(size, size)]])
 
     def _shifts(self, vector: Tables) -> Array:
-        """The products of these with the shifts of a latent GP, ``[K]``."""
+        """The products of features and columns with the shifts of a latent GP, ``[K]``."""
         size = int(np.prod(self.tables.shape))
         table = vector[:size].reshape(1, *self.tables.shape)
         return np.concatenate([self.tables.products(table)[:, 0], vector[size:].real])
@@ -148,7 +142,8 @@ class WaveSums(DenseSums):
         return q.predict_f
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
-        return *self.rows(X), *cast(WaveQ, q).predict_f(X)
+        rows, terms = self.rows(X)
+        return rows, terms, *cast(WaveQ, q).at(X, terms)
 
 
 class WaveQ(Q):
@@ -179,14 +174,17 @@ class WaveQ(Q):
     ) -> Tensors:
         """Mean and variance of f at rows, ``[n, P]``, without gradients."""
         assert not (full_cov or full_output_cov)
-        features, tables, number = self.sums.features, self.tables, self.whitened[0].shape[1]
         X = tf.convert_to_tensor(Xnew, gpflow.default_float())
+        return self.at(X, self.sums.features.terms_of(X))
+
+    def at(self, X: tf.Tensor, terms: tf.Tensor) -> Tensors:
+        """The same, for rows whose terms of the prior variance are known, ``[T, n]``."""
+        features, tables, number = self.sums.features, self.tables, self.whitened[0].shape[1]
         rows = cast(WaveSums, self.sums).tables
         both = numpy_function(lambda X: rows.at(X, tables).T, [X], tf.float64)
         both = tf.cast(tf.ensure_shape(both, [None, len(tables)]), X.dtype)
         mean, variance = both[:, :number], both[:, number:]
-        factors, terms = features.diagonal_factors(), features.terms_of(X)
-        left = tf.linalg.matvec(terms, factors, transpose_a=True)
+        left = tf.linalg.matvec(terms, features.diagonal_factors(), transpose_a=True)
         variance = tf.broadcast_to(variance + left[:, None], tf.shape(mean))
         variance = tf.maximum(variance, _LEAST_VARIANCE * tf.reduce_max(variance))
         return mean + features.mean_function(X), variance

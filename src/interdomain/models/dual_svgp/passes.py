@@ -32,7 +32,7 @@ _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
 _NO_TRAINING, _LEAST_SHARE, _GROWTH = 2.0**-3, 2.0**-6, 1.4
 
 _LONGEST_STEP = 1.0
-"""Of a likelihood's unconstrained numbers between two passes."""
+"""The longest step of a likelihood's unconstrained numbers between two passes."""
 
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 

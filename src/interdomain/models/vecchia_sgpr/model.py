@@ -315,7 +315,7 @@ class VecchiaSGPR(CollapsedModel):
     def model_of(
         self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
     ) -> Any:
-        """As of any model that holds rows; by default of a class without neighbours."""
+        """Make a model of some rows, by default a StructuredSGPR, which has no neighbours."""
         model = super().model_of(rows, kind, **changes)
         model._built_features = None  # those of this model are whitened
         return model
@@ -348,7 +348,7 @@ class VecchiaSGPR(CollapsedModel):
         return *rows_of.sample(rows), weights
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """As of a StructuredSGPR. Without features there are none, and predictions take no pass."""
+        """The posterior of the weights. Without features there are none, and no pass is taken."""
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)

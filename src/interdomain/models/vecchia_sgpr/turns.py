@@ -35,7 +35,7 @@ _MOST_ENTRIES = 2**23
 _STEPS_OF_START, _STEPS_OF_FEW, _STEPS = 6, 25, 12
 
 _NOISE_SHARES = (0.02, 0.3, 0.9)
-"""Of what the features leave, at the starts."""
+"""The shares of noise in the variance that the features leave, at the starts."""
 
 _LENGTHSCALES = (1.0, 0.3)
 """Times those given, at the starts."""
