@@ -32,10 +32,10 @@ def exact(task: Task) -> Predicted:
 
 
 def at_law(task: Task, *, merge: str = "auto") -> Predicted:
-    """Neighbours at the parameters of the exact GP; a linear mean is the best one for these."""
+    """Neighbours at the parameters of the exact GP."""
     model = model_of(task, kernel_of(task), task.known["noise_variance"], merge=merge)
     if with_mean(task):
-        assign_best_mean(model)
+        assign_mean(model, task.known["slopes"])
     return beside_exact(task, model)
 
 
@@ -88,16 +88,10 @@ def model_of(task: Task, local: Any, noise_variance: float | None, *, merge: str
 def assign_best_mean(model: Any) -> None:
     """The linear mean of highest evidence at the present parameters, of which the evidence is a
     quadratic function: its gradients at as many points as it has numbers make one Newton step."""
-    mean, X = model.mean_function, model.arrays[0]
-    scales = np.r_[1 / X.std(axis=0), 1.0]
-
-    def assign(numbers: Array) -> None:
-        slopes = (numbers * scales)[:, None]
-        mean.A.assign(slopes[:-1])
-        mean.b.assign(slopes[-1])
+    mean, scales = model.mean_function, np.r_[1 / model.arrays[0].std(axis=0), 1.0]
 
     def gradient(numbers: Array) -> Array:
-        assign(numbers)
+        assign_mean(model, numbers * scales)
         variables = [mean.A.unconstrained_variable, mean.b.unconstrained_variable]
         with tf.GradientTape() as tape:
             evidence = model.elbo()
@@ -107,7 +101,14 @@ def assign_best_mean(model: Any) -> None:
     present = np.r_[np.ravel(mean.A), np.ravel(mean.b)] / scales
     first = gradient(present)
     curvature = np.stack([gradient(present + unit) - first for unit in np.eye(len(present))])
-    assign(present - np.linalg.solve((curvature + curvature.T) / 2, first))
+    best = present - np.linalg.solve((curvature + curvature.T) / 2, first)
+    assign_mean(model, best * scales)
+
+
+def assign_mean(model: Any, slopes: Array) -> None:
+    """:param slopes: of the columns, and last the constant, [D + 1]."""
+    model.mean_function.A.assign(slopes[:-1, None])
+    model.mean_function.b.assign(slopes[-1:])
 
 
 def beside_exact(task: Task, model: Any, more: dict[str, Any] | None = None) -> Predicted:
