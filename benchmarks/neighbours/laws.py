@@ -6,7 +6,6 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import tensorflow as tf
 
 import interdomain as idm
 from benchmarks._lib.data import Array
@@ -40,8 +39,7 @@ def at_law(task: Task, *, merge: str = "auto") -> Predicted:
 
 
 def trained(task: Task, *, kernel: str | None = None, merge: str = "auto") -> Predicted:
-    """Neighbours after `fit`. The rest and a linear mean, which starts from least squares, are
-    trained in turn, twice each.
+    """Neighbours after `fit`, which solves for a linear mean, too.
 
     :param kernel: the name of a given one, which sees the places alone.
     """
@@ -51,10 +49,6 @@ def trained(task: Task, *, kernel: str | None = None, merge: str = "auto") -> Pr
         local = getattr(gpflow.kernels, kernel)(lengthscales=first, active_dims=[0, 1])
     model = model_of(task, local, None, merge=merge)
     result = idm.fit(model)
-    if with_mean(task):
-        assign_best_mean(model)
-        result = idm.fit(model)
-        assign_best_mean(model)
     return beside_exact(task, model, {"parts": kept(result), **chosen(result)})
 
 
@@ -72,9 +66,7 @@ def kernel_of(task: Task) -> Any:
 def model_of(task: Task, local: Any, noise_variance: float | None, *, merge: str) -> Any:
     mean = None
     if with_mean(task):
-        X, Y = task.train
-        slopes, *_ = np.linalg.lstsq(np.c_[X, np.ones(len(X))], Y, rcond=None)
-        mean = gpflow.mean_functions.Linear(slopes[:-1], slopes[-1])
+        mean = gpflow.mean_functions.Linear(np.zeros([task.train[0].shape[1], 1]))
     return idm.models.VecchiaSGPR(
         task.train,
         local_kernel=local,
@@ -83,26 +75,6 @@ def model_of(task: Task, local: Any, noise_variance: float | None, *, merge: str
         mean_function=mean,
         merge=merge,
     )
-
-
-def assign_best_mean(model: Any) -> None:
-    """The linear mean of highest evidence at the present parameters, of which the evidence is a
-    quadratic function: its gradients at as many points as it has numbers make one Newton step."""
-    mean, scales = model.mean_function, np.r_[1 / model.arrays[0].std(axis=0), 1.0]
-
-    def gradient(numbers: Array) -> Array:
-        assign_mean(model, numbers * scales)
-        variables = [mean.A.unconstrained_variable, mean.b.unconstrained_variable]
-        with tf.GradientTape() as tape:
-            evidence = model.elbo()
-        parts = [np.ravel(part) for part in tape.gradient(evidence, variables)]
-        return np.asarray(np.concatenate(parts) * scales)
-
-    present = np.r_[np.ravel(mean.A), np.ravel(mean.b)] / scales
-    first = gradient(present)
-    curvature = np.stack([gradient(present + unit) - first for unit in np.eye(len(present))])
-    best = present - np.linalg.solve((curvature + curvature.T) / 2, first)
-    assign_mean(model, best * scales)
 
 
 def assign_mean(model: Any, slopes: Array) -> None:

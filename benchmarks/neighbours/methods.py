@@ -79,10 +79,11 @@ def student_t(task: Task) -> Predicted:
 def grouped(task: Task) -> Predicted:
     """An intercept for each group, the last column; neighbours by the places."""
     intercepts = idm.tables.GroupIntercepts.from_data(task.train[0][:, 2], active_dims=[2])
+    features = idm.tables.GroupFeatures(intercepts)
     model = idm.models.VecchiaSGPR(
         task.train,
-        intercepts,
-        idm.tables.GroupFeatures(intercepts),
+        idm.kernels.FiniteRank(intercepts, features),
+        features,
         local_kernel=given("32", task, 2),
         num_neighbours=20,
         noise_variance=0.1,
