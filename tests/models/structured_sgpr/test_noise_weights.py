@@ -328,9 +328,10 @@ def test_wrong_weights() -> None:
 
     with pytest.raises(ValueError, match=r"the first had 2 and 2, and weights"):
         model_of(harmonics, some_without, None).elbo()
-    with pytest.raises(ValueError, match="found a tuple; pass a pair"):  # has no weights
-        kernel, features = harmonics()
-        idm.models.DualSVGP((X, Y, W), kernel, gpflow.likelihoods.Poisson(), features)
+    kernel, features = harmonics()  # of a model that takes no weights
+    for data, message in (((X, Y, W), "found a tuple; pass a pair"), (some_without, "has 3 parts")):
+        with pytest.raises(ValueError, match=f"data: .*{message}"):
+            idm.models.DualSVGP(data, kernel, gpflow.likelihoods.Poisson(), features)
 
 
 def test_a_structure_that_leaves_weights_out(monkeypatch: pytest.MonkeyPatch) -> None:
