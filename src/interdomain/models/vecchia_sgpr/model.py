@@ -351,9 +351,7 @@ class VecchiaSGPR(CollapsedModel):
         """One, of whitened rows."""
         return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
-    def model_of(
-        self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
-    ) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = StructuredSGPR, **changes: Any) -> Any:
         """Make a model of some rows, by default a StructuredSGPR, which has no neighbours."""
         model = super().model_of(rows, kind, **changes)
         model._built_features = None  # those of this model are whitened
