@@ -1,4 +1,4 @@
-"""Sums of waves over whitened rows: in a small box, few polynomials have the values of all waves."""
+"""Sums of waves over whitened rows: in a small box, waves are sums of few polynomials."""
 
 from __future__ import annotations
 

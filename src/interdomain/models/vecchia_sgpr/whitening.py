@@ -25,9 +25,8 @@ from ..noise import noise_variance_of
 from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
 
-
 _EARLY = 16
-"""Rows in a later part of the order, for each row in an earlier one."""
+"""The number of rows, for each row in the earlier part of the order."""
 
 
 class NoFeatures(InterDomainInducingVariables):
