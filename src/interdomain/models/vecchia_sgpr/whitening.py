@@ -139,15 +139,17 @@ class NeighbourRows:
 
 
 def _halves(points: Array, rows: IntArray, size: int) -> Iterator[IntArray]:
-    """Rows in boxes of at most ``size``, in their order within a box."""
+    """Rows in boxes of ``size`` or little less, in their order within a box."""
     if len(rows) <= size:
         if len(rows):
             yield rows
         return
     inside = points[rows]
     side = inside[:, np.argmax(np.ptp(inside, axis=0))]
-    order = np.argpartition(side, len(rows) // 2)
-    for half in np.split(order, [len(rows) // 2]):
+    number = -(-len(rows) // size)
+    middle = len(rows) * (number // 2) // number
+    order = np.argpartition(side, middle)
+    for half in np.split(order, [middle]):
         yield from _halves(points, rows[np.sort(half)], size)
 
 
