@@ -1,7 +1,7 @@
 """Sums over rows that are whitened by their neighbours: dense sums of weighted rows.
 
-A pass multiplies in SciPy's BLAS: the symmetric product of the whitened features there takes a
-sixth of the time of TensorFlow's. Graphs, which have gradients, use TensorFlow alone.
+A pass multiplies in SciPy's BLAS: the symmetric product of the whitened features takes a fraction
+of the time there that it takes in TensorFlow. Graphs, which have gradients, use TensorFlow alone.
 """
 
 from __future__ import annotations
