@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 from scipy.special import comb, gammainc, jv
 
 from .._arguments import Array, IntArray
@@ -53,7 +52,8 @@ class WhitenedWaves(WhitenedSums):
         if degree is None or comb(degree + len(half), degree) > _FEW * waves.num_features:
             return super().basis(X)
         degrees = _degrees(degree, len(half))
-        values = chebvander(np.clip((turns - centre) / half, -1, 1).T, degree)
+        angles = np.arccos(np.clip((turns - centre) / half, -1, 1))
+        values = np.cos(angles.T[:, :, None] * np.arange(degree + 1))
         rows = reduce(np.multiply, (part[:, k] for part, k in zip(values, degrees.T, strict=True)))
         return rows, self._coefficients(centre, half, degrees)
 

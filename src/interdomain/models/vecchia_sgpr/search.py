@@ -67,7 +67,8 @@ class Neighbours:
         """:meth:`before` for all rows, found once: near rows are looked up one after the other."""
         if self._found is None or self._found[0] != number:
             order = self.nearby
-            nearest = np.empty([len(order), number], np.int32 if len(order) < 2**31 else np.int64)
+            dtype: Any = np.int32 if len(order) < 2**31 else np.int64  # a million rows: 80 MB
+            nearest = np.empty([len(order), number], dtype)
             nearest[order] = self.before(order, number)
             self._found = number, nearest
         return self._found[1]
