@@ -29,6 +29,7 @@ from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .parts import UsedParts
 from .posterior import NeighbourPosterior
+from .search import Neighbours
 from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
 
 _BATCH_ENTRIES = 2**22
@@ -224,6 +225,16 @@ class VecchiaSGPR(CollapsedModel):
             self._built_features = None
         self._search = self.local.neighbours(self.arrays[0])
         self._replace_sums()
+
+    def kept_sums(self) -> tuple[Neighbours, SufficientStatistics]:
+        """The neighbours and the statistics of the present parameters, for :meth:`take_sums`."""
+        return self._search, self.statistics
+
+    def take_sums(self, search: Neighbours, statistics: SufficientStatistics) -> None:
+        """Use neighbours and statistics again, when parameters have the values of then: no search
+        and no pass follows."""
+        self._search = search
+        self._replace_sums(statistics)
 
     def extend(self, data: tuple[Any, Any]) -> None:
         """Add rows, which come after all others in the order: the sums of the others stay, and

@@ -90,6 +90,7 @@ class Turns:
             gain, self.best = elbo - self.best, max(elbo, self.best)
             if gain >= 0:
                 run.keep(run.step + 1)
+                kept = model.kept_sums()
             ending = run.after_step(elbo)
             if not model.has_features and not model.mean_function.trainable_parameters:
                 ending = Ending("converged", "without features one turn is all")
@@ -98,7 +99,7 @@ class Turns:
             if ending is not None:
                 if gain < 0:
                     run.restore()
-                    model.search()
+                    model.take_sums(*kept)
                 return ending
 
     def _start(self) -> None:
