@@ -20,8 +20,8 @@ from .samples import Samples
 
 _FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 1_024
 """Rows whose conditional densities train the local kernel until neighbours have settled, and then;
-those that raise the noise before the first turn; and those of the last step. Rare rows whose nearest ones contradict them say
-how much noise there is."""
+those that raise the noise before the first turn; and those of the last step. Rare rows whose
+nearest ones contradict them say how much noise there is."""
 
 _MOST_ENTRIES = 2**24
 """Numbers in the covariances of these rows, at most."""
@@ -113,7 +113,6 @@ class Turns:
         rows = self._samples.draw_apart(self._number(_OF_INTERVALS, number), self._seed, number)
         training.widen(rows, _STEPS_OF_INTERVALS)
         training.give()
-        model.search()
         self.best = float(model.elbo())
 
     def _number(self, most: int, neighbours: int | None = None) -> int:
