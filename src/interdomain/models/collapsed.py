@@ -162,7 +162,9 @@ class CollapsedModel(RowsModel):
             self._prior_variance(sums),
             features.incomplete,
             self._noise_variance(),
-            sums.get("log_variances"),
+            sums["num_rows"],
+            log_weights=sums.get("log_weights", 0.0),
+            log_variances=sums.get("log_variances"),
             charge=self.charge,
             refuse=refuse,
         )

@@ -81,7 +81,7 @@ class WaveSums(DenseSums):
     def __init__(self, features: Any, tables: WaveTables) -> None:
         super().__init__(features)
         self.tables = tables
-        self._targets = compiled(features.targets_and_terms, input_signature=features.signature())
+        self._targets = compiled(features.target_sums, input_signature=features.signature())
 
     def variables(self) -> tuple[tf.Variable, ...]:
         """Waves depend on no parameter, and their graph takes long to trace."""
@@ -89,13 +89,14 @@ class WaveSums(DenseSums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        targets, sums = self.features.target_sums(rows, Y)
-        return {"tables": self.tables.table(X, targets), **sums}
+        targets, sums = self.features.target_sums(rows, Y, *more)
+        return {"tables": self.tables.table(X, targets.numpy()), **sums}
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
-        tables: Any = added["tables"]  # the last column of the mean function is one
+        others = dict(added)
+        tables: Any = others.pop("tables")  # the last one is that of the weights
         sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
-        return sums | {name: added[name] for name in ("targets", "diagonal")}
+        return sums | others
 
     rows = Sums.rows
 

@@ -23,6 +23,7 @@ from ...core.finite_rank import is_complete
 from ...sums.features import Features
 from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
+from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
 from ..noise import gaussian, noise_variance_of
@@ -31,7 +32,7 @@ from .local_kernel import LocalKernel
 from .merging import checked_merge
 from .parts import UsedParts
 from .posterior import NeighbourPosterior
-from .rows import OrderedRows, checked_weights
+from .rows import OrderedRows
 from .starts import first_kernel
 from .whitening import NoFeatures, NoKernel, WhitenedFeatures
 
@@ -108,6 +109,8 @@ class VecchiaSGPR(CollapsedModel):
     :ivar local_inputs: As given.
     """
 
+    takes_weights = True
+
     def __init__(
         self,
         data: Any,
@@ -155,7 +158,7 @@ class VecchiaSGPR(CollapsedModel):
         if noise_variance is None and likelihood is None:
             noise_variance = _share_of_variance(data[1], _FIRST_NOISE)
         super().__init__(
-            data,
+            with_weights(data, noise_weights),
             kernel,
             gaussian(noise_variance, likelihood, floor),
             inducing_variable,
@@ -168,9 +171,8 @@ class VecchiaSGPR(CollapsedModel):
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
         order = rng.permutation(int(data[0].shape[0]))
-        weights = checked_weights(noise_weights, len(order))
-        X, Y = (part[order] for part in self._as_floats(self._rows_at_hand))
-        self._ordered = OrderedRows(X, Y, None if weights is None else weights[order], self._merge)
+        X, Y, *weights = (part[order] for part in self._as_floats(self._rows_at_hand))
+        self._ordered = OrderedRows(X, Y, weights[0] if weights else None, self._merge)
         self.chooses_kernel, self.local_inputs = local_kernel is None, local_inputs
         if local_kernel is None:
             local_kernel = first_kernel(X, Y, local_inputs)
@@ -267,18 +269,17 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics, rows = self.statistics, self._rows_of(data)
+        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
             raise ValueError(
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
                 "pass rows of the same kind."
             )
-        new = self._as_floats(rows)
-        self.local.check(new[0])
-        weights = checked_weights(noise_weights, len(new[0]))
+        X, Y, *weights = self._as_floats(rows)
+        self.local.check(X)
         before = self._ordered.merged
-        self._ordered = self._ordered.extended(*new, weights, self.local)
-        self._source = self._rows_of(self.arrays)
+        self._ordered = self._ordered.extended(X, Y, weights[0] if weights else None, self.local)
+        self._source = self._rows_of(self.weighted_rows())
         first, merged = len(before.X), self._ordered.merged
         if self.has_neighbours:
             if np.array_equal(merged.weights[:first], before.weights):
@@ -287,13 +288,20 @@ class VecchiaSGPR(CollapsedModel):
             else:
                 statistics = None
         else:
-            statistics += statistics_of(self._rows_of(new), self._features)
+            statistics += statistics_of(rows, self._features)
         self._replace_sums(statistics)
 
     def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
-        """X and Y in the default float."""
+        """X and Y in the default float, and noise weights ``[N]``, if there are any."""
+        X, Y, *weights = rows.in_memory() or ()
         dtype = gpflow.default_float()
-        return tuple(part.astype(dtype, copy=False) for part in rows.in_memory() or ())
+        floats = (part.astype(dtype, copy=False) for part in (X, Y))
+        return *floats, *(np.float64(part).ravel() for part in weights)
+
+    def weighted_rows(self) -> tuple[Array, ...]:
+        """The rows in their order, with noise weights ``[N, 1]``, if there are any."""
+        weights = self.noise_weights
+        return self.arrays if weights is None else (*self.arrays, weights[:, None])
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
         """Take the sums of the present rows, for the parts that are used."""
@@ -303,7 +311,7 @@ class VecchiaSGPR(CollapsedModel):
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         if not self.has_neighbours:
-            rows: Rows = self._rows_of(self.arrays)
+            rows: Rows = self._rows_of(self.weighted_rows())
             return rows
         _, inducing_variable = self._block()
         entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
@@ -351,9 +359,7 @@ class VecchiaSGPR(CollapsedModel):
         """One, of whitened rows."""
         return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
-    def model_of(
-        self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
-    ) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = StructuredSGPR, **changes: Any) -> Any:
         """Make a model of some rows, by default a StructuredSGPR, which has no neighbours."""
         model = super().model_of(rows, kind, **changes)
         model._built_features = None  # those of this model are whitened

@@ -151,7 +151,7 @@ class _Tried:
 def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
     """A model of the same rows, with noise of its own for what the features leave."""
     noise = gpflow.utilities.deepcopy(model.likelihood)
-    alone: StructuredSGPR = model.model_of(model.arrays, likelihood=noise)
+    alone: StructuredSGPR = model.model_of(model.weighted_rows(), likelihood=noise)
     return alone
 
 
