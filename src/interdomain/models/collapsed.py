@@ -99,9 +99,8 @@ class CollapsedModel(RowsModel):
         mean, parts = tf.cast(self.weights()[0], gpflow.default_float()), []
         for start in range(0, len(X), _ROWS_AT_A_TIME):
             some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
-            features, *_ = self._features.of_rows(some)
-            explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
-            parts.append(explained.numpy())
+            of_features = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
+            parts.append((self.mean_function(some) + of_features).numpy())
         return np.concatenate(parts)
 
     @inherit_check_shapes

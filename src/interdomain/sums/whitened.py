@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
+from gpflow.covariances import Kuf
 
 from .dense import DenseSums
 
@@ -44,6 +45,18 @@ class WhitenedSums(DenseSums):
             "diagonal": tf.zeros([0], tf.float64),
             "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
         }
+
+    def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The features ``psi`` of whitened rows, ``[B, M]`` in float64, which may be anywhere.
+
+        :param X: Neighbours and rows, ``[U, D]``.
+        :param weights: ``[B, m + 1]``.
+        :param places: Where neighbours and row are among X, ``[B, m + 1]``.
+        """
+        features = Kuf(self.features.inducing_variable, self.features.kernel, X)
+        features = tf.ensure_shape(features, [self.features.num_inducing, None])
+        rows = tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
+        return combine(weights, places, rows)
 
 
 def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

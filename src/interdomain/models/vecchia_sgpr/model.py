@@ -19,6 +19,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
+from ...core.pairs import structure_of
 from ...sums.features import Features
 from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
@@ -263,8 +264,10 @@ class VecchiaSGPR(CollapsedModel):
         if not self.has_neighbours:
             rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
             return rows
-        _, inducing_variable = self._block()
-        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
+        kernel, inducing_variable = self._block()
+        structure = structure_of(inducing_variable, kernel)
+        of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
+        entries = max(self._num_neighbours**2, of_row)
         return NeighbourRows(
             X,
             Y,

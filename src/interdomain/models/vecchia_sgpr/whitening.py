@@ -8,14 +8,13 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, IntArray
 from ..._progress import bar_of_rows
 from ...core.family import InterDomainInducingVariables
-from ...core.pairs import Kuf_in_domain
+from ...core.pairs import structure_of
 from ...linalg import Diagonal
 from ...sums.features import Features
 from ...sums.whitened import WhitenedSums
@@ -148,8 +147,10 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     def _make_sums(self) -> WhitenedSums:
-        """Whitened rows have dense features, whatever structure those of single rows have."""
-        return WhitenedSums(self, self.weights)
+        """Whitened rows have dense features, unless their structure says more."""
+        structure = structure_of(self.inducing_variable, self.kernel)
+        sums: Any = structure and structure.whitened_sums(self, self.weights)
+        return sums or WhitenedSums(self, self.weights)
 
     def weights(self, X: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
@@ -158,13 +159,3 @@ class WhitenedFeatures(Features):
         points = tf.gather(self.local.coordinates(X), places)
         noise = noise_variance_of(self.likelihood)
         return *conditional_weights(self.local.covariance(points), known, noise), places
-
-    def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
-        """The features of rows, ``[U, M]`` in float64.
-
-        :param in_domain: Whether the rows are known to be in the :attr:`boxes`.
-        """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = covariances(self.inducing_variable, self.kernel, X)
-        features = tf.ensure_shape(features, [self.num_inducing, None])
-        return tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
