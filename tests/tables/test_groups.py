@@ -13,6 +13,7 @@ from interdomain.models import StructuredSGPR, VecchiaSGPR
 from interdomain.sums import groups
 from interdomain.sums.dense import DenseSums
 from interdomain.sums.whitened import WhitenedSums
+from interdomain.sums.whitened_groups import WhitenedGroupSums
 from interdomain.tables import GroupFeatures, GroupIntercepts
 from tests.conformance.helpers import assert_refused
 from tests.parts import finite_rank, with_harmonics
@@ -118,7 +119,7 @@ def test_sparse_sums_are_the_dense_ones(number: int, num_neighbours: int) -> Non
     """Sums of batches, the bound from these with its gradients, and explained means."""
     model = make(number, num_neighbours, mean_function=gpflow.functions.Linear(np.ones([4, 2])))
     gpflow.set_trainable(list(model.feature_parameters.values()), False)
-    kind = groups.WhitenedGroupSums if num_neighbours else groups.GroupSums
+    kind = WhitenedGroupSums if num_neighbours else groups.GroupSums
     assert type(model._features.sums) is kind
     sums = model.statistics.sums
     batch = model._rows().in_memory()

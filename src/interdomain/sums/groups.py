@@ -1,18 +1,14 @@
 """Sums of intercepts of groups, of which one is nonzero in a row, alone or beside dense features.
 
 The rows' features are sparse matrices, and sums of their products take no dense block of rows. The
-sums are dense matrices ``[M, M]``. Without neighbours, G of one column of groups is diagonal, and
-the bound eliminates these features: with ``B = [[A, C^T], [C, E]]``, A being diagonal,
-
-    log det B = log det A + log det S,    S = E - C A^{-1} C^T,
-    |c|^2 = |A^{-1/2} t_1|^2 + |S^{-1/2} (t_2 - C A^{-1} t_1)|^2.
+sums are dense matrices ``[M, M]``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -20,16 +16,16 @@ import scipy.sparse
 import tensorflow as tf
 from gpflow.covariances import Kuf
 
-from .._arguments import Array, BoolArray, IntArray
+from .._arguments import Array, IntArray
 from .._tracing import compiled
 from ..core.family import Block
 from ..core.pairs import Kuf_in_domain, structure_of
 from ..core.structures import FeatureStructure
 from ..linalg import Root
-from ..linalg.precision import precision_terms
-from .dense import Collapsed, DenseSums
-from .protocol import Tensors
-from .whitened import Weights, WhitenedSums, combine
+from .dense import DenseSums
+from .group_collapsed import GroupCollapsed
+from .whitened import Weights
+from .whitened_groups import WhitenedGroupSums
 
 FEWEST = 512
 """Groups whose sums take less time by sparse matrices."""
@@ -122,14 +118,19 @@ class Groups(FeatureStructure):
         return of_groups + tf.matmul(self.others(X), tf.gather(weights, self.dense))
 
     def products(
-        self, groups: scipy.sparse.csr_matrix, others: Array, targets: Array
+        self, indices: IntArray, values: Array, others: Array, targets: Array
     ) -> tuple[Array, Array]:
         """The sums over rows of products of features, ``[M, M]``, and with targets, ``[M, T]``.
 
-        :param groups: The intercepts of the rows, ``[n, M]``, without dense features.
+        :param indices: The numbers of the intercepts that are nonzero in a row, ``[n, k]``.
+        :param values: Their values, ``[n, k]``; values of the same intercept are added.
         :param others: The dense features, ``[n, B]``.
         :param targets: ``[n, T]``.
         """
+        ends = indices.shape[1] * np.arange(len(indices) + 1)
+        shape = len(indices), self.size
+        groups = scipy.sparse.csr_matrix((values.ravel(), indices.ravel(), ends), shape)
+        groups.sum_duplicates()
         transposed = groups.T.tocsr()
         gram = (transposed @ groups).toarray()
         border = transposed @ others
@@ -139,15 +140,6 @@ class Groups(FeatureStructure):
         products = transposed @ targets
         products[self.dense] = others.T @ targets
         return gram, products
-
-
-def _sparse(indices: IntArray, values: Array, size: int) -> scipy.sparse.csr_matrix:
-    """The matrix ``[n, size]`` with the values ``[n, k]`` at these columns ``[n, k]`` of each row;
-    values at the same place are added."""
-    ends = indices.shape[1] * np.arange(len(indices) + 1)
-    matrix = scipy.sparse.csr_matrix((values.ravel(), indices.ravel(), ends), (len(indices), size))
-    matrix.sum_duplicates()
-    return matrix
 
 
 class GroupSums(DenseSums):
@@ -168,8 +160,7 @@ class GroupSums(DenseSums):
         rows = tf.constant(X, gpflow.default_float())
         targets, sums = self.features.target_sums(rows, Y)
         indices, others = (part.numpy() for part in self._of_rows(rows))
-        sparse = _sparse(indices, np.ones(indices.shape), self._groups.size)
-        gram, products = self._groups.products(sparse, others, targets)
+        gram, products = self._groups.products(indices, np.ones(indices.shape), others, targets)
         return {"gram": gram, "products": products, **sums}
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -188,126 +179,3 @@ class GroupSums(DenseSums):
             prior, gram, columns, num_columns=num_columns, gram_gradient=gram_gradient
         )
         return dense if prior.diagonal is None else GroupCollapsed(dense, *self._groups.largest)
-
-
-class GroupCollapsed(NamedTuple):
-    """What the bound and q are made of, for diagonal Kuu: see :class:`.protocol.Collapsed`.
-
-    :ivar dense: The same in dense matrices.
-    :ivar start: The first of the features whose G is diagonal.
-    :ivar end: The first after these.
-    """
-
-    dense: Collapsed
-    start: int
-    end: int
-
-    def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; the features whose G is diagonal are eliminated."""
-        _, scale, gram, _, columns = self.dense
-        first = np.arange(self.start, self.end)
-        rest = np.delete(np.arange(columns.shape[0]), first)
-        of_first, of_rest = tf.gather(scale, first), tf.gather(scale, rest)
-        variances = tf.gather(tf.linalg.diag_part(gram), first)
-        diagonal = 1 + variances * tf.square(of_first) / noise_variance
-        rows = tf.gather(gram, rest)
-        border = tf.gather(rows, first, axis=1) * of_first * of_rest[:, None] / noise_variance
-        corner = tf.gather(rows, rest, axis=1) * of_rest * of_rest[:, None] / noise_variance
-        corner -= tf.matmul(border / diagonal, border, transpose_b=True)  # S - I
-        half = tf.gather(columns, first) * of_first[:, None] / noise_variance
-        solved = half / diagonal[:, None]
-        targets = tf.gather(columns, rest) * of_rest[:, None] / noise_variance
-        targets -= tf.matmul(border, solved)
-        one = tf.ones([], tf.float64)
-        log_determinant, fit = precision_terms(
-            tf.ones_like(of_rest), corner, targets, one, gram_gradient=True, refuse=refuse
-        )
-        log_determinant += tf.reduce_sum(tf.math.log(diagonal))
-        return log_determinant, fit + tf.reduce_sum(half * solved)
-
-    def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        return self.dense.explained_variance(incomplete)
-
-    def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        return self.dense.whitened_q(noise_variance)
-
-    def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        return self.dense.weights(noise_variance)
-
-    def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
-        return self.dense.mean_of_weights(noise_variance)
-
-
-class WhitenedGroupSums(WhitenedSums):
-    """Sums over whitened rows of intercepts: of a row with m neighbours at most m + 1 are nonzero
-    in each block.
-
-    Their gradients are those of dense features: see :meth:`in_graph`.
-    """
-
-    def __init__(self, features: Any, weights: Callable[..., Weights], groups: Groups) -> None:
-        super().__init__(features, weights)
-        self._groups = groups
-
-    def _whitened(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The weights of rows ``[b, m + 1]``; the intercepts of the neighbours and the row, ``[b, J
-        (m + 1)]``, and the weight of each; the whitened dense features and targets; and the sum of
-        ``log 2 pi d``."""
-        features, groups = self.features, self._groups
-        weights, log_variances, places = self._weights(X, *more)
-        parts = [groups.others(X), Y - features.mean.rest(X), features.mean.columns(X)]
-        rows = tf.concat([tf.cast(part, tf.float64) for part in parts], axis=1)
-        indices, values = groups_of_neighbours(groups.indices(X), weights, places)
-        total = tf.reduce_sum(np.log(2 * np.pi) + log_variances)
-        return indices, values, combine(weights, places, rows), total
-
-    @cached_property
-    def _compiled(self) -> Any:
-        return compiled(self._whitened, input_signature=self.features.signature())
-
-    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
-        dtype = gpflow.default_float()
-        rows = tf.constant(X, dtype), tf.constant(Y, dtype)
-        indices, values, dense, log_variances = (p.numpy() for p in self._compiled(*rows, *more))
-        others, targets = np.split(dense, [len(self._groups.dense)], axis=1)
-        sparse = _sparse(indices, values, self._groups.size)
-        gram, products = self._groups.products(sparse, others, targets)
-        return {
-            "gram": gram,
-            "products": products,
-            "targets": targets.T @ targets,
-            "diagonal": np.zeros(0),
-            "log_variances": log_variances,
-        }
-
-    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        return self._groups.weighted(X, weights)
-
-    def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        groups = self._groups
-        indices, values = groups_of_neighbours(groups.indices(X), weights, places)
-        size = tf.shape(indices, out_type=tf.int64)
-        rows = tf.broadcast_to(tf.range(size[0])[:, None], size)
-        shape = tf.stack([size[0], tf.constant(groups.size, tf.int64)])
-        of_groups = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
-        if not len(groups.dense):
-            return of_groups
-        others = combine(weights, places, groups.others(X, in_domain=False))
-        # Their columns among all, by a product with few ones.
-        selection = np.zeros([len(groups.dense), groups.size])
-        selection[np.arange(len(groups.dense)), groups.dense] = 1.0
-        return of_groups + tf.matmul(others, selection)
-
-
-def groups_of_neighbours(
-    indices: tf.Tensor, weights: tf.Tensor, places: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The intercepts of rows and their neighbours, and the weight of each, ``[b, (m + 1) J]``.
-
-    :param indices: The intercepts of single rows, ``[U, J]``.
-    :param weights: ``[b, m + 1]``.
-    :param places: Which rows, ``[b, m + 1]``.
-    """
-    number = indices.shape[1]
-    gathered, repeated = tf.gather(indices, places), tf.repeat(weights, number, axis=1)
-    return tf.reshape(gathered, tf.shape(repeated)), repeated

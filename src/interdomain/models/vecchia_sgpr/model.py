@@ -356,6 +356,9 @@ class VecchiaSGPR(CollapsedModel):
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
 
+    def _mean_of_weights(self) -> Array:
+        return super()._mean_of_weights() if self.has_features else self.weights()[0].numpy()
+
     @unconverted
     def posterior(
         self,
