@@ -69,7 +69,8 @@ class GroupCollapsed(NamedTuple):
         rest = precision_mean(*parts.rest())
         first = parts.half - tf.matmul(parts.border, rest, transpose_a=True)
         mean = np.concatenate([first / parts.diagonal[:, None], rest])
-        return np.asarray(self.dense.scale)[:, None] * mean[np.argsort(parts.order)]
+        weights: Array = np.asarray(self.dense.scale)[:, None] * mean[np.argsort(parts.order)]
+        return weights
 
 
 class _Eliminated(NamedTuple):

@@ -119,7 +119,7 @@ class GroupIntercepts(UniformVariance):
             increasing order: :meth:`codes` then makes numbers of the column.
         :raises ValueError: See the constructor; for values that are missing.
         """
-        options = {"variance": variance, "active_dims": active_dims, "name": name}
+        options: dict[str, Any] = {"variance": variance, "active_dims": active_dims, "name": name}
         reader = TableReader.from_data(_Frame(values))
         if reader.levels[0] is None:
             return cls(np.unique(reader(_Frame(values))), **options)

@@ -125,6 +125,8 @@ class WhitenedFeatures(Features):
     :param num_neighbours: How many neighbours rows have, at most.
     """
 
+    sums: WhitenedSums
+
     def __init__(
         self, *arguments: Any, local: LocalKernel, likelihood: Gaussian, num_neighbours: int
     ) -> None:
