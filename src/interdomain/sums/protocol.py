@@ -146,6 +146,12 @@ class Sums(abc.ABC):
             **sums,
         }
 
+    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """The sums of the features of rows ``[n, D]`` in the domains, with weights ``[M, P]``,
+        ``[n, P]``."""
+        features, *_ = self.features.of_rows(X)
+        return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
+
     def variables(self) -> tuple[tf.Variable, ...]:
         """The variables that the sums depend on: those that their graph captures."""
         return tuple(self.traced.get_concrete_function().graph.variables)

@@ -18,6 +18,7 @@ from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
 from .dense import DenseSums
 from .protocol import Latents, Q, Sums, Tensors
+from .whitened_waves import WhitenedWaves
 
 FEWEST = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
@@ -38,6 +39,9 @@ class Waves(FeatureStructure):
     def sums(self, features: Any) -> WaveSums | None:
         few = self.size < FEWEST[len(self.waves.columns) - 1]
         return None if few else WaveSums(features, WaveTables(self.waves))
+
+    def whitened_sums(self, features: Any, weights: Any) -> WhitenedWaves:
+        return WhitenedWaves(features, weights, self.waves)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Waves | None:
         """The waves of all blocks, if they are waves of one box."""

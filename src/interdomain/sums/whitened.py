@@ -13,6 +13,7 @@ import gpflow
 import numpy as np
 import scipy.sparse
 import tensorflow as tf
+from gpflow.covariances import Kuf
 from scipy.linalg.blas import dgemm, dsyrk
 
 from .._arguments import Array, IntArray
@@ -95,6 +96,18 @@ class WhitenedSums(DenseSums):
         """The features of the rows before they are whitened, ``[U, M]`` in float64."""
         Kuf, *_ = self.features.of_rows(X)
         return tf.cast(tf.linalg.matrix_transpose(Kuf), tf.float64)
+
+    def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The features ``psi`` of whitened rows, ``[B, M]`` in float64, which may be anywhere.
+
+        :param X: Neighbours and rows, ``[U, D]``.
+        :param weights: ``[B, m + 1]``.
+        :param places: Where neighbours and row are among X, ``[B, m + 1]``.
+        """
+        features = Kuf(self.features.inducing_variable, self.features.kernel, X)
+        features = tf.ensure_shape(features, [self.features.num_inducing, None])
+        rows = tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
+        return combine(weights, places, rows)
 
 
 def _symmetric(lower: Array) -> Array:

@@ -50,20 +50,21 @@ def test_sums_of_waves_are_those_of_a_loop(num_columns: int, num_features: int) 
     assert isinstance(sums, WhitenedWaves)
     numbers, size = [], features.num_inducing
     total = np.zeros([size + 3, size + 3])
-    for rows, targets, places in model._rows().batches():
+    for rows, targets, places, noise_weights in model._rows().batches():
         basis, coefficients = sums.basis(rows)
         numbers.append(basis.shape[1])
         Kuf = np.asarray(gpflow.covariances.Kuf(model.inducing_variable, model.kernel, rows))
         if coefficients is not None:
             np.testing.assert_allclose(basis @ coefficients, Kuf.T, atol=1e-13 * np.max(Kuf))
-        weights, *_ = features.weights(tf.constant(rows), tf.constant(places))
+        weights, *_ = features.weights(*map(tf.constant, (rows, places, noise_weights)))
         joined = np.concatenate([Kuf.T, targets, np.ones_like(targets[:, :1])], axis=1)
         for row, near in zip(weights.numpy(), places, strict=True):
             some = near >= 0
             whitened = row[some] @ joined[near[some]]
             total += np.outer(whitened, whitened)
-        batch = sums.total(sums.batch(rows, targets, places))
-        for name, array in sums.tensors(*map(tf.constant, (rows, targets, places))).items():
+        parts = rows, targets, places, noise_weights
+        batch = sums.total(sums.batch(*parts))
+        for name, array in sums.tensors(*map(tf.constant, parts)).items():
             np.testing.assert_allclose(batch[name], array, rtol=1e-9, atol=1e-11)
     assert min(numbers) < 0.6 * size and max(numbers) == size
     found = model.statistics.sums
@@ -81,9 +82,9 @@ def test_batches_have_each_row_once_and_its_neighbours() -> None:
             (X, Y), local_kernel=gpflow.kernels.Matern32(), num_neighbours=4, progress=False
         ).local.neighbours(X)
         for which in (None, np.array([3, 110, 45, 46, 7])):
-            rows = NeighbourRows(X, Y, search, 4, which=which, batch_size=16)
+            rows = NeighbourRows(X, Y, np.ones(len(X)), search, 4, which=which, batch_size=16)
             seen = []
-            for places_of, targets, places in rows.batches():
+            for places_of, targets, places, _ in rows.batches():
                 assert len(places) <= 16 and len(np.unique(targets)) == len(targets)
                 own = targets[places[:, -1], 0]
                 np.testing.assert_array_equal(places_of, X[targets[:, 0]])

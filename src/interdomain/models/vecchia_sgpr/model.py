@@ -20,6 +20,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
+from ...core.pairs import structure_of
 from ...sums.features import Features
 from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
@@ -313,8 +314,10 @@ class VecchiaSGPR(CollapsedModel):
         if not self.has_neighbours:
             rows: Rows = self._rows_of(self.weighted_rows())
             return rows
-        _, inducing_variable = self._block()
-        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
+        kernel, inducing_variable = self._block()
+        structure = structure_of(inducing_variable, kernel)
+        of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
+        entries = max(self._num_neighbours**2, of_row)
         return self._ordered.batches(
             self._num_neighbours,
             which,
@@ -393,6 +396,9 @@ class VecchiaSGPR(CollapsedModel):
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
+
+    def _mean_of_weights(self) -> Array:
+        return super()._mean_of_weights() if self.has_features else self.weights()[0].numpy()
 
     @unconverted
     def posterior(

@@ -8,19 +8,16 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, IntArray
 from ..._progress import bar_of_rows
 from ...core.family import InterDomainInducingVariables
-from ...core.pairs import Kuf_in_domain, structure_of
+from ...core.pairs import structure_of
 from ...linalg import Diagonal
 from ...sums.features import Features
-from ...sums.waves import Waves
 from ...sums.whitened import WhitenedSums
-from ...sums.whitened_waves import WhitenedWaves
 from ..noise import noise_variance_of
 from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
@@ -167,6 +164,8 @@ class WhitenedFeatures(Features):
     :param num_neighbours: How many neighbours rows have, at most.
     """
 
+    sums: WhitenedSums
+
     def __init__(
         self, *arguments: Any, local: LocalKernel, likelihood: Gaussian, num_neighbours: int
     ) -> None:
@@ -193,12 +192,10 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     def _make_sums(self) -> WhitenedSums:
-        """Whitened rows have dense features, whatever structure those of single rows have; a batch
-        of waves takes its sums of fewer polynomials."""
+        """Whitened rows have dense features, unless their structure says more."""
         structure = structure_of(self.inducing_variable, self.kernel)
-        if isinstance(structure, Waves):
-            return WhitenedWaves(self, self.weights, structure.waves)
-        return WhitenedSums(self, self.weights)
+        sums: Any = structure and structure.whitened_sums(self, self.weights)
+        return sums or WhitenedSums(self, self.weights)
 
     def weights(
         self, X: tf.Tensor, places: tf.Tensor, noise_weights: tf.Tensor
@@ -212,13 +209,3 @@ class WhitenedFeatures(Features):
         points = tf.gather(self.local.coordinates(X), places)
         noise = noise_variance_of(self.likelihood) / tf.gather(noise_weights, places)
         return *conditional_weights(self.local.covariance(points), known, noise), places
-
-    def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
-        """The features of rows, ``[U, M]`` in float64.
-
-        :param in_domain: Whether the rows are known to be in the :attr:`boxes`.
-        """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = covariances(self.inducing_variable, self.kernel, X)
-        features = tf.ensure_shape(features, [self.num_inducing, None])
-        return tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
