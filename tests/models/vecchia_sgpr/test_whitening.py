@@ -43,6 +43,7 @@ def test_sums_of_waves_are_those_of_a_loop(num_columns: int, num_features: int) 
         local_inputs="euclidean" if num_columns else "degrees",
         num_neighbours=6,
         noise_variance=0.3,
+        merge="off",
         batch_size=50,
         progress=False,
     )

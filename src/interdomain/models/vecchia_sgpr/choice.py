@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,9 @@ from .starts import assign, is_default, starts
 
 _ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
 """Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start on."""
+
+_JUDGED = 1_024
+"""Rows a level that kernels are compared on."""
 
 _LEAST_VARIANCE = 100.0
 """The least variance of residuals at the starts, in lower bounds of the noise variance: residuals
@@ -86,7 +89,9 @@ class LocalTraining:
         self.search()
         rows = samples.draw(_ROWS, self._seed, samples.levels)
         if self._chooses:
-            self._choose(rows, samples.draw(_ROWS, self._seed + 1, samples.levels), samples.levels)
+            self._choose(
+                rows, samples.draw(_JUDGED, self._seed + 1, samples.levels), samples.levels
+            )
         else:
             self.train(rows, _STEPS)
         self.give()
@@ -171,3 +176,14 @@ class LocalTraining:
         with frozen([self.conditionals.local_kernel.lengthscales]):
             if self.conditionals.trainable_variables:
                 self.train(rows, steps)
+
+    def scale(self, batches: Iterable[Rows]) -> None:
+        """Multiply variance and noise by the factor of highest density of many rows: the mean
+        square of their normal scores. If one of the two is not trained, both stay."""
+        conditionals = self.conditionals
+        noise, variance = conditionals.noise_parameter, conditionals.local_kernel.variance
+        if not (noise.trainable and variance.trainable):
+            return
+        factor = np.mean([conditionals.mean_square_score(rows) for rows in batches])
+        conditionals.assign_noise(factor * float(noise_variance_of(conditionals.likelihood)))
+        variance.assign(factor * variance.numpy())

@@ -65,16 +65,18 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         _copy_values(self.local_kernel, kernel)
         _copy_values(self.likelihood, likelihood)
 
+    @property
+    def noise_parameter(self) -> gpflow.Parameter:
+        """The parameter of the likelihood that says how much noise there is."""
+        likelihood = self.likelihood
+        return likelihood.scale if likelihood.variance is None else likelihood.variance
+
     def assign_noise(self, variance: float) -> None:
         """A noise variance, above the lower bound, if it is trainable."""
-        likelihood = self.likelihood
-        variance = max(variance, 2 * likelihood.variance_lower_bound)
-        if likelihood.variance is not None:
-            parameter, value = likelihood.variance, variance
-        else:
-            parameter, value = likelihood.scale, np.sqrt(variance)
+        parameter = self.noise_parameter
+        variance = max(variance, 2 * self.likelihood.variance_lower_bound)
         if parameter.trainable:
-            parameter.assign(value)
+            parameter.assign(variance if self.likelihood.variance is not None else variance**0.5)
 
     def values(self) -> list[Array]:
         """The values of all variables."""
@@ -89,16 +91,31 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         """The mean log density of a merged row in units of Y: see :class:`Given`."""
         given = Given(*data)
         noise, num_outputs = noise_variance_of(self.likelihood), given.residuals.shape[-1]
-        covariance = self.local.covariance(given.points)
-        noises = noise / given.noise_weights
-        weights, log_variances = conditional_weights(covariance, given.known, noises)
-        errors = tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1)
-        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
+        scores, log_variances = self._scores(given)
+        densities = tf.square(scores) + log_variances[:, None] + np.log(2 * np.pi)
         rows, squares, log_unit = tf.unstack(given.within, num=3)
         within = num_outputs * rows * tf.math.log(2 * np.pi * noise) + squares / noise
         density = -(tf.reduce_sum(given.shares[:, None] * densities) + within) / 2
         density += num_outputs * (1 + rows) * log_unit
         return tf.cast(density, gpflow.default_float())
+
+    def mean_square_score(self, data: tuple[Array, ...]) -> float:
+        """The mean square of the normal scores of all rows, by which the evidence would have
+        variance and noise multiplied."""
+        given = Given(*map(tf.constant, data))
+        rows, squares, _ = given.within.numpy()
+        scores, _ = self._scores(given)
+        of_merged = given.shares.numpy() @ np.mean(np.square(scores), axis=1)
+        noise = float(noise_variance_of(self.likelihood))
+        return float((of_merged + squares / noise / scores.shape[1]) / (1 + rows))
+
+    def _scores(self, given: Given) -> tuple[tf.Tensor, tf.Tensor]:
+        """The errors of rows given their neighbours in standard deviations ``[B, P]``, and the
+        logarithms of the variances ``[B]``."""
+        noises = noise_variance_of(self.likelihood) / given.noise_weights
+        covariance = self.local.covariance(given.points)
+        weights, log_variances = conditional_weights(covariance, given.known, noises)
+        return tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1), log_variances
 
 
 def _in_logarithms(module: Any) -> Any:

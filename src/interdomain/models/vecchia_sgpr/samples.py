@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -138,12 +138,20 @@ class Samples:
         joined[2] /= len(parts)
         return *joined, within
 
-    def draw_apart(self, number: int, seed: int, neighbours: int) -> tuple[Array, ...]:
-        """Draw random rows with the nearest of all other rows, before or after them."""
+    def draw_apart(
+        self, number: int, seed: int, neighbours: int, batch_size: int
+    ) -> Iterator[tuple[Array, ...]]:
+        """Draw random rows with the nearest of all other rows, before or after them: batches of
+        equal size. The first comes once more among the rest."""
         ordered = self._model.ordered
         rows, shares = ordered.draw(number, seed + 1, self.chances)
-        nearest = ordered.neighbours.beyond_own(rows, neighbours)
-        return tuple(self.given(ordered.sample(rows, shares, nearest)))
+        order = np.random.default_rng(seed).permutation(len(rows))
+        size = min(batch_size, len(rows))
+        for start in (0, *range(0, len(rows) - size + 1, size)):
+            some = order[start : start + size]
+            nearest = ordered.neighbours.beyond_own(rows[some], neighbours)
+            weights = shares[some] * len(rows) / size
+            yield tuple(self.given(ordered.sample(rows[some], weights, nearest)))
 
     def _sample(self, number: int, seed: int, level: int, neighbours: int) -> Sample:
         ordered = self._model.ordered

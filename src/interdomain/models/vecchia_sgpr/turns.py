@@ -18,7 +18,7 @@ from .mean import solve_mean
 from .model import VecchiaSGPR
 from .samples import Samples
 
-_FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 1_024
+_FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 512
 """Rows whose conditional densities train the local kernel until neighbours have settled, and then;
 those that raise the noise before the first turn; and those of the last step. Rare rows whose
 nearest ones contradict them say how much noise there is."""
@@ -65,11 +65,8 @@ class Turns:
 
     def train(self, run: Run) -> Ending:
         """Make the turns that are left, and leave the model at the best."""
-        model, training, samples = self._model, self._training, self._samples
+        model, samples = self._model, self._samples
         while True:
-            if not run.step:
-                rows = samples.draw(self._number(_OF_NOISE), self._seed)
-                training.raise_noise(rows, samples.mean_square)
             self._train_local(self._seed + run.step)
             model.search()
             elbo = self._train_features()
@@ -101,6 +98,9 @@ class Turns:
             factors = model.local.lengthscales / before
             if np.max(factors) < _SETTLED * np.min(factors):
                 break
+        if seed == self._seed:
+            rows = self._samples.draw(self._number(_OF_NOISE), seed)
+            training.raise_noise(rows, self._samples.mean_square)
         training.train(self._samples.draw(self._number(_MANY), seed), _STEPS)
         training.give()
 
@@ -110,8 +110,10 @@ class Turns:
         model, training = self._model, self._training
         training.conditionals.take(model.local_kernel, model.likelihood)
         number = model.num_prediction_neighbours
-        rows = self._samples.draw_apart(self._number(_OF_INTERVALS, number), self._seed, number)
-        training.widen(rows, _STEPS_OF_INTERVALS)
+        few = self._number(_OF_INTERVALS, number)
+        batches = self._samples.draw_apart(_MANY, self._seed, number, few)
+        training.widen(next(batches), _STEPS_OF_INTERVALS)
+        training.scale(batches)
         training.give()
         self.best = float(model.elbo())
 
