@@ -5,13 +5,14 @@ neural networks, the stationary kernels of the sphere are for smoothness and a l
 :class:`ZonalKernel` is the base of your own. :class:`HarmonicKernel` splits a kernel that some
 transformations leave unchanged; functions of :class:`Invariant` do not change with their inputs.
 :class:`HarmonizableMixture` is for patterns whose frequencies differ from place to place,
-:class:`SpectralMixture` where they are the same everywhere. :class:`SetKernel` is the
-base class of kernels that sum over points (patches, orbits). :class:`FiniteRank` is the part of a
-kernel that a set of features explains.
+:class:`SpectralMixture` where they are the same everywhere. :class:`TwoScales` is rough nearby and
+smooth over longer distances. :class:`SetKernel` is the base class of kernels that sum over points
+(patches, orbits). :class:`FiniteRank` is the part of a kernel that a set of features explains.
 """
 
 from .core.finite_rank import FiniteRank
 from .core.set_kernel import SetKernel
+from .core.two_scales import TwoScales
 from .families.harmonic.decomposition import HarmonicKernel
 from .families.harmonic.invariant import Invariant
 from .families.harmonizable.component import HarmonizableComponent
@@ -60,5 +61,6 @@ __all__ = [
     "SphericalMatern32",
     "SphericalMatern52",
     "SphericalSquaredExponential",
+    "TwoScales",
     "ZonalKernel",
 ]

@@ -21,7 +21,7 @@ def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
     return tf.cast(tf.reshape(likelihood.variance_at(somewhere), []), tf.float64)
 
 
-def _variance(noise_variance: Any) -> Any:
+def _variance(noise_variance: Any, bound: float) -> Any:
     """A noise variance that GPflow's transform can take: numbers at its lower bound are raised by a
     ten thousandth.
 
@@ -30,7 +30,6 @@ def _variance(noise_variance: Any) -> Any:
     if isinstance(noise_variance, (gpflow.Parameter, Function)):
         return noise_variance
     array = real_array("noise_variance", noise_variance, "a number", "pass a positive number")
-    bound = gpflow.config.default_likelihood_positive_minimum()
     if not np.all((array >= bound) & np.isfinite(array)):
         raise ValueError(
             f"noise_variance must be finite and {bound:g} or more, the lower bound of GPflow's "
@@ -39,14 +38,23 @@ def _variance(noise_variance: Any) -> Any:
     return np.maximum(array, bound * (1 + 1e-4))
 
 
-def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
+def gaussian(
+    noise_variance: TensorData | None, likelihood: Gaussian | None, floor: float | None = None
+) -> Gaussian:
     """The Gaussian likelihood of a model with q in closed form, from its arguments; of one noise
     variance, which is 1 by default.
 
+    :param floor: The least noise variance of a likelihood that is made here, or a smaller one that
+        is given; by default GPflow's.
     :raises ValueError: If both are given, or the likelihood is no Gaussian of one noise variance.
     """
     if likelihood is None:
-        likelihood = Gaussian(1.0 if noise_variance is None else _variance(noise_variance))
+        usual = gpflow.config.default_likelihood_positive_minimum()
+        floor = usual if floor is None else floor
+        variance = _variance(1.0 if noise_variance is None else noise_variance, min(floor, usual))
+        if isinstance(variance, np.ndarray):
+            floor = min(floor, float(np.min(variance)) / (1 + 1e-4))
+        likelihood = Gaussian(variance, variance_lower_bound=floor)
     elif noise_variance is not None:
         raise ValueError(
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "

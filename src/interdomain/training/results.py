@@ -69,6 +69,26 @@ class Parts:
         return f"log evidence a row: {tried}; kept: {self.kept}\n{left}"
 
 
+@dataclass(frozen=True)
+class LocalKernels:
+    """Which local kernels of a :class:`interdomain.models.VecchiaSGPR` were compared.
+
+    :ivar densities: the mean log density of rows that were not trained on, given their neighbours,
+        by kernel, in standard deviations of Y: the mean over the thinnings.
+    :ivar kept: the kernel of the highest density.
+    :ivar thinnings: 8 stands for rows that are given their nearest among an eighth of the rows, 0
+        for rows that are as far from others as the rows at which the model will predict.
+    """
+
+    densities: Mapping[str, float]
+    kept: str
+    thinnings: tuple[int, ...]
+
+    def __str__(self) -> str:
+        compared = ", ".join(f"{name} {value:.4f}" for name, value in self.densities.items())
+        return f"log density of other rows: {compared}; kept: {self.kept}"
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """What :func:`interdomain.fit` did.
@@ -103,6 +123,8 @@ class FitResult:
         ``num_inducing``.
     :ivar parts: what features and neighbours of a VecchiaSGPR explain (``print(result.parts)``);
         None for other models.
+    :ivar local_kernels: which local kernels of a VecchiaSGPR were compared (``print``); None if
+        the kernel was given.
     :ivar subset: the fit of a StructuredSGPR on a subset; None without one, or if features were
         chosen.
     :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
@@ -121,6 +143,7 @@ class FitResult:
     frozen: tuple[str, ...] = ()
     choice: Choice | None = None
     parts: Parts | None = None
+    local_kernels: LocalKernels | None = None
     subset: FitResult | None = None
     subset_seconds: float = 0.0
     pass_seconds: float = 0.0

@@ -168,20 +168,21 @@ def test_weighted_samples_are_unbiased() -> None:
     X, Y = rng.uniform(0, 1, (2_000, 2)), 0.01 * rng.normal(size=(2_000, 1))
     Y[:3] = [[5.0], [6.0], [7.0]]
     model = alone((X, Y), num_neighbours=2)
-    chances = chances_of_rows(model, lambda X: np.zeros([len(X), 1]))
+    ordered = model.ordered
+    chances = chances_of_rows(model, ordered.merged.Y)
     assert chances is not None
     np.testing.assert_allclose(np.sum(chances), 1)
     sums = []
     for seed in range(40):
-        _, targets, places, weights = model.sample(100, seed, chances)
-        drawn = targets[places[:, -1], 0]
+        drawn_rows, weights = ordered.draw(100, seed, chances)
+        drawn = ordered.merged.Y[drawn_rows, 0]
         assert len(drawn) <= 101 and np.sum(drawn > 4) == 3
         sums.append([weights.sum(), weights @ drawn, weights @ drawn**2])
     expected = [1, np.mean(Y), np.mean(Y**2)]
     deviations = np.std(sums, axis=0) / np.sqrt(len(sums)) + 1e-12
     assert np.all(np.abs(np.mean(sums, axis=0) - expected) < 4 * deviations)
     model = alone(rows(smooth=1.0, rough=1.0))
-    assert chances_of_rows(model, model.mean_function) is None
+    assert chances_of_rows(model, model.arrays[1]) is None
 
 
 def test_targets_without_variation() -> None:
@@ -230,16 +231,21 @@ def test_all_types_of_rows() -> None:
 def test_warnings_before_training() -> None:
     X, Y = rows(smooth=1.0, rough=0.3)
     places = np.repeat(X[:20], 20, axis=0)
-    degrees = {"local_inputs": "degrees"}
+    degrees, fixed = {"local_inputs": "degrees"}, Matern32()
+    gpflow.set_trainable(fixed, False)
     cases: list[tuple[Any, Any, dict[str, Any], str | None]] = [
         (X, Y, {}, None),
         (X * [80, 170], Y, degrees, None),
         (np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0), {}, None),
-        (X * 1e5, Y, {}, "columns of X are far from standardised, such as column 0"),
-        (X, Y * 1e5, {}, "Y is up to"),
+        (X * 1e5, Y, {}, None),
+        (X * 1e5, Y, {"local_kernel": fixed}, "columns of X are far from standardised, such as"),
+        (X, Y * 1e5, {}, None),
+        (X, Y * 1e5, {"local_kernel": fixed}, "Y is up to"),
+        (X, Y * 1e-4, {"likelihood": gpflow.likelihoods.Gaussian()}, "less than that of the least"),
         (X * [1.5, 3.1], Y, degrees, "look like radians"),
         (X * 0.01 + 40, Y, degrees, "lengthscales of local_kernel, which are chords"),
-        (places, np.tile(Y[:20], [20, 1]), {}, "400 rows are at 20 distinct places"),
+        (places, np.tile(Y[:20], [20, 1]), {}, None),
+        (places, np.tile(Y[:20], [20, 1]), {"merge": "off"}, "400 rows are at 20 distinct places"),
     ]
     for inputs, targets, arguments, message in cases:
         model = alone((inputs, targets), num_neighbours=9, **arguments)
@@ -249,8 +255,6 @@ def test_warnings_before_training() -> None:
         found = [str(each.message) for each in caught]
         assert len(found) == (message is not None), (message, found)
         assert message is None or message in found[0]
-    with pytest.warns(UserWarning, match="Y is up to"):
-        idm.fit(make((X, 1e5 * Y)), steps=1, progress=False, options={"parts": "neighbours"})
 
 
 def test_rare_rows_set_the_noise() -> None:

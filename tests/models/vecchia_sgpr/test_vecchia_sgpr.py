@@ -308,7 +308,7 @@ def test_new_rows_that_the_model_cannot_take() -> None:
 
 
 def test_the_smallest_noise_variance() -> None:
-    """GPflow's lower bound itself is taken, less is refused; also by a StructuredSGPR. Rows that
+    """The lower bound itself is taken, less is refused; also by a StructuredSGPR. Rows that
     are repeated almost without noise, and fewer rows than neighbours, give numbers."""
     X, Y = rows()
     model = make(data=(np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0)), noise_variance=1.1e-6)
@@ -317,7 +317,7 @@ def test_the_smallest_noise_variance() -> None:
     for kind in (make, functools.partial(StructuredSGPR, rows(), *harmonics())):
         assert np.isfinite(kind(noise_variance=1e-6).elbo())
         for value in (0.0, -1.0, np.nan, np.inf, 1e-12):
-            with pytest.raises(ValueError, match="noise_variance must be finite and 1e-06 or more"):
+            with pytest.raises(ValueError, match="noise_variance must be finite and .* or more"):
                 kind(noise_variance=value)
 
 

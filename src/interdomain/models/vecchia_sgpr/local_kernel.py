@@ -8,7 +8,6 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Kernel, Stationary
-from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, choice, instance, warn
 from ...core.columns import of_columns
@@ -18,14 +17,13 @@ from ...families.sphere.mathematics.globe import (
     warn_of_radians,
 )
 from ...training.scales import FAR
-from ..noise import noise_variance_of
 from .search import Neighbours, in_lengthscales
 
 
 class LocalKernel:
     """A stationary kernel with the coordinates in which its rows have distances.
 
-    :param kernel: The kernel g.
+    :param kernel: The kernel of g.
     :param inputs: "euclidean", or "degrees" for latitude and longitude: then coordinates are those
         in space of points on a globe of radius 1, and lengthscales are chords.
     :raises ValueError: For kernels of other kinds.
@@ -37,14 +35,14 @@ class LocalKernel:
         remedy = (
             "sums, products and kernels of categories are not known here: leave them to the "
             "features, and pass gpflow.kernels.Matern32(lengthscales=...) of the other columns by "
-            "active_dims"
+            "active_dims; a sum of two scales is interdomain.kernels.TwoScales"
         )
         instance("local_kernel", kernel, Stationary, what, remedy)
         self.kernel, self.inputs = kernel, inputs
 
     def check(self, X: Array, name: str = "data: X") -> None:
         """:raises ValueError: For rows that the kernel cannot take."""
-        columns = self.kernel.slice(X, None)[0]
+        columns = self._columns(X)
         if self.inputs == "degrees":
             of_columns(columns, 2, ", latitude and longitude in degrees", "select them")
             check_latitude_longitude(name, np.asarray(columns))
@@ -55,9 +53,7 @@ class LocalKernel:
                 f"local_kernel must have one lengthscale, or {width} for this X, found "
                 f"{list(shape)}; pass lengthscales=np.ones({width})."
             )
-        with tf.init_scope():
-            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
-            in_lengthscales(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+        in_lengthscales(self.points(X), self.lengthscales)
 
     def check_new(self, X: Array, num_columns: int) -> None:
         """
@@ -76,9 +72,8 @@ class LocalKernel:
         """Warn of latitudes and longitudes in radians, and of lengthscales that are no chords."""
         if self.inputs != "degrees":
             return
-        warn_of_radians("data: X", np.asarray(self.kernel.slice(X, None)[0]))
-        size = float(np.max(np.ptp(self.coordinates(tf.convert_to_tensor(X)).numpy(), axis=0)))
-        lengths = self.kernel.lengthscales.numpy()
+        warn_of_radians("data: X", np.asarray(self._columns(X)))
+        size, lengths = float(np.max(np.ptp(self.points(X), axis=0))), self.lengthscales
         if 0 < size < np.min(lengths) / FAR:
             warn(
                 f"data: X has a size of {size:.3g} on a globe of radius 1, and the lengthscales of "
@@ -86,16 +81,35 @@ class LocalKernel:
                 f"{type(self.kernel).__name__} with lengthscales to match."
             )
 
+    @property
+    def lengthscales(self) -> Array:
+        """The lengthscales that distances are measured in, ``[]`` or ``[d]`` in float64."""
+        with tf.init_scope():
+            return np.asarray(self.kernel.lengthscales.numpy(), np.float64)
+
+    def _columns(self, X: Any) -> Any:
+        """The columns of rows that the kernel sees."""
+        return self.kernel.slice(X, None)[0]
+
+    def other_columns(self, X: Array) -> Array:
+        """The columns of rows ``[N, D]`` that the kernel does not see."""
+        numbers = np.arange(X.shape[1])
+        return X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
+
     def coordinates(self, X: tf.Tensor) -> tf.Tensor:
         """``[..., d]`` of rows ``[..., D]``."""
-        columns = self.kernel.slice(X, None)[0]
+        columns = self._columns(X)
         return on_the_globe(columns) if self.inputs == "degrees" else columns
+
+    def points(self, X: Array) -> Array:
+        """The coordinates of rows ``[N, D]`` as an array ``[N, d]``."""
+        with tf.init_scope():
+            points: Array = self.coordinates(tf.convert_to_tensor(X)).numpy()
+            return points
 
     def neighbours(self, X: Array) -> Neighbours:
         """Rows ``[N, D]`` with their distances in the present lengthscales."""
-        with tf.init_scope():
-            coordinates = self.coordinates(tf.convert_to_tensor(X)).numpy()
-            return Neighbours(coordinates, self.kernel.lengthscales.numpy().astype(np.float64))
+        return Neighbours(self.points(X), self.lengthscales)
 
     def covariance(self, coordinates: tf.Tensor) -> tf.Tensor:
         """The kernel among points ``[..., n, d]``, ``[..., n, n]`` in float64.
@@ -105,24 +119,36 @@ class LocalKernel:
         centred = coordinates - coordinates[..., -1:, :]
         return tf.cast(self.kernel.K(centred), tf.float64)
 
+    def variations(self, distances: Array, dimension: int) -> Array:
+        """The variance of ``g(x) - g(x')`` at distances in lengthscales, the largest along any
+        coordinate, ``[n]``."""
+        steps = distances[:, None, None] * np.diag(np.broadcast_to(self.lengthscales, dimension))
+        with tf.init_scope():
+            pairs = tf.stack([tf.zeros_like(steps), tf.constant(steps)], axis=-2)
+            pairs = tf.cast(pairs, gpflow.default_float())
+            covariances = self.covariance(pairs).numpy()
+        variations: Array = np.max(covariances[..., 0, 0] - covariances[..., 0, 1], axis=1)
+        return 2 * np.maximum(variations, 0.0)
+
 
 def conditional_weights(
-    covariance: tf.Tensor, known: tf.Tensor, noise_variance: tf.Tensor
+    covariance: tf.Tensor, known: tf.Tensor, noise_variances: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """What whitens a row by its neighbours: weights w with ``w^T y`` of variance one, independent
     of the neighbours, ``w = (-a, 1) / sqrt(d)``.
 
-    With ``C = K + s I`` of the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and ``d = c -
-    c_n^T a`` (Vecchia 1988). The last row of the inverse of the Cholesky factor of C holds both.
+    With ``C = K + diag(s)`` of the neighbours and, last, the row: ``a = C_nn^{-1} c_n`` and
+    ``d = c - c_n^T a`` (Vecchia 1988). The last row of the inverse of the Cholesky factor of C
+    holds both.
 
     :param covariance: K, ``[B, n, n]``.
     :param known: Which of the neighbours there are, ``[B, n]``; the others get the weight zero.
-    :param noise_variance: s, ``[]``.
+    :param noise_variances: s, ``[]`` or ``[B, n]``.
     :return: w ``[B, n]`` and ``log d`` ``[B]``.
     """
     here = tf.cast(known, covariance.dtype)
     covariance *= here[:, :, None] * here[:, None, :]
-    diagonal = tf.linalg.diag_part(covariance) + noise_variance * here + (1 - here)
+    diagonal = tf.linalg.diag_part(covariance) + noise_variances * here + (1 - here)
     weights, log_variances = _last_row(tf.linalg.set_diag(covariance, diagonal))
     return weights, log_variances
 
@@ -147,30 +173,3 @@ def _last_row(C: tf.Tensor) -> Any:
         return product + tf.linalg.matrix_transpose(product)
 
     return (w[..., 0], 2 * tf.math.log(root[:, -1, -1])), gradient
-
-
-class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    """The densities of some rows given their neighbours, of what features and mean leave of them.
-
-    They are those of a random sample of the terms of the evidence at the features' posterior mean.
-    """
-
-    def __init__(self, local: LocalKernel, likelihood: Gaussian) -> None:
-        super().__init__()
-        self.local_kernel, self.likelihood = local.kernel, likelihood
-        self._covariance = local.covariance
-
-    def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """The mean log density of a row.
-
-        :param data: Coordinates ``[B, m + 1, d]`` of neighbours and, last, the row; which of them
-            there are ``[B, m + 1]``; the weights of rows in the mean ``[B]``; and the residuals,
-            ``[B, m + 1, P]``.
-        """
-        points, known, of_rows, residuals = data
-        noise = noise_variance_of(self.likelihood)
-        weights, log_variances = conditional_weights(self._covariance(points), known, noise)
-        errors = tf.reduce_sum(weights[:, :, None] * residuals, axis=1)
-        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
-        density = -tf.reduce_sum(of_rows[:, None] * densities) / 2
-        return tf.cast(density, gpflow.default_float())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Any
 
@@ -24,18 +25,24 @@ from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
-from ..noise import gaussian
+from ..noise import gaussian, noise_variance_of
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
+from .merging import checked_merge
 from .parts import UsedParts
 from .posterior import NeighbourPosterior
-from .whitening import NeighbourRows, NoFeatures, NoKernel, WhitenedFeatures
+from .rows import OrderedRows, checked_weights
+from .starts import first_kernel
+from .whitening import NoFeatures, NoKernel, WhitenedFeatures
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
 
 _OF_PREDICTIONS = 4
 """Times the number of neighbours in training."""
+
+_FLOOR, _FIRST_NOISE = 1e-6, 0.1
+"""The least noise variance, and the first one, as shares of the variance of Y."""
 
 
 class VecchiaSGPR(CollapsedModel):
@@ -107,11 +114,13 @@ class VecchiaSGPR(CollapsedModel):
         kernel: Kernel | None = None,
         inducing_variable: InducingPointsLike | None = None,
         *,
-        local_kernel: Kernel,
+        local_kernel: Kernel | None = None,
         num_neighbours: int = 30,
         num_prediction_neighbours: int | None = None,
         local_inputs: str = "euclidean",
         noise_variance: TensorData | None = None,
+        noise_weights: Any = None,
+        merge: str | float = "auto",
         mean_function: MeanFunction | None = None,
         likelihood: Gaussian | None = None,
         batch_size: int | None = None,
@@ -140,25 +149,49 @@ class VecchiaSGPR(CollapsedModel):
                 f"data must be arrays (X, Y), in which neighbours are found, found a "
                 f"{type(data).__name__}; pass arrays, memory-mapped ones if they are large."
             )
+        rng = np.random.default_rng(integer("seed", seed, at_least=0))
+        self._merge = checked_merge(merge)
+        floor = _share_of_variance(data[1], _FLOOR)
+        if noise_variance is None and likelihood is None:
+            noise_variance = _share_of_variance(data[1], _FIRST_NOISE)
         super().__init__(
             data,
             kernel,
-            gaussian(noise_variance, likelihood),
+            gaussian(noise_variance, likelihood, floor),
             inducing_variable,
             mean_function,
             batch_size=batch_size,
             progress=progress,
         )
-        self.local_kernel, self.local_inputs = local_kernel, local_inputs
         if num_prediction_neighbours is not None:
             integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
-        rng = np.random.default_rng(integer("seed", seed, at_least=0))
         order = rng.permutation(int(data[0].shape[0]))
-        self.arrays = tuple(part[order] for part in self._as_floats(self._rows_at_hand))
-        self.local.check(self.arrays[0])
+        weights = checked_weights(noise_weights, len(order))
+        X, Y = (part[order] for part in self._as_floats(self._rows_at_hand))
+        self._ordered = OrderedRows(X, Y, None if weights is None else weights[order], self._merge)
+        self.chooses_kernel, self.local_inputs = local_kernel is None, local_inputs
+        if local_kernel is None:
+            local_kernel = first_kernel(X, Y, local_inputs)
+        self.local_kernel = local_kernel
+        self.local.check(X)
         self.search()
+
+    @property
+    def arrays(self) -> tuple[Array, Array]:
+        """The rows X ``[N, D]`` and Y ``[N, P]``, in their order."""
+        return self._ordered.X, self._ordered.Y
+
+    @property
+    def noise_weights(self) -> Array | None:
+        """The noise weights of the rows, ``[N]``, in their order; None for ones."""
+        return self._ordered.noise_weights
+
+    @property
+    def ordered(self) -> OrderedRows:
+        """The rows, merged, with their neighbours."""
+        return self._ordered
 
     @property
     def local(self) -> LocalKernel:
@@ -222,14 +255,17 @@ class VecchiaSGPR(CollapsedModel):
         if num_neighbours is not None:
             self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
             self._built_features = None
-        self._search = self.local.neighbours(self.arrays[0])
+        self._ordered.search(self.local, float(noise_variance_of(self.likelihood)))
         self._replace_sums()
 
-    def extend(self, data: tuple[Any, Any]) -> None:
-        """Add rows, which come after all others in the order: the sums of the others stay, and
-        those of the new ones, given their neighbours among all, are added.
+    def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
+        """Add rows, which come after all others in the order.
+
+        The sums of the others stay, and those of the new rows, given their neighbours among all,
+        are added. Where a new row is at the place of another, all sums are taken again.
 
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
+        :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
         statistics, rows = self.statistics, self._rows_of(data)
         if rows.columns != self._columns:
@@ -239,12 +275,19 @@ class VecchiaSGPR(CollapsedModel):
             )
         new = self._as_floats(rows)
         self.local.check(new[0])
-        coordinates = self.local.coordinates(tf.convert_to_tensor(new[0])).numpy()
-        self._search = self._search.extended(coordinates)
-        self.arrays = tuple(np.concatenate(p) for p in zip(self.arrays, new, strict=True))
+        weights = checked_weights(noise_weights, len(new[0]))
+        before = self._ordered.merged
+        self._ordered = self._ordered.extended(*new, weights, self.local)
         self._source = self._rows_of(self.arrays)
-        added = np.arange(self.num_data - len(new[0]), self.num_data)
-        statistics += statistics_of(self._rows(added), self._features)
+        first, merged = len(before.X), self._ordered.merged
+        if self.has_neighbours:
+            if np.array_equal(merged.weights[:first], before.weights):
+                added = np.arange(first, len(merged.X))
+                statistics += statistics_of(self._rows(added), self._features)
+            else:
+                statistics = None
+        else:
+            statistics += statistics_of(self._rows_of(new), self._features)
         self._replace_sums(statistics)
 
     def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
@@ -259,18 +302,14 @@ class VecchiaSGPR(CollapsedModel):
 
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
-        X, Y = self.arrays
         if not self.has_neighbours:
-            rows: Rows = self._rows_of((X, Y) if which is None else (X[which], Y[which]))
+            rows: Rows = self._rows_of(self.arrays)
             return rows
         _, inducing_variable = self._block()
         entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
-        return NeighbourRows(
-            X,
-            Y,
-            self._search,
+        return self._ordered.batches(
             self._num_neighbours,
-            which=which,
+            which,
             batch_size=self._batch_size or max(256, min(8192, _BATCH_ENTRIES // entries)),
             progress=self._progress,
         )
@@ -320,32 +359,28 @@ class VecchiaSGPR(CollapsedModel):
         model._built_features = None  # those of this model are whitened
         return model
 
-    def sample(
-        self, number: int, seed: int, chances: Array | None = None
-    ) -> tuple[Array, Array, IntArray, Array]:
-        """Draw random rows with their neighbours for the present lengthscales.
+    def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
+        """The bound on the merged rows, and the density of the rows given these."""
+        value, within = super()._elbo(refuse=refuse), self._ordered.merged.within
+        if not self.has_neighbours or not within.rows:
+            return value
+        noise, num_outputs = noise_variance_of(self.likelihood), self.num_latent_gps
+        left_out = within.rows * tf.math.log(2 * np.pi * noise) + within.log_weights
+        left_out = num_outputs * left_out + within.squares / noise
+        return value - tf.cast(left_out, value.dtype) / 2
 
-        The rows are X ``[U, D]`` and Y ``[U, P]``; the places of the neighbours and, last, of the
-        row among them are ``[B, m + 1]``. The weights ``[B]`` make a weighted sum over the sample
-        an unbiased estimate of the mean over all rows. By default rows are drawn uniformly; of
-        many rows only from the last third: one tree then has all of their neighbours.
-
-        :param number: The number B of rows; with ``chances`` it is the largest number.
-        :param chances: The chance of each row to be drawn, ``[N]``, of sum one.
+    def residual_sums(self) -> tuple[Array, Array]:
+        """What the features leave of the sums of targets ``t = (y - r, h)`` of whitened rows, ``sum
+        t t^T - C^T (Kuu + G)^{-1} C`` with ``C = sum psi t^T``, ``[P + H, P + H]``; and r, ``[P]``.
         """
-        X, Y = self.arrays
-        rng, number = np.random.default_rng(seed), min(number, len(X))
-        if chances is None:
-            first = 2 * len(X) // 3 if len(X) > 6 * number else 0
-            rows = np.sort(first + rng.choice(len(X) - first, number, replace=False))
-            weights = np.full(number, 1 / number)
-        else:  # systematic sampling: each row is drawn once at most
-            expected = np.minimum(number * chances, 1)
-            ends = np.cumsum(expected)
-            rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
-            weights = 1 / (len(X) * expected[rows])
-        rows_of = NeighbourRows(X, Y, self.local.neighbours(X), self._num_neighbours)
-        return *rows_of.sample(rows), weights
+        features, sums = self._features, self.statistics.sums
+        targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
+        if self.has_features:
+            gram = tf.constant(sums["gram"])
+            collapsed = features.sums.finish(features.sums.prior(), gram, tf.constant(products))
+            targets = targets - products.T @ collapsed.mean_of_weights(self._noise_variance())
+        reference = np.broadcast_to(self.statistics.reference, [features.num_outputs])
+        return targets, reference
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The posterior of the weights. Without features there are none, and no pass is taken."""
@@ -363,8 +398,9 @@ class VecchiaSGPR(CollapsedModel):
             return super().posterior(precompute_cache)
         features = self._features
         assert isinstance(features, WhitenedFeatures)
-        nearest = partial(self._search.nearest, number=self.num_prediction_neighbours)
-        return NeighbourPosterior(features, nearest, self.arrays, self.weights, precompute_cache)
+        nearest = partial(self._ordered.neighbours.nearest, number=self.num_prediction_neighbours)
+        rows = self._ordered.merged
+        return NeighbourPosterior(features, nearest, rows, self.weights, precompute_cache)
 
     def check_rows(self, X: Array) -> None:
         """Check new rows before predictions.
@@ -374,3 +410,14 @@ class VecchiaSGPR(CollapsedModel):
         """
         if self.has_neighbours:
             self.local.check_new(X, self.num_columns)
+
+
+def _share_of_variance(Y: Any, share: float) -> float | None:
+    """A share of the variance of Y; None if Y does not vary, or is not finite."""
+    with contextlib.suppress(TypeError, ValueError):
+        values = np.asarray(Y, np.float64)
+        if values.size and np.all(np.isfinite(values)):
+            variance = float(np.mean(np.var(values, axis=0)))
+            if variance > (1e-12 * np.max(np.abs(values))) ** 2:
+                return share * variance
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -17,6 +17,7 @@ from ..._tracing import numpy_function
 from ...posteriors.weights import TensorsPosterior
 from ...sums.whitened import combine
 from ..noise import noise_variance_of
+from .merging import MergedRows
 from .whitening import WhitenedFeatures
 
 Weights = tuple[tf.Tensor, tf.Tensor]
@@ -30,7 +31,7 @@ class NeighbourPosterior(TensorsPosterior):
 
     :param features: What whitens rows.
     :param nearest: Function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
-    :param arrays: The rows X ``[N, D]`` and Y ``[N, P]`` that are searched.
+    :param rows: The merged rows that are searched.
     :param weights: Function that returns mean ``[M, P]`` and root ``[M, M]`` of the weights.
     """
 
@@ -38,19 +39,19 @@ class NeighbourPosterior(TensorsPosterior):
         self,
         features: WhitenedFeatures,
         nearest: Callable[[Array], IntArray],
-        arrays: Sequence[Array],
+        rows: MergedRows,
         weights: Callable[[], Weights],
         precompute_cache: PrecomputeCacheType | str | None,
     ) -> None:
         mean_function = features.mean_function
-        super().__init__(features.kernel, arrays[0], mean_function=mean_function)
-        self._features, self._nearest, self._arrays = features, nearest, arrays
+        super().__init__(features.kernel, rows.X, mean_function=mean_function)
+        self._features, self._nearest, self._rows = features, nearest, rows
         self._weights = weights
         self.fill_cache(precompute_cache)
 
     def check_rows(self, X: Array) -> None:
         """Check new rows before predictions, as ``LocalKernel.check_new`` does."""
-        self._features.local.check_new(X, self._arrays[0].shape[1])
+        self._features.local.check_new(X, self._rows.X.shape[1])
 
     def inputs(self, Xnew: TensorType) -> tf.Tensor:
         """New rows ``[n, D]``, checked as far as they are known."""
@@ -59,7 +60,7 @@ class NeighbourPosterior(TensorsPosterior):
             shape = Xnew.shape
             if shape.rank is not None and shape[-1] is not None:
                 self.check_rows(np.zeros([0] * (shape.rank - 1) + [shape[-1]]))
-            return tf.ensure_shape(Xnew, [None, self._arrays[0].shape[1]])
+            return tf.ensure_shape(Xnew, [None, self._rows.X.shape[1]])
         self.check_rows(Xnew.numpy())
         return Xnew
 
@@ -74,8 +75,8 @@ class NeighbourPosterior(TensorsPosterior):
         full_output_cov: bool,
     ) -> MeanAndVariance:
         features, dtype = self._features, gpflow.default_float()
-        X, Y, places = self._with_neighbours(Xnew)
-        weights, log_variances, places = features.weights(X, places)
+        X, Y, places, noise_weights = self._with_neighbours(Xnew)
+        weights, log_variances, places = features.weights(X, places, noise_weights)
         weights *= tf.exp(log_variances / 2)[:, None]  # (-a, 1)
         left = tf.cast(Y - features.mean_function(X), tf.float64)
         beside = tf.concat([weights[:, :-1], tf.zeros_like(weights[:, :1])], axis=1)
@@ -89,34 +90,42 @@ class NeighbourPosterior(TensorsPosterior):
             errors = combine(weights, places, rows)
             is_noisy = tf.range(tf.shape(X)[0]) < tf.shape(X)[0] - tf.shape(Xnew)[0]
             covariance = features.local.covariance(features.local.coordinates(X))
-            diagonal = tf.linalg.diag_part(covariance) + noise * tf.cast(is_noisy, tf.float64)
+            noises = noise / noise_weights * tf.cast(is_noisy, tf.float64)
+            diagonal = tf.linalg.diag_part(covariance) + noises
             covariance = tf.linalg.set_diag(covariance, diagonal)
             local = tf.matmul(errors, tf.matmul(covariance, errors, transpose_b=True))
             total = local + tf.matmul(spread, spread, transpose_b=True)
-            total = tf.tile(total[None], [self._arrays[1].shape[1], 1, 1])
+            total = tf.tile(total[None], [self._rows.Y.shape[1], 1, 1])
         else:
             local = tf.maximum(tf.exp(log_variances) - noise, 0.0)
             total = local + tf.reduce_sum(tf.square(spread), axis=1)
-            total = tf.tile(total[:, None], [1, self._arrays[1].shape[1]])
+            total = tf.tile(total[:, None], [1, self._rows.Y.shape[1]])
         total = expand_independent_outputs(total, full_cov, full_output_cov)
         return tf.cast(mean, dtype), tf.cast(total, dtype)
 
-    def _with_neighbours(self, Xnew: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _with_neighbours(self, Xnew: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The rows X ``[U + n, D]`` that new ones need, and these; Y ``[U + n, P]``, zero for
-        these; and the places of the neighbours of each new row, and last its own, ``[n, m + 1]``.
+        these; the places of the neighbours of each new row, and last its own, ``[n, m + 1]``; and
+        the noise weights ``[U + n]``, one for new rows.
         """
-        dtype, size = gpflow.default_float(), self._arrays[1].shape[1]
+        dtype, size = gpflow.default_float(), self._rows.Y.shape[1]
 
-        def look_up(points: Array) -> tuple[Any, Any, IntArray]:
+        def look_up(points: Array) -> tuple[Any, ...]:
             rows = self._nearest(points)
             needed, within = np.unique(rows, return_inverse=True)
-            some: Any = (part[needed].astype(dtype, copy=False) for part in self._arrays)
+            X, Y = (p[needed].astype(dtype, copy=False) for p in (self._rows.X, self._rows.Y))
             own = len(needed) + np.arange(len(points))
-            return *some, np.concatenate([within.reshape(rows.shape), own[:, None]], axis=1)
+            places = np.concatenate([within.reshape(rows.shape), own[:, None]], axis=1)
+            weights = np.concatenate([self._rows.weights[needed], np.ones(len(points))])
+            return X, Y, places, weights
 
         points = tf.cast(self._features.local.coordinates(Xnew), tf.float64)
-        X, Y, places = numpy_function(look_up, [points], [dtype, dtype, tf.int64])
+        types = [dtype, dtype, tf.int64, tf.float64]
+        X, Y, places, noise_weights = numpy_function(look_up, [points], types)
         X = tf.concat([tf.ensure_shape(X, [None, Xnew.shape[-1]]), Xnew], axis=0)
         Y = tf.concat([Y, tf.zeros([tf.shape(Xnew)[0], size], dtype)], axis=0)
-        places = tf.ensure_shape(places, [None, None])
-        return X, tf.ensure_shape(Y, [None, size]), places
+        places, noise_weights = (
+            tf.ensure_shape(places, [None, None]),
+            tf.ensure_shape(noise_weights, [None]),
+        )
+        return X, tf.ensure_shape(Y, [None, size]), places, noise_weights

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import gpflow
 import numpy as np
-import tensorflow as tf
+from gpflow.kernels import Matern32
 
-from ..._arguments import Array, warn
+from ..._arguments import Array, IntArray, filled_matrix, warn
 from ...training.scales import warn_of_data
+from .conditionals import Given
 from .model import VecchiaSGPR
+from .rows import Sample
 
 _HEAVY = 16.0
 """The mean fourth power, in squares of the mean square (3 of a Gaussian), above which rare rows
@@ -27,20 +29,26 @@ _FAR_OFF = 1e3
 _OWN = 1 / 3
 """The share of nearest rows at a row's own place, above which these leave too few others."""
 
+_THINNINGS = (1, 8, 64)
+"""Rows are conditioned on the nearest of all rows, of an eighth, and of a 64th of the rows. What
+holds at the distance of the nearest rows alone says little of gaps between rows."""
+
+_NEW_ROWS_LOOKED_AT = 2_000
+
 
 def _residuals(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> Array:
-    """Y without what features and mean explain, ``[N, P]`` in float64."""
-    X, Y = model.arrays
-    return np.asarray(Y - np.asarray(explained(X)), np.float64)
+    """Merged Y without what features and mean explain, ``[G, P]`` in float64."""
+    merged = model.ordered.merged
+    return np.asarray(merged.Y - np.asarray(explained(merged.X)), np.float64)
 
 
-def check_offset(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> None:
+def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
     """:raises ValueError: If Y is so far from the mean function that its variation is lost beside
     this distance."""
-    residuals, least_noise = _residuals(model, explained), model.likelihood.variance_lower_bound
     most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
+    least = np.sqrt(model.likelihood.variance_lower_bound)
     distances = np.abs(residuals.mean(axis=0))
-    deviations = np.maximum(residuals.std(axis=0), np.sqrt(least_noise))
+    deviations = np.maximum(residuals.std(axis=0), least)
     column = int(np.argmax(distances / deviations))
     if distances[column] > most * deviations[column]:
         raise ValueError(
@@ -52,65 +60,149 @@ def check_offset(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> None:
 
 
 def warn_of_rows(model: VecchiaSGPR) -> None:
-    """Warn of columns and targets that are far from the scales of the prior, and of rows most of
-    whose nearest rows are at the same place."""
+    """Warn of columns and targets that are far from the scales of parameters which are not
+    trained from the data, and of rows most of whose nearest rows are at the same place."""
     (X, Y), local = model.arrays, model.local
     local.warn(X)
-    kernel = local.kernel
-    if local.inputs == "degrees":  # whose columns have no lengthscales
-        kernel = gpflow.kernels.Constant(kernel.variance.numpy())
-    if model.all_parts != ("neighbours",):
-        kernel = gpflow.kernels.Sum([kernel, model.kernel])
+    kernels = [] if model.all_parts == ("neighbours",) else [model.kernel]
+    kernel, variance = local.kernel, float(local.kernel.variance.numpy())
+    if kernel.variance.trainable:  # it starts from the targets
+        variance = max(variance, float(np.var(Y)))
+    if kernel.lengthscales.trainable or local.inputs == "degrees":
+        kernels.append(gpflow.kernels.Constant(variance))
+    else:
+        kernels.append(Matern32(variance, kernel.lengthscales.numpy()))
+        kernels[-1].active_dims = kernel.active_dims
+    kernel = kernels[0] if len(kernels) == 1 else gpflow.kernels.Sum(kernels)
     parts = {"likelihood": model.likelihood, "mean_function": model.mean_function}
     warn_of_data(SimpleNamespace(kernel=kernel, **parts), X, Y)
-    search = local.neighbours(X)
-    if model.num_neighbours < len(X) and search.share_at_own_place(model.num_neighbours) > _OWN:
+    search, number = model.ordered.neighbours, model.num_neighbours
+    if number < len(search.points) and search.share_at_own_place(number) > _OWN:
         places = len(np.unique(search.points, axis=0))
         warn(
-            f"data: {len(X):,} rows are at {places:,} distinct places. Most of the "
-            f"{model.num_neighbours} nearest rows of a row are at its own place, and say nothing "
-            "of the function between places; pass the mean of Y at each place, or features (kernel "
-            "and inducing_variable)."
+            f"data: {len(X):,} rows are at {places:,} distinct places. Most of the {number} "
+            "nearest rows of a row are at its own place, and say nothing of the function between "
+            "places; pass merge='exact', or features (kernel and inducing_variable)."
         )
 
 
-def chances_of_rows(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> Array | None:
-    """The chance of each row to be drawn into a sample, ``[N]``; None for the same chance.
+class Samples:
+    """Samples of a model's rows with their neighbours, and what is left of their targets.
+
+    :param explained: Function that returns what features and mean explain of rows X.
+    :param predict_at: Rows ``[n, D]`` at which the model will predict: rows of the sample are then
+        conditioned on rows at least as far from them as these are from the rows of the model.
+    :ivar mean_square: The mean square of what is left of the targets of all rows.
+    """
+
+    def __init__(
+        self, model: VecchiaSGPR, explained: Callable[[Array], Any], predict_at: Any = None
+    ) -> None:
+        self._model, self.explained, merged = model, explained, model.ordered.merged
+        residuals = _residuals(model, explained)
+        check_offset(model, residuals)
+        counts, num_outputs = np.bincount(merged.groups), residuals.shape[1]
+        squares = counts @ np.square(residuals) + merged.within.squares / num_outputs
+        self.mean_square = float(np.mean(squares)) / len(merged.groups)
+        self.chances = chances_of_rows(model, residuals)
+        self._distances: Array | None = None
+        if predict_at is not None:
+            new = filled_matrix("options: predict_at", predict_at, "a matrix [n, D] of new rows")
+            model.local.check_new(new, model.num_columns)
+            some = new[:: -(-len(new) // _NEW_ROWS_LOOKED_AT)]
+            self._new = model.local.points(some.astype(merged.X.dtype))
+            self._distances = np.zeros(len(some))
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The thinnings at which rows tell different things; 0 stands for the distances of the
+        rows at which the model will predict."""
+        if self._distances is not None:
+            return (0,)
+        size, number = len(self._model.ordered.merged.X), self._model.num_neighbours
+        return tuple(t for t in _THINNINGS if t == 1 or size // t >= 2 * (number + 1))
+
+    def draw(
+        self, number: int, seed: int, levels: Sequence[int] = (1,), neighbours: int | None = None
+    ) -> tuple[Array, ...]:
+        """Draw random rows with their neighbours: see :class:`.Given`.
+
+        :param number: The number of rows for each level.
+        :param levels: Thinnings, as :attr:`levels`.
+        :param neighbours: The number of neighbours; by default as many as in training.
+        """
+        size = self._model.num_neighbours if neighbours is None else neighbours
+        parts = [self.given(self._sample(number, seed, level, size)) for level in levels]
+        within = parts[0].within
+        joined = [np.concatenate(several) for several in zip(*(p[:-1] for p in parts), strict=True)]
+        joined[2] /= len(parts)
+        return *joined, within
+
+    def draw_apart(self, number: int, seed: int, neighbours: int) -> tuple[Array, ...]:
+        """Draw random rows with the nearest of all other rows, before or after them."""
+        ordered = self._model.ordered
+        rows, shares = ordered.draw(number, seed + 1, self.chances)
+        nearest = ordered.neighbours.beyond_own(rows, neighbours)
+        return tuple(self.given(ordered.sample(rows, shares, nearest)))
+
+    def _sample(self, number: int, seed: int, level: int, neighbours: int) -> Sample:
+        ordered = self._model.ordered
+        search, size = ordered.neighbours, len(ordered.merged.X)
+        if level == 1:
+            # Of many rows only from the last third: one tree then has all of their neighbours.
+            is_uniform = self.chances is None and size > 6 * number
+            rows, shares = ordered.draw(
+                number, seed, self.chances, 2 * size // 3 if is_uniform else 0
+            )
+            nearest = search.before(rows, neighbours)
+        elif level:
+            first = size // level
+            rows, shares = ordered.draw(number, seed, self.chances, first)
+            nearest = search.among_first(first, rows, neighbours)
+        else:
+            rows, shares = ordered.draw(number, seed, self.chances)
+            nearest = self._as_far(search, rows, neighbours, seed)
+        return ordered.sample(rows, shares, nearest)
+
+    def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
+        """Neighbours of rows, as far from them as new rows are from all rows."""
+        near = search.nearest(self._new, 1)[:, 0]
+        new = self._new / search.lengthscales
+        distances = np.linalg.norm(new - search.points[near], axis=1)
+        drawn = np.random.default_rng(seed).choice(distances, len(rows))
+        nearest: IntArray = search.beyond(drawn, rows, number)
+        return nearest
+
+    def given(self, sample: Sample) -> Given:
+        """The rows of a sample, without what features and mean explain."""
+        model, merged = self._model, self._model.ordered.merged
+        known, places = sample.places >= 0, np.maximum(sample.places, 0)
+        residuals = np.asarray(sample.Y - np.asarray(self.explained(sample.X)), np.float64)
+        each = 1 / len(merged.X)
+        unit = np.log(np.var(model.arrays[1]) or 1.0) / 2
+        within = np.array([merged.within.rows * each, merged.within.squares * each, unit])
+        points = model.local.points(sample.X)[places]
+        weights = sample.noise_weights[places]
+        return Given(points, known, sample.shares, residuals[places], weights, within)
+
+
+def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
+    """The chance of each merged row to be drawn into a sample, ``[G]``; None for the same chance.
 
     Where rare rows hold much of the variation, a uniform sample may have none of these. Half of a
     sample is then uniform, and the other half proportional to the squares of the residuals and of
     their differences from the mean of the nearest rows, so far as these squares are concentrated.
 
-    :param explained: What features and mean explain of rows X.
+    :param residuals: What features and mean leave of the merged rows, ``[G, P]``.
     """
-    X, residuals = model.arrays[0], _residuals(model, explained)
-    search = model.local.neighbours(X)
+    search = model.ordered.neighbours
     near = search.nearest(search.points * search.lengthscales, _NEAREST)
     concentrated = []
     for differences in (residuals - residuals.mean(axis=0), residuals - residuals[near].mean(1)):
         squares = np.sum(np.square(differences), axis=1)
-        if len(X) * np.sum(np.square(squares)) > _HEAVY * np.sum(squares) ** 2:
+        if len(squares) * np.sum(np.square(squares)) > _HEAVY * np.sum(squares) ** 2:
             concentrated.append(squares / np.sum(squares))
     if not concentrated:
         return None
-    chances: Array = (1 / len(X) + np.mean(concentrated, axis=0)) / 2
+    chances: Array = (1 / len(residuals) + np.mean(concentrated, axis=0)) / 2
     return chances
-
-
-def sample_of(
-    model: VecchiaSGPR, number: int, seed: int, chances: Array | None = None
-) -> tuple[Any, ...]:
-    """Random rows with their neighbours: X and Y, the places of the neighbours and, last, of the
-    row, ``[B, m + 1]``; coordinates ``[B, m + 1, d]``, which neighbours there are ``[B, m + 1]``,
-    and the weights of rows ``[B]``."""
-    X, Y, places, weights = model.sample(number, seed, chances)
-    known, places = places >= 0, np.maximum(places, 0)
-    points = model.local.coordinates(tf.convert_to_tensor(X)).numpy()
-    return X, Y, places, points[places], known, weights
-
-
-def mean_square(batch: tuple[tf.Tensor, ...]) -> float:
-    """The mean square of the residuals of all rows, from a sample."""
-    _, _, weights, residuals = batch
-    squares = tf.reduce_mean(tf.square(residuals[:, -1]), axis=1)
-    return float(tf.reduce_sum(weights * squares))

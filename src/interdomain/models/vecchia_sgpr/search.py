@@ -103,6 +103,40 @@ class Neighbours:
             start = stop
         return nearest
 
+    def among_first(self, count: int, rows: IntArray, number: int) -> IntArray:
+        """The nearest of the first ``count`` rows to each of later rows ``[n]``, ``[n, number]``;
+        where they are fewer, -1 stands for those that are missing."""
+        nearest = np.full([len(rows), number], -1)
+        number = min(number, count)
+        found = _tree_of(self.points[:count]).query(self.points[rows], k=number, workers=-1)[1]
+        nearest[:, :number] = np.reshape(found, [len(rows), number])
+        return nearest
+
+    def beyond_own(self, rows: IntArray, number: int) -> IntArray:
+        """The nearest of all other rows to each of the rows ``[n]``, ``[n, number]``."""
+        number = min(number, len(self.points) - 1)
+        nearest = self._tree.query(self.points[rows], k=number + 1, workers=-1)[1]
+        nearest = np.reshape(nearest, [len(rows), number + 1])
+        others = nearest != rows[:, None]
+        others[np.all(others, axis=1), -1] = False  # of more rows at one place than are looked up
+        return nearest[others].reshape(len(rows), number)
+
+    def beyond(self, distances: Array, rows: IntArray, number: int) -> IntArray:
+        """The nearest rows to each of the rows ``[n]`` that are at least so far from it, ``[n,
+        number]``; where they are fewer, -1 stands for those that are missing.
+
+        :param distances: ``[n]``, in lengthscales.
+        """
+        nearest, size = np.full([len(rows), number], -1), min(number, len(self.points) - 1)
+        for place, (row, least) in enumerate(zip(rows, distances, strict=True)):
+            squares = np.sum(np.square(self.points - self.points[row]), axis=1)
+            squares[squares < least**2] = np.inf
+            squares[row] = np.inf
+            some = np.argpartition(squares, size - 1)[:size]
+            some = some[np.isfinite(squares[some])]
+            nearest[place, : len(some)] = some
+        return nearest
+
     def _before(self, tree: cKDTree, rows: IntArray, number: int, count: int) -> IntArray:
         nearest = np.empty([len(rows), number], int)
         left = np.arange(len(rows))

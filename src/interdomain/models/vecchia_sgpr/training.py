@@ -13,30 +13,32 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, choice
-from ...training.results import FitResult, Parts
+from ...training.results import FitResult, LocalKernels, Parts
 from ...training.run import Plan, train
 from ...training.trainer import Trainer, trainer_of
 from ..noise import noise_variance_of
 from ..rows_trainer import RowsTrainer
 from ..structured_sgpr.model import StructuredSGPR
 from ..structured_sgpr.training import fit_structured, trainer_of_sums
-from .local_kernel import Conditionals, conditional_weights
+from .choice import LocalTraining
+from .local_kernel import conditional_weights
+from .mean import solve_mean
 from .model import VecchiaSGPR
-from .samples import chances_of_rows, sample_of, warn_of_rows
-from .turns import FEW, Turns
+from .samples import Samples, warn_of_rows
+from .turns import Turns
 
-_STEPS_OF_FEATURES = 1_000
+_STEPS_OF_FEATURES, _ROWS_OF_SHARES = 1_000, 1_024
 
 
 class VecchiaTrainer(RowsTrainer):
     """The fit of a VecchiaSGPR with neighbours: see :func:`interdomain.fit`. Steps are turns."""
 
     steps, every = 8, 1
-    options = ("parts",)
+    options = ("parts", "predict_at")
     how = "in turns"
 
     def train(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
-        return fit_vecchia(self.model, plan, options.get("parts"))
+        return fit_vecchia(self.model, plan, options.get("parts"), options.get("predict_at"))
 
 
 @trainer_of.register(VecchiaSGPR)
@@ -46,28 +48,33 @@ def trainer_of_neighbours(model: VecchiaSGPR, optimizer: Any) -> Trainer:
     return (VecchiaTrainer if has_neighbours else trainer_of_sums)(model, optimizer)
 
 
-def fit_vecchia(model: VecchiaSGPR, plan: Plan, parts: str | None) -> FitResult:
+def fit_vecchia(
+    model: VecchiaSGPR, plan: Plan, parts: str | None, predict_at: Any = None
+) -> FitResult:
     """Train features and neighbours in turns, and select the parts of highest evidence.
 
     :param parts: "features", "neighbours" or "both", if no other is to be tried; None for all.
+    :param predict_at: See :class:`.Samples`.
     """
     names = model.all_parts
     if parts is not None:
         names = (choice("parts", parts, names, "pass a kernel and its features for others"),)
     _check(model, plan)
     warn_of_rows(model)
-    before = model.parts
+    before = model.parts, model.local_kernel
     try:
-        return _fit_parts(model, plan, names)
+        return _fit_parts(model, plan, names, predict_at)
     except BaseException:
-        model.use(before)
+        model.local_kernel = before[1]
+        model.use(before[0])
         raise
 
 
-def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str]) -> FitResult:
+def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at: Any) -> FitResult:
     """Train each of the named parts, and select the one of highest evidence."""
     results, tried = dict[str, FitResult](), dict[str, _Tried]()
-    conditionals = Conditionals(model.local, model.likelihood)
+    training = LocalTraining(model, plan.seed)
+    compared = dict[str, LocalKernels | None]()
     explained: Callable[[Array], Any] = model.mean_function
     if tuple(names) != ("neighbours",):
         alone = _features_alone(model)
@@ -84,14 +91,17 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str]) -> FitResul
         if name != "features":
             given.restore(model)
             model.use(name)
+            if name == "neighbours":
+                solve_mean(model, by_rows=True)
             left = model.mean_function if name == "neighbours" else explained
-            turns = Turns(model, conditionals, plan.seed, left)
+            turns = Turns(model, training, plan.seed, left, predict_at)
             results[name] = train(model, turns, plan)
-            tried[name] = _Tried(model, name, turns.best)
+            tried[name], compared[name] = _Tried(model, name, turns.best), training.compared
     kept = max(tried, key=lambda name: tried[name].worth)
     if kept == "features" or kept != names[-1]:  # otherwise it is what the model has now
         tried[kept].restore(model)
         model.search()
+    model.chooses_kernel = model.chooses_kernel and kept == "features"
     evidence = {name: each.evidence / model.num_data for name, each in tried.items()}
     fit_of_features = results.get("features")
     return dataclasses.replace(
@@ -99,6 +109,7 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str]) -> FitResul
         seconds=time.perf_counter() - plan.started,
         elbo=tried[kept].evidence,
         parts=Parts(evidence, kept, _shares(model, plan.seed)),
+        local_kernels=compared.get(kept),
         frozen=fit_of_features.frozen if fit_of_features else (),
         choice=fit_of_features.choice if fit_of_features else None,
     )
@@ -121,6 +132,7 @@ class _Tried:
         kernels = [part for other, part in parts.items() if other != name]
         numbers = sum(np.size(p.numpy()) for kernel in kernels for p in kernel.parameters)
         self.worth = evidence - numbers * np.log(model.num_data) / 2
+        self._kernel = model.local_kernel
         variables = [p.unconstrained_variable for p in model.parameters]
         self._values = [(variable, variable.numpy()) for variable in variables]
         if noise is not None:
@@ -131,6 +143,7 @@ class _Tried:
     def restore(self, model: VecchiaSGPR) -> None:
         """Give the model these values, and select the parts."""
         model.use(self._name)
+        model.local_kernel = self._kernel
         for variable, value in self._values:
             variable.assign(value)
 
@@ -159,19 +172,27 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
 
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
     """The shares of the mean square of Y less its mean, on a sample: see :class:`Parts`."""
-    chances = chances_of_rows(model, model.mean_function)
-    X, Y, places, points, known, of_rows = sample_of(model, FEW, seed, chances)
-    total = (Y - np.asarray(model.mean_function(X)))[places[:, -1]]
-    left = (Y - model.explained(X))[places]
-    errors, noise = left[:, -1], noise_variance_of(model.likelihood)
+    merged, by_mean = model.ordered.merged, Samples(model, model.mean_function)
+    rows, shares = model.ordered.draw(_ROWS_OF_SHARES, seed, by_mean.chances)
+    nearest = model.ordered.neighbours.before(rows, model.num_neighbours)
+    sample = model.ordered.sample(rows, shares, nearest)
+    total = by_mean.given(sample)
+    by_mean.explained = model.explained
+    given = by_mean.given(sample)
+    counts = np.bincount(merged.groups) * len(merged.X) / len(merged.groups)
+    within = merged.within.squares / merged.Y.shape[1] / len(merged.groups)
+    left = given.residuals
+    errors, noise = left[:, -1], float(noise_variance_of(model.likelihood))
     if model.has_neighbours:
-        covariance = model.local.covariance(tf.constant(points))
-        weights, log_variances = conditional_weights(covariance, tf.constant(known), noise)
+        covariance = model.local.covariance(tf.constant(given.points))
+        noises = tf.constant(noise / given.noise_weights)
+        weights, log_variances = conditional_weights(covariance, tf.constant(given.known), noises)
         errors = tf.einsum("bk,bkp->bp", weights, left) * tf.exp(log_variances / 2)[:, None]
-    parts = (total, left[:, -1], errors)
-    squares = [float(of_rows @ np.mean(np.square(part), axis=1)) for part in parts]
+    parts = (total.residuals[:, -1], left[:, -1], errors)
+    weights = shares * counts[rows]
+    squares = [float(weights @ np.mean(np.square(part), axis=1)) + within for part in parts]
     first, second, third = (square / (squares[0] or 1.0) for square in squares)
-    of_noise = min(float(noise) / (squares[0] or np.inf), third)
+    of_noise = min(noise / (squares[0] or np.inf), third)
     return {
         "features": first - second,
         "neighbours": second - third,

@@ -54,6 +54,7 @@ class NeighbourRows:
 
     Near rows are in one batch, so that it has few neighbours, whose features are computed once.
 
+    :param noise_weights: Weights w of the noise variances ``s / w`` of rows, ``[N]``.
     :param search: Finds the neighbours, when the first batch is read.
     :param number: How many of them a row has, at most.
     :param which: Some of the rows; None for all.
@@ -63,6 +64,7 @@ class NeighbourRows:
         self,
         X: Any,
         Y: Any,
+        noise_weights: Array,
         search: Neighbours,
         number: int,
         *,
@@ -70,42 +72,40 @@ class NeighbourRows:
         batch_size: int = 1,
         progress: bool = False,
     ) -> None:
-        self._X, self._Y, self._progress = X, Y, progress
+        self._X, self._Y, self._noise_weights, self._progress = X, Y, noise_weights, progress
         self._search, self._number, self._which = search, number, which
         self.num_rows: int | None = len(X if which is None else which)
         self._batch_size = batch_size
 
-    def batches(self) -> Iterator[tuple[Array, Array, IntArray]]:
-        """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs, and where among them the
-        neighbours of each are, and last itself, ``[B, m + 1]``; -1 for those that are missing."""
+    def batches(self) -> Iterator[tuple[Array, Array, IntArray, Array]]:
+        """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs; where among them the
+        neighbours of each are, and last itself, ``[B, m + 1]``, -1 for those that are missing; and
+        the noise weights ``[U]``."""
         order = self._search.nearby if self._which is None else self._which
         with bar_of_rows("pass", self.num_rows, progress=self._progress) as bar:
             for start in range(0, len(order), self._batch_size):
                 rows = order[start : start + self._batch_size]
-                yield self._batch(rows, self._search.before_all(self._number)[rows])
+                yield self.batch(rows, self._search.before_all(self._number)[rows])
                 bar.update(len(rows))
 
-    def sample(self, rows: IntArray) -> tuple[Array, Array, IntArray]:
-        """A batch of some rows, for which alone neighbours are searched."""
-        return self._batch(rows, self._search.before(rows, self._number))
-
-    def _batch(self, rows: IntArray, neighbours: IntArray) -> tuple[Array, Array, IntArray]:
+    def batch(self, rows: IntArray, neighbours: IntArray) -> tuple[Array, Array, IntArray, Array]:
+        """A batch of some rows ``[B]`` with given neighbours ``[B, m]``."""
         places = np.concatenate([neighbours, rows[:, None]], axis=1)
         needed, within = np.unique(places, return_inverse=True)
         within = np.reshape(within, places.shape)
         if needed[0] < 0:
             needed, within = needed[1:], within - 1
-        return np.asarray(self._X[needed]), np.asarray(self._Y[needed]), within
+        return *(part[needed] for part in (self._X, self._Y)), within, self._noise_weights[needed]
 
     def count(self) -> int:
         """The number of rows."""
         return self.num_rows or 0
 
-    def in_memory(self) -> tuple[Array, Array, IntArray]:
+    def in_memory(self) -> tuple[Array, Array, IntArray, Array]:
         """All of them in one batch."""
         rows = np.arange(self.count())
         places = np.concatenate([self._search.before_all(self._number), rows[:, None]], axis=1)
-        return np.asarray(self._X), np.asarray(self._Y), places
+        return self._X, self._Y, places, self._noise_weights
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NeighbourRows:
         """The same object: rows are never changed."""
@@ -137,7 +137,11 @@ class WhitenedFeatures(Features):
         return super()._modules() | own
 
     def signature(self) -> list[tf.TensorSpec]:
-        return [*super().signature(), tf.TensorSpec([None, None], tf.int64)]
+        places, noise_weights = (
+            tf.TensorSpec([None, None], tf.int64),
+            tf.TensorSpec([None], tf.float64),
+        )
+        return [*super().signature(), places, noise_weights]
 
     @property
     def numbers_per_row(self) -> int:
@@ -151,12 +155,17 @@ class WhitenedFeatures(Features):
         """Whitened rows have dense features, whatever structure those of single rows have."""
         return WhitenedSums(self, self.weights)
 
-    def weights(self, X: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def weights(
+        self, X: tf.Tensor, places: tf.Tensor, noise_weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours, and last
-        themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing."""
+        themselves, are at some places of X ``[U, D]``; and the places, 0 for those missing.
+
+        :param noise_weights: The noise weights of the rows X, ``[U]``.
+        """
         known, places = places >= 0, tf.maximum(places, 0)
         points = tf.gather(self.local.coordinates(X), places)
-        noise = noise_variance_of(self.likelihood)
+        noise = noise_variance_of(self.likelihood) / tf.gather(noise_weights, places)
         return *conditional_weights(self.local.covariance(points), known, noise), places
 
     def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:

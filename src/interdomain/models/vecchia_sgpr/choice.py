@@ -1,0 +1,173 @@
+"""Which local kernel: several are trained on samples of rows, and compared on other rows."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from gpflow.kernels import Kernel, Matern12, Matern32, Matern52
+
+from ..._arguments import Array
+from ...core.parameters import frozen
+from ...core.two_scales import TwoScales
+from ...training.lbfgs import LBFGS
+from ...training.losses import NumericalBreakdown
+from ...training.results import LocalKernels, NonFiniteError
+from ...training.run import Plan, train
+from ..noise import noise_variance_of
+from .conditionals import Conditionals
+from .local_kernel import LocalKernel
+from .model import VecchiaSGPR
+from .samples import Samples
+from .starts import assign, is_default, starts
+
+_ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
+"""Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start on."""
+
+_LEAST_VARIANCE = 100.0
+"""The least variance of residuals at the starts, in lower bounds of the noise variance: residuals
+of zero then have a start."""
+
+_FACTOR = 4.0
+"""Between levels of noise that are tried."""
+
+Rows: TypeAlias = tuple[Array, ...]
+"""Rows with their neighbours: see :class:`.Given`."""
+
+KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
+    "Matern32": lambda lengths: Matern32(lengthscales=lengths),
+    "Matern12": lambda lengths: Matern12(lengthscales=lengths),
+    "Matern52": lambda lengths: Matern52(lengthscales=lengths),
+    "TwoScales": lambda lengths: TwoScales(lengthscales=lengths),
+}
+"""The kernels that are compared. The first has the starts, and the others begin where it ends."""
+
+
+class LocalTraining:
+    """The training of a model's local kernel and noise, on densities of rows given their
+    neighbours.
+
+    :ivar compared: The kernels that were compared; None if the kernel was given.
+    """
+
+    def __init__(self, model: VecchiaSGPR, seed: int) -> None:
+        self._model, self._seed, local = model, seed, model.local
+        self.compared: LocalKernels | None = None
+        self._chooses = model.chooses_kernel
+        self._kernels = {type(local.kernel).__name__: local.kernel}
+        if self._chooses:
+            ones = np.ones(local.kernel.lengthscales.shape)
+            self._kernels = {name: make(ones) for name, make in KERNELS.items()}
+        self._trained = {
+            name: Conditionals(LocalKernel(kernel, local.inputs), model.likelihood)
+            for name, kernel in self._kernels.items()
+        }
+        self._name = next(iter(self._kernels))
+
+    @property
+    def conditionals(self) -> Conditionals:
+        """The densities under the kernel that the model has."""
+        return self._trained[self._name]
+
+    def give(self) -> None:
+        """Give the model the kernel and the noise as they are trained."""
+        self._model.local_kernel = self._kernels[self._name]
+        self.conditionals.give(self._model.local_kernel, self._model.likelihood)
+
+    def start(self, samples: Samples) -> None:
+        """Begin at the best of several starts; and with the best kernel, if none was given."""
+        self._name = next(iter(self._kernels))
+        self._from_best_start(samples)
+        self.give()
+        self.search()
+        rows = samples.draw(_ROWS, self._seed, samples.levels)
+        if self._chooses:
+            self._choose(rows, samples.draw(_ROWS, self._seed + 1, samples.levels), samples.levels)
+        else:
+            self.train(rows, _STEPS)
+        self.give()
+
+    def search(self) -> None:
+        """Find neighbours for the present parameters."""
+        model = self._model
+        model.ordered.search(model.local, float(noise_variance_of(model.likelihood)))
+
+    def _from_best_start(self, samples: Samples) -> None:
+        """The best of several noise levels and lengthscales, after a few steps from each."""
+        model, conditionals = self._model, self.conditionals
+        least = _LEAST_VARIANCE * model.likelihood.variance_lower_bound
+        total, tried = max(samples.mean_square, least), []
+        points = model.local.points(model.ordered.merged.X)
+        from_rows: list[Any] = list(starts(points, model.num_neighbours))
+        if self._chooses or is_default(model.local_kernel):
+            assign(conditionals, *from_rows[0], total)
+            self.give()
+            self.search()
+        else:  # a second fit goes on from the present values
+            conditionals.take(model.local_kernel, model.likelihood)
+            from_rows = [None, *from_rows]
+        trained = samples.draw(_ROWS_OF_START, 0, samples.levels)
+        judged = samples.draw(_ROWS_OF_START, 1, samples.levels)
+        for start in from_rows:
+            if start is not None:
+                assign(conditionals, *start, total)
+            with contextlib.suppress(NonFiniteError):
+                self.train(trained, _STEPS_OF_START)
+                tried.append((self.density(judged), conditionals.values()))
+        if not tried:
+            raise NumericalBreakdown(
+                "no start of the local kernel has a finite density; are rows repeated whose "
+                "targets differ, with a noise variance that is fixed and too small?"
+            )
+        conditionals.assign(max(tried, key=lambda each: each[0])[1])
+
+    def _choose(self, rows: Rows, judged: Rows, levels: tuple[int, ...]) -> None:
+        """Train each kernel from the best start on, and take the one under which other rows have
+        the highest density."""
+        first, densities = self.conditionals, dict[str, float]()
+        kernel, noise = first.local_kernel, float(noise_variance_of(first.likelihood))
+        lengthscales, total = kernel.lengthscales.numpy(), float(kernel.variance.numpy()) + noise
+        for name, conditionals in self._trained.items():
+            self._name = name
+            assign(conditionals, noise / total, lengthscales, total)
+            with contextlib.suppress(NonFiniteError):
+                self.train(rows, _STEPS)
+                densities[name] = self.density(judged)
+        if not densities:
+            raise NumericalBreakdown("no local kernel has a finite density of rows")
+        self._name = max(densities, key=densities.__getitem__)
+        self.compared = LocalKernels(densities, self._name, levels)
+
+    def train(self, rows: Rows, steps: int) -> None:
+        """Steps of L-BFGS on the densities of rows."""
+        method = LBFGS(self.conditionals, rows, {})
+        train(self.conditionals, method, Plan(time.perf_counter(), steps))
+
+    def density(self, rows: Rows) -> float:
+        """The mean log density of rows, in units of Y."""
+        tensors = tuple(map(tf.constant, rows))
+        return float(self.conditionals.maximum_log_likelihood_objective(tensors))
+
+    def raise_noise(self, rows: Rows, mean_square: float) -> None:
+        """Take the noise level, if there is one, at which many rows are likelier than at the level
+        of few."""
+        now = float(noise_variance_of(self.conditionals.likelihood))
+        most = max(mean_square, now)
+        levels = now * _FACTOR ** np.arange(max(1, np.ceil(np.log(most / now) / np.log(_FACTOR))))
+        densities = list[float]()
+        for level in levels:
+            self.conditionals.assign_noise(level)
+            densities.append(self.density(rows))
+            if len(densities) > 2 and densities[-1] < densities[-2] < densities[-3]:
+                break  # beyond the best level they fall on
+        self.conditionals.assign_noise(levels[np.argmax(densities)])
+
+    def widen(self, rows: Rows, steps: int) -> None:
+        """Train the variances and the noise alone: parameters that say how wide intervals are."""
+        with frozen([self.conditionals.local_kernel.lengthscales]):
+            if self.conditionals.trainable_variables:
+                self.train(rows, steps)

@@ -1,0 +1,138 @@
+"""The densities of rows given their neighbours, which train the local kernel and the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.utilities import parameter_dict, positive
+from tensorflow_probability import bijectors
+
+from ..._arguments import Array
+from ..noise import noise_variance_of
+from .local_kernel import LocalKernel, conditional_weights
+
+
+class Given(NamedTuple):
+    """Rows with their neighbours, and what features and mean leave of the targets.
+
+    :ivar points: Coordinates of the neighbours and, last, of the row, ``[B, m + 1, d]``.
+    :ivar known: Which of them there are, ``[B, m + 1]``.
+    :ivar shares: The weights of rows in the mean, ``[B]``.
+    :ivar residuals: ``[B, m + 1, P]``.
+    :ivar noise_weights: ``[B, m + 1]``.
+    :ivar within: The number of rows, and the sum of squares, that a merged row leaves out (see
+        :class:`.Within`), and the logarithm of the unit of Y: ``[3]``.
+    """
+
+    points: Any
+    known: Any
+    shares: Any
+    residuals: Any
+    noise_weights: Any
+    within: Any
+
+
+class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
+    """The densities of some rows given their neighbours, of what features and mean leave of them.
+
+    They are a random sample of the terms of the evidence, at the posterior mean of the features.
+    The parameters are copies: positive ones without a prior are exponentials of the variables, so
+    that the units of rows do not change how they are trained.
+
+    :param local: The local kernel that is copied.
+    :param likelihood: The likelihood that is copied.
+    """
+
+    def __init__(self, local: LocalKernel, likelihood: Likelihood) -> None:
+        super().__init__()
+        self.local_kernel = _in_logarithms(gpflow.utilities.deepcopy(local.kernel))
+        self.likelihood = _in_logarithms(gpflow.utilities.deepcopy(likelihood))
+        self.local = LocalKernel(self.local_kernel, local.inputs)
+
+    def take(self, kernel: Kernel, likelihood: Likelihood) -> None:
+        """Take the values of a kernel and a likelihood of the same kinds."""
+        _copy_values(kernel, self.local_kernel)
+        _copy_values(likelihood, self.likelihood)
+
+    def give(self, kernel: Kernel, likelihood: Likelihood) -> None:
+        """Give these values to a kernel and a likelihood of the same kinds."""
+        _copy_values(self.local_kernel, kernel)
+        _copy_values(self.likelihood, likelihood)
+
+    def assign_noise(self, variance: float) -> None:
+        """A noise variance, above the lower bound, if it is trainable."""
+        likelihood = self.likelihood
+        variance = max(variance, 2 * likelihood.variance_lower_bound)
+        if likelihood.variance is not None:
+            parameter, value = likelihood.variance, variance
+        else:
+            parameter, value = likelihood.scale, np.sqrt(variance)
+        if parameter.trainable:
+            parameter.assign(value)
+
+    def values(self) -> list[Array]:
+        """The values of all variables."""
+        return [variable.numpy() for variable in self.variables]
+
+    def assign(self, values: Iterable[Array]) -> None:
+        """Take the values of all variables."""
+        for variable, value in zip(self.variables, values, strict=True):
+            variable.assign(value)
+
+    def maximum_log_likelihood_objective(self, data: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        """The mean log density of a merged row in units of Y: see :class:`Given`."""
+        given = Given(*data)
+        noise, num_outputs = noise_variance_of(self.likelihood), given.residuals.shape[-1]
+        covariance = self.local.covariance(given.points)
+        noises = noise / given.noise_weights
+        weights, log_variances = conditional_weights(covariance, given.known, noises)
+        errors = tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1)
+        densities = tf.square(errors) + log_variances[:, None] + np.log(2 * np.pi)
+        rows, squares, log_unit = tf.unstack(given.within, num=3)
+        within = num_outputs * rows * tf.math.log(2 * np.pi * noise) + squares / noise
+        density = -(tf.reduce_sum(given.shares[:, None] * densities) + within) / 2
+        density += num_outputs * (1 + rows) * log_unit
+        return tf.cast(density, gpflow.default_float())
+
+
+def _in_logarithms(module: Any) -> Any:
+    """The module, with positive parameters as exponentials of their variables."""
+    for part in (module, *module.submodules):
+        for name, parameter in list(vars(part).items()):
+            if isinstance(parameter, gpflow.Parameter) and parameter.prior is None:
+                lower = _lower_bound(parameter.transform)
+                if lower is not None:
+                    transform = positive(lower, base="exp")
+                    value, trainable = _above(parameter.numpy(), lower), parameter.trainable
+                    new = gpflow.Parameter(value, transform=transform, trainable=trainable)
+                    setattr(part, name, new)
+    return module
+
+
+def _lower_bound(transform: Any) -> float | None:
+    """The lower bound of a parameter that GPflow keeps positive; None of other transforms."""
+    if isinstance(transform, bijectors.Softplus):
+        return 0.0
+    if isinstance(transform, bijectors.Chain) and len(transform.bijectors) == 2:
+        shift, positive_part = transform.bijectors
+        if isinstance(shift, bijectors.Shift) and isinstance(positive_part, bijectors.Softplus):
+            return float(shift.shift)
+    return None
+
+
+def _above(value: Any, lower: float) -> Any:
+    """A value that is above a lower bound by as much as a transform can tell."""
+    return np.maximum(value, max(lower * (1 + 1e-4), np.finfo(gpflow.default_float()).tiny))
+
+
+def _copy_values(source: Any, target: Any) -> None:
+    values: Mapping[str, Any] = parameter_dict(source)
+    for name, parameter in parameter_dict(target).items():
+        lower, value = _lower_bound(parameter.transform), values[name].numpy()
+        parameter.assign(value if lower is None else _above(value, lower))

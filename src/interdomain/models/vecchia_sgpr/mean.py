@@ -1,0 +1,55 @@
+"""The mean function of a :class:`interdomain.models.VecchiaSGPR` by generalised least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gpflow.mean_functions import Constant, Linear
+
+from ..._arguments import Array
+from .model import VecchiaSGPR
+
+
+def solve_mean(model: VecchiaSGPR, *, by_rows: bool = False) -> None:
+    """Give a constant or linear mean function the weights of highest evidence, at the present
+    parameters of everything else. Other mean functions, and parts that are not trainable or have a
+    prior, stay as they are.
+
+    With the sums over whitened rows of targets ``t = (y, h)``, h being the columns of the mean
+    function, and their products with features: ``S = sum t t^T - C^T (Kuu + G)^{-1} C``, and the
+    weights are ``S_hh^{-1} S_hy``.
+
+    :param by_rows: Take the least squares of the merged rows, before any other parameter is known.
+    """
+    mean, outputs = model.mean_function, model.num_latent_gps
+    parts = [mean.A, mean.b] if type(mean) is Linear else [getattr(mean, "c", None)]
+    if type(mean) not in (Linear, Constant):
+        return
+    if any(not part.trainable or part.prior is not None for part in parts):
+        return
+    if by_rows:
+        X, Y = model.ordered.merged.X, model.ordered.merged.Y
+        columns = np.concatenate([X, np.ones_like(X[:, :1])], axis=1)[:, -_count(mean, X) :]
+        weights = np.linalg.lstsq(np.float64(columns), np.float64(Y), rcond=None)[0]
+    else:
+        S, reference = model.residual_sums()
+        weights = np.linalg.lstsq(S[outputs:, outputs:], S[outputs:, :outputs], rcond=None)[0]
+        weights[-1] += reference
+    if type(mean) is Linear:
+        mean.A.assign(_as_shape(weights[:-1], mean.A))
+        mean.b.assign(_as_shape(weights[-1], mean.b))
+    else:
+        mean.c.assign(_as_shape(weights[-1], mean.c))
+
+
+def _count(mean: Any, X: Array) -> int:
+    return X.shape[1] + 1 if type(mean) is Linear else 1
+
+
+def _as_shape(weights: Array, parameter: Any) -> Array:
+    """Weights of all outputs in the shape of a parameter; their mean, where outputs share one."""
+    size = int(np.prod(parameter.shape))
+    if size == weights.size:
+        return np.reshape(weights, parameter.shape)
+    return np.reshape(np.mean(weights, axis=-1), parameter.shape)

@@ -1,0 +1,170 @@
+"""Rows that share a place become one row: their mean, with the noise of a mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arguments import Array, IntArray, number
+
+MERGE = ("off", "exact", "auto")
+"""Which rows are merged: no rows, rows at one place, and rows nearby as well."""
+
+_SHARE = 0.1
+"""The variance of f within a merged row, as a share of the variance of its noise."""
+
+_LEVELS = 12
+"""Cells of nearby rows become smaller by a factor of two so many times."""
+
+DISTANCES = 10.0 ** np.linspace(-8, 1, 200)
+"""Distances in lengthscales at which the variation of f is computed."""
+
+
+def checked_merge(merge: Any) -> str | float:
+    """:raises ValueError: If ``merge`` is none of :data:`MERGE`, and no radius."""
+    if isinstance(merge, str):
+        if merge not in MERGE:
+            raise ValueError(
+                f"merge must be 'off', 'exact', 'auto' or a radius in lengthscales, found {merge!r}"
+            )
+        return merge
+    return number("merge", merge, at_least=0)
+
+
+class Within(NamedTuple):
+    """What the merged rows leave out of the evidence.
+
+    A group of n rows at one place, with noise variances ``s / w_i``, has the density of its mean
+    with the noise ``s / W``, ``W = sum w_i``, and the density of the rows given their mean. The
+    latter depends on s alone: ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
+
+    :ivar rows: The number of rows less the number of merged rows.
+    :ivar log_weights: The sum of ``log W - sum log w_i``.
+    :ivar squares: The weighted sum of squares of Y around the means, over all columns.
+    """
+
+    rows: float = 0.0
+    log_weights: float = 0.0
+    squares: float = 0.0
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Rows in their order, those of one group merged.
+
+    :ivar X: The places ``[G, D]``: of rows at one place this place, of nearby rows the mean.
+    :ivar Y: The weighted means ``[G, P]``.
+    :ivar weights: The sums of noise weights, ``[G]``, in float64.
+    :ivar groups: The number of the merged row that each row belongs to, ``[N]``.
+    :ivar within: The density of the rows given the merged rows.
+    """
+
+    X: Array
+    Y: Array
+    weights: Array
+    groups: IntArray
+    within: Within
+
+
+def merged(X: Array, Y: Array, weights: Array | None, groups: IntArray | None) -> MergedRows:
+    """Merge the rows of each group.
+
+    :param X: ``[N, D]``. Places of one group are close to each other; its merged row is at their
+        weighted mean. Degrees of longitude are at most 180 apart.
+    :param weights: Noise weights ``[N]``; None for ones.
+    :param groups: See :attr:`MergedRows.groups`; None if each row is a group.
+    """
+    one_each = np.ones(len(X)) if weights is None else weights
+    if groups is None:
+        return MergedRows(X, Y, one_each, np.arange(len(X)), Within())
+    size, first = int(groups.max()) + 1, np.unique(groups, return_index=True)[1]
+    sums = np.bincount(groups, one_each, size)
+
+    def mean(differences: Array) -> Array:
+        columns = [np.bincount(groups, one_each * c, size) / sums for c in differences.T]
+        return np.stack(columns, axis=1)
+
+    # From the first row on: rows at one place keep this place to the last bit.
+    places = X[first] + mean(np.asarray(X - X[first][groups], np.float64))
+    Y_first = np.asarray(Y[first], np.float64)
+    differences = Y - Y_first[groups]
+    means = mean(differences)
+    squares = np.sum(one_each[:, None] * np.square(differences - means[groups]))
+    log_weights = np.sum(np.log(sums)) - np.sum(np.log(one_each))
+    within = Within(float(len(X) - size), float(log_weights), float(squares))
+    targets = (Y_first + means).astype(Y.dtype)
+    return MergedRows(places.astype(X.dtype), targets, sums, groups, within)
+
+
+def at_one_place(X: Array) -> IntArray | None:
+    """The number of the place of each row, ``[N]``, in the order of their first rows; None if no
+    place has two rows."""
+    return _numbered(_keys(np.ascontiguousarray(X)))
+
+
+def nearby(
+    points: Array,
+    others: IntArray,
+    weights: Array,
+    noise_variance: float,
+    variations: Array,
+) -> IntArray | None:
+    """Group nearby rows where f varies by less than a tenth of the noise of the merged row.
+
+    Cells of a grid become smaller, by a factor of two each time. The rows of a cell are a group as
+    soon as the variance of ``f(x) - f(mean)`` is small enough for all of its rows.
+
+    :param points: Coordinates in lengthscales ``[N, d]``.
+    :param others: A number for the values of all other columns, ``[N]``, which a group shares.
+    :param weights: Noise weights ``[N]``.
+    :param variations: The variance of ``f(x) - f(x')`` at the :data:`DISTANCES`.
+    :return: As :func:`at_one_place`.
+    """
+    groups, number, remaining = np.arange(len(points)), len(points), np.arange(len(points))
+    most = _SHARE * noise_variance
+    reach = DISTANCES[variations <= most / (2 * np.min(weights))]
+    size = 2 * reach[-1] if len(reach) else 0.0
+    for _ in range(_LEVELS if size else 0):
+        cells = np.floor(points[remaining] / size + 0.5).astype(np.int64)
+        cell = _numbered(_keys(np.concatenate([cells, others[remaining, None]], axis=1)))
+        if cell is None:
+            break
+        count, sums = np.bincount(cell), np.bincount(cell, weights[remaining])
+        means = [np.bincount(cell, column) / count for column in points[remaining].T]
+        radius = np.zeros(len(count))
+        differences = points[remaining] - np.stack(means, axis=1)[cell]
+        np.maximum.at(radius, cell, np.linalg.norm(differences, axis=1))
+        fits = np.interp(radius, DISTANCES, variations) * sums <= most
+        chosen = (fits & (count > 1))[cell]
+        groups[remaining[chosen]] = number + cell[chosen]
+        number += len(count)
+        shared = ~chosen & (count[cell] > 1)  # a row alone in its cell remains so in smaller ones
+        remaining, size = remaining[shared], size / 2
+        if not len(remaining):
+            break
+    return _numbered(groups)
+
+
+def _keys(rows: Array) -> IntArray:
+    """One number for each different row: 64 bits that two rows share by chance alone."""
+    bits = rows + 0.0 if rows.dtype.kind == "f" else rows  # there is one zero
+    numbers = bits.astype(np.float64).view(np.int64) if bits.dtype.kind == "f" else bits
+    factors = np.random.default_rng(0).integers(2**62, size=rows.shape[1]) * 2 + 1
+    with np.errstate(over="ignore"):
+        mixed = numbers.astype(np.uint64) * factors.astype(np.uint64)
+        mixed ^= mixed >> np.uint64(29)
+        keys: IntArray = np.sum(mixed * np.uint64(0x9E3779B97F4A7C15), axis=1, dtype=np.uint64)
+    return keys
+
+
+def _numbered(keys: IntArray) -> IntArray | None:
+    """Numbers of equal keys, in the order of the first of each; None if all differ."""
+    unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if len(unique) == len(keys):
+        return None
+    rank = np.empty(len(unique), int)
+    rank[np.argsort(first)] = np.arange(len(unique))
+    groups: IntArray = rank[np.reshape(inverse, -1)]
+    return groups

@@ -1,0 +1,184 @@
+"""The rows of a :class:`interdomain.models.VecchiaSGPR`: their order, merged rows, neighbours."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arguments import Array, IntArray, real_array
+from .local_kernel import LocalKernel
+from .merging import DISTANCES, at_one_place, merged, nearby
+from .whitening import NeighbourRows
+
+_MOST_LEFT = 0.5
+"""Nearby rows are merged if this share of the rows is left, or less: of fewer rows that are near
+each other neighbours are not crowded, and merging has its error alone."""
+
+
+class Sample(NamedTuple):
+    """Random merged rows with their neighbours.
+
+    :ivar X: The rows and neighbours, ``[U, D]``.
+    :ivar Y: Their targets, ``[U, P]``.
+    :ivar places: The places among these of the neighbours and, last, of the row, ``[B, m + 1]``;
+        -1 for neighbours that are missing.
+    :ivar noise_weights: The noise weights of rows and neighbours, ``[U]``.
+    :ivar shares: Weights ``[B]`` that make a weighted sum over the sample an unbiased estimate of
+        the mean over all merged rows.
+    :ivar rows: The numbers of the merged rows, ``[B]``.
+    """
+
+    X: Array
+    Y: Array
+    places: IntArray
+    noise_weights: Array
+    shares: Array
+    rows: IntArray
+
+
+class OrderedRows:
+    """Rows in the order in which they are conditioned on each other.
+
+    :param noise_weights: Weights w ``[N]`` of noise variances ``s / w``; None for ones.
+    :param merge: Which rows are merged; see :class:`interdomain.models.VecchiaSGPR`.
+    :ivar merged: The :class:`.MergedRows`, for the kernel of the last :meth:`search`.
+    :ivar neighbours: The :class:`.Neighbours` of the merged rows.
+    """
+
+    def __init__(self, X: Array, Y: Array, noise_weights: Array | None, merge: str | float) -> None:
+        self.X, self.Y, self.noise_weights, self._merge = X, Y, noise_weights, merge
+        self._at_one_place = None if merge == "off" else at_one_place(X)
+        self.merged = merged(X, Y, noise_weights, self._at_one_place)
+
+    def search(self, local: LocalKernel, noise_variance: float) -> None:
+        """Merge nearby rows, and find the neighbours, for the present parameters."""
+        exact = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
+        groups = None
+        if self._merge not in ("off", "exact"):
+            groups = self._nearby(exact.X, exact.weights, local, noise_variance)
+        few = groups is not None and groups.max() < _MOST_LEFT * len(groups)
+        if groups is not None and (few or isinstance(self._merge, float)):
+            exact = merged(self.X, self.Y, self.noise_weights, groups[exact.groups])
+        self.merged = exact
+        self.neighbours = local.neighbours(exact.X)
+
+    def _nearby(
+        self, X: Array, weights: Array, local: LocalKernel, noise_variance: float
+    ) -> IntArray | None:
+        """The groups of rows that are near each other, if there are any."""
+        points, others = local.points(X), np.zeros(len(X), np.int64)
+        columns = local.other_columns(X)
+        if columns.shape[1]:
+            same = at_one_place(columns)
+            if same is None:
+                return None
+            others = same
+        if isinstance(self._merge, float):
+            noise_variance = 1.0
+            variations = np.where(self._merge >= DISTANCES, 0.0, 1e300)
+        else:
+            variations = local.variations(DISTANCES, points.shape[1])
+        points = points / local.lengthscales
+        return nearby(points, others, weights, noise_variance, variations)
+
+    def weigh(self, noise_weights: Array) -> None:
+        """Take other noise weights ``[N]``. The groups of merged rows remain."""
+        self.noise_weights = noise_weights
+        groups = self.merged.groups
+        each = len(self.merged.X) == len(groups)
+        self.merged = merged(self.X, self.Y, noise_weights, None if each else groups)
+
+    def extended(
+        self, X: Array, Y: Array, noise_weights: Array | None, local: LocalKernel
+    ) -> OrderedRows:
+        """The rows and further ones, which come after these. Neighbours that were found remain."""
+        longer, before = copy.copy(self), len(self.merged.X)
+        longer.X, longer.Y = np.concatenate([self.X, X]), np.concatenate([self.Y, Y])
+        if self.noise_weights is not None or noise_weights is not None:
+            both = (self.noise_weights, len(self.X)), (noise_weights, len(X))
+            weights = [np.ones(size) if some is None else some for some, size in both]
+            longer.noise_weights = np.concatenate(weights)
+        longer._at_one_place = None if self._merge == "off" else at_one_place(longer.X)
+        groups = np.concatenate([self.merged.groups, np.full(len(X), -1)])
+        places = longer._at_one_place
+        if places is None:
+            groups[len(self.X) :] = before + np.arange(len(X))
+        else:
+            first = np.unique(places, return_index=True)[1][places]  # the first row at the place
+            own = first[len(self.X) :]
+            is_new = own >= len(self.X)
+            numbers = np.unique(own[is_new], return_inverse=True)[1]
+            groups[len(self.X) :][is_new] = before + np.reshape(numbers, -1)
+            groups[len(self.X) :][~is_new] = groups[own[~is_new]]
+        each = groups.max() + 1 == len(groups)
+        longer.merged = merged(longer.X, longer.Y, longer.noise_weights, None if each else groups)
+        new = longer.merged.X[before:]
+        if len(new):
+            longer.neighbours = self.neighbours.extended(local.points(new))
+        return longer
+
+    def batches(
+        self, number: int, which: IntArray | None = None, **arguments: Any
+    ) -> NeighbourRows:
+        """The merged rows, or some of them, with their neighbours, a batch at a time.
+
+        :param number: The largest number of neighbours.
+        :param arguments: See :class:`.NeighbourRows`.
+        """
+        rows = self.merged.X, self.merged.Y, self.merged.weights
+        return NeighbourRows(*rows, self.neighbours, number, which=which, **arguments)
+
+    def draw(
+        self, number: int, seed: int, chances: Array | None = None, first: int = 0
+    ) -> tuple[IntArray, Array]:
+        """Draw random merged rows: their numbers ``[B]``, and the shares of :class:`Sample`.
+
+        :param number: The number B of rows; with ``chances`` it is the largest number.
+        :param chances: The chance of each row to be drawn, ``[G]``, of sum one; None for a uniform
+            sample.
+        :param first: Only later rows than the first ones are drawn.
+        """
+        size = len(self.merged.X)
+        rng, number = np.random.default_rng(seed), min(number, size - first)
+        if chances is None:
+            rows = np.sort(first + rng.choice(size - first, number, replace=False))
+            return rows, np.full(number, 1 / number)
+        later = chances[first:] / np.sum(chances[first:])
+        expected = np.minimum(number * later, 1)  # systematic sampling: each row once at most
+        ends = np.cumsum(expected)
+        rows = np.searchsorted(ends, np.arange(rng.random(), ends[-1]))
+        return first + rows, 1 / (len(later) * expected[rows])
+
+    def sample(self, rows: IntArray, shares: Array, nearest: IntArray) -> Sample:
+        """The sample of some rows.
+
+        :param rows: The numbers of merged rows, ``[B]``.
+        :param nearest: Their neighbours ``[B, m]``, -1 for those that are missing.
+        """
+        X, Y, places, noise_weights = self.batches(nearest.shape[1]).batch(rows, nearest)
+        return Sample(X, Y, places, noise_weights, shares, rows)
+
+
+def checked_weights(noise_weights: Any, num_rows: int) -> Array | None:
+    """The noise weights of rows, ``[N]`` in float64; None for none.
+
+    :raises ValueError: Unless there is one positive number for each row.
+    """
+    if noise_weights is None:
+        return None
+    rule = "one positive number for each row"
+    weights = real_array("noise_weights", noise_weights, rule)
+    if weights.shape not in ((num_rows,), (num_rows, 1)):
+        raise ValueError(
+            f"noise_weights must be {rule}, [{num_rows}], found shape {list(weights.shape)}; pass "
+            "1 / variances of known noise variances."
+        )
+    wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+    if len(wrong):
+        raise ValueError(
+            f"noise_weights must be finite and positive, found {weights.ravel()[wrong[0]]:g} for "
+            f"row {wrong[0]}; leave out rows of weight zero."
+        )
+    return weights.ravel()
