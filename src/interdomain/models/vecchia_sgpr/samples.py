@@ -12,6 +12,7 @@ from gpflow.kernels import Matern32
 
 from ..._arguments import Array, IntArray, filled_matrix, warn
 from ...training.scales import warn_of_data
+from ..noise import least_noise_variance
 from .conditionals import Given
 from .model import VecchiaSGPR
 from .rows import Sample
@@ -46,7 +47,7 @@ def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
     """:raises ValueError: If Y is so far from the mean function that its variation is lost beside
     this distance."""
     most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
-    least = np.sqrt(model.likelihood.variance_lower_bound)
+    least = np.sqrt(least_noise_variance(model.likelihood))
     distances = np.abs(residuals.mean(axis=0))
     deviations = np.maximum(residuals.std(axis=0), least)
     column = int(np.argmax(distances / deviations))
@@ -102,9 +103,11 @@ class Samples:
         residuals = _residuals(model, explained)
         check_offset(model, residuals)
         counts, num_outputs = np.bincount(merged.groups), residuals.shape[1]
+        if model.has_student_t_noise:  # rare rows have small weights
+            counts = np.bincount(merged.groups, model.expected_weights)
         squares = counts @ np.square(residuals) + merged.within.squares / num_outputs
-        self.mean_square = float(np.mean(squares)) / len(merged.groups)
-        self.chances = chances_of_rows(model, residuals)
+        self.mean_square = float(np.mean(squares)) / float(np.sum(counts))
+        self.chances = None if model.has_student_t_noise else chances_of_rows(model, residuals)
         self._distances: Array | None = None
         if predict_at is not None:
             new = filled_matrix("options: predict_at", predict_at, "a matrix [n, D] of new rows")
@@ -183,7 +186,8 @@ class Samples:
         within = np.array([merged.within.rows * each, merged.within.squares * each, unit])
         points = model.local.points(sample.X)[places]
         weights = sample.noise_weights[places]
-        return Given(points, known, sample.shares, residuals[places], weights, within)
+        own = model.given_weights_of_rows[sample.rows]
+        return Given(points, known, sample.shares, residuals[places], weights, own, within)
 
 
 def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
