@@ -67,7 +67,7 @@ def predict_quantiles(
     probabilities = np.atleast_1d(real_array("levels", levels, rule, remedy))
     if probabilities.ndim != 1 or not np.all((probabilities > 0) & (probabilities < 1)):
         raise refusal("levels", f"be {rule}", short(levels), remedy)
-    likelihood = getattr(model, "likelihood", None)
+    likelihood: Any = getattr(model, "likelihood", None)
     is_known = isinstance(model, GPModel) and densities_of(likelihood) in (Gaussian, StudentT)
     if not is_known or (
         isinstance(likelihood, StudentT) and isinstance(likelihood.scale, Function)
@@ -84,18 +84,25 @@ def predict_quantiles(
     mean, variance = (np.asarray(part, np.float64)[:, :, None] for part in (mean, variance))
     if isinstance(likelihood, Gaussian):
         noise = likelihood.variance_at(tf.convert_to_tensor(np.asarray(X), gpflow.default_float()))
-        return mean + np.sqrt(variance + np.asarray(noise)[:, :, None]) * ndtri(probabilities)
-    parameters = [float(tf.cast(each, tf.float64)) for each in (likelihood.scale, likelihood.df)]
+        deviations = np.sqrt(variance + np.asarray(noise, np.float64)[:, :, None])
+        of_gaussian: Array = mean + deviations * ndtri(probabilities)
+        return of_gaussian
+    scale, degrees = _number(likelihood.scale), _number(likelihood.df)
     distances = np.zeros([*mean.shape[:2], len(probabilities)])
-    tails = np.minimum(probabilities, 1 - probabilities)
+    # Rounded, the levels 0.05 and 0.95 have one tail.
+    tails = np.round(np.minimum(probabilities, 1 - probabilities), 16)
     for tail in set(tails) - {0.5}:
-        upper = [
-            _upper_quantiles(variance[start : start + _ROWS_AT_A_TIME].ravel(), *parameters, tail)
-            for start in range(0, len(mean), _ROWS_AT_A_TIME)
-        ]
+        starts = range(0, len(mean), _ROWS_AT_A_TIME)
+        parts = (variance[start : start + _ROWS_AT_A_TIME].ravel() for start in starts)
+        upper = [_upper_quantiles(part, scale, degrees, tail) for part in parts]
         distances[:, :, tails == tail] = np.reshape(np.concatenate(upper), variance.shape)
     result: Array = mean + np.sign(probabilities - 0.5) * distances
     return result
+
+
+def _number(value: Any) -> float:
+    """A parameter of one number, or a float, which TensorFlow would round to float32."""
+    return float(value if isinstance(value, float) else tf.reshape(value, []))
 
 
 def _upper_quantiles(variances: Array, scale: float, degrees: float, tail: float) -> Array:

@@ -355,7 +355,7 @@ class VecchiaSGPR(CollapsedModel):
         weights = checked_weights(noise_weights, len(new[0]))
         before = self._ordered.merged
         if self.has_student_t_noise:
-            weights = self._extended_weights(*new, weights)
+            weights = self._extended_weights(new[0], new[1], weights)
         self._ordered = self._ordered.extended(*new, weights, self.local)
         self._source = self._rows_of(self.arrays)
         first, merged = len(before.X), self._ordered.merged
@@ -464,8 +464,8 @@ class VecchiaSGPR(CollapsedModel):
         """The bound on the merged rows, and the density of the rows given these."""
         value, within = super()._elbo(refuse=refuse), self._ordered.merged.within
         if self.has_student_t_noise:
-            weights = self.expected_weights, self.likelihood.df, self.num_latent_gps
-            value += tf.cast(bound_of_weights(*weights), value.dtype)
+            df, outputs = self.likelihood.df, self.num_latent_gps
+            value += tf.cast(bound_of_weights(self.expected_weights, df, outputs), value.dtype)
         if not self.has_neighbours or not within.rows:
             return value
         noise, num_outputs = noise_variance_of(self.likelihood), self.num_latent_gps

@@ -120,7 +120,8 @@ def scale_and_degrees(
     ]
 
     def negative(logs: Array) -> tuple[float, Array]:
-        value, gradient = _profile(squares, *np.exp(logs), num_outputs)
+        s, df = np.exp(logs)
+        value, gradient = _profile(squares, s, df, num_outputs)
         return -value / len(squares), -gradient / len(squares)
 
     start = [np.clip(value, *limit) for value, limit in zip(present, bounds, strict=True)]
