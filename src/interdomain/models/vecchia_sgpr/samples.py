@@ -107,7 +107,7 @@ class Samples:
             counts = np.bincount(merged.groups, model.expected_weights)
         squares = counts @ np.square(residuals) + merged.within.squares / num_outputs
         self.mean_square = float(np.mean(squares)) / float(np.sum(counts))
-        self.chances = None if model.has_student_t_noise else chances_of_rows(model, residuals)
+        self._chances = merged, self._new_chances(residuals)
         self._distances: Array | None = None
         if predict_at is not None:
             new = filled_matrix("options: predict_at", predict_at, "a matrix [n, D] of new rows")
@@ -115,6 +115,22 @@ class Samples:
             some = new[:: -(-len(new) // _NEW_ROWS_LOOKED_AT)]
             self._new = model.local.points(some.astype(merged.X.dtype))
             self._distances = np.zeros(len(some))
+
+    def _new_chances(self, residuals: Array) -> Array | None:
+        """The chances of merged rows; the same for all with Student-t noise, whose rare rows have
+        small weights."""
+        is_uniform = self._model.has_student_t_noise
+        return None if is_uniform else chances_of_rows(self._model, residuals)
+
+    @property
+    def chances(self) -> Array | None:
+        """The chances of the present merged rows: see :func:`chances_of_rows`. A search may merge
+        other rows."""
+        merged = self._model.ordered.merged
+        if self._chances[0] is not merged:
+            residuals = _residuals(self._model, self.explained)
+            self._chances = merged, self._new_chances(residuals)
+        return self._chances[1]
 
     @property
     def levels(self) -> tuple[int, ...]:
