@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from benchmarks.calibration import MODELS, REPORTS, ranks, verdict
+from benchmarks.calibration.benchmark import MODELS, REPORTS, ranks, verdict
 
 APPROXIMATE = ("poisson", "labels")
 """Whose q is not the posterior; their distances are figures of the benchmark."""

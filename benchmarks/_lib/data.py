@@ -8,6 +8,13 @@ Layout of the `.npz` files:
 tables     `X` [N, D], `Y` [N, P]; optionally `train_idx` [S, n], `test_idx` [S, m] (row numbers of
            S splits), or `fold` [N] (row i is a test row of split `fold[i]`);
 images     `X_train`, `Y_train`, `X_test`, `Y_test`; pixels 0 to 255;
+house_exact  places in metres, logarithms of prices and ten covariates, `xy_<part>` [N, 2],
+           `y_<part>` [N], `covs_<part>` [N, 10], of the parts train, inter (places among those)
+           and extra (places beyond); of an exact GP's predictions of y `exact_mean_<part>`,
+           `exact_var_<part>` and `exact_params_noise_var_range`, without covariates (the mean of
+           y_train subtracted) and, with `_with_covs` in their names, with a linear mean (places
+           divided by 1e4). From github.com/Filippo-Rambelli/accuracy_runtime_scalable_GP_approx,
+           `data/house_*.csv` and `saved_values_exactGP`;
 the rest   arrays by name: see `load_arrays`.
 """
 

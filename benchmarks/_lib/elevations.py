@@ -71,10 +71,32 @@ def mountains(every: int, seed: int) -> tuple[Rows, Rows]:
     :param every: take only so many rows and columns of the grid.
     """
     heights = jacksboro()[::every, ::every]
+    return _apart(heights, np.random.default_rng(seed).uniform(size=heights.size) < 0.1)
+
+
+def mountains_with_holes(seed: int, diameters: Array) -> tuple[Rows, Rows]:
+    """Rows of `mountains` outside of round holes, to train with, and those inside, to test with.
+
+    :param diameters: of the holes, in pixels; they lie inside the map, apart from each other.
+    """
+    heights, rng = jacksboro(), np.random.default_rng(seed)
+    rows, columns = np.indices(heights.shape)
+    inside, around = np.zeros((2, *heights.shape), bool)
+    for radius in sorted(np.asarray(diameters) / 2, reverse=True):
+        while True:
+            row, column = (rng.uniform(radius, size - 1 - radius) for size in heights.shape)
+            distances = np.hypot(rows - row, columns - column)
+            if not np.any(around & (distances <= radius)):
+                break
+        inside |= distances <= radius
+        around |= distances <= 2 * radius
+    return _apart(heights, inside.ravel())
+
+
+def _apart(heights: Array, test: Any) -> tuple[Rows, Rows]:
     rows, columns = np.indices(heights.shape)
     X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    test = np.random.default_rng(seed).uniform(size=len(X)) < 0.1
     Y = heights.reshape(-1, 1)
     Y = (Y - Y[~test].mean()) / Y[~test].std()
     return (X[~test], Y[~test]), (X[test], Y[test])

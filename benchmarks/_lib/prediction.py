@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, ndtr, ndtri
 
 from benchmarks._lib.data import Array
 
@@ -40,6 +41,41 @@ def gaussian_errors(Y: Array, mean: Array, variance: Array) -> dict[str, float]:
     squared = np.square(Y - mean)
     log_density = -0.5 * (np.log(2.0 * np.pi * variance) + squared / variance)
     return {"rmse": float(np.sqrt(squared.mean())), "nll": -float(log_density.mean())}
+
+
+def interval_errors(scores: Array) -> dict[str, float]:
+    """The share of the central 90% of predictions, and the root mean square of the normal scores
+    z of test rows, which is 1 where standard deviations are right."""
+    inside = float(np.mean(np.abs(scores) < 1.6449))
+    return {"coverage": inside, "z": float(np.sqrt(np.mean(np.square(scores))))}
+
+
+def student_errors(
+    Y: Array, mean: Array, variance: Array, scale: float, freedom: float
+) -> tuple[dict[str, float], Array]:
+    """`gaussian_errors` under Student-t noise, and the normal scores of the test rows.
+
+    Given the logarithm u of the noise's weight, y is Gaussian with variance ``variance + scale^2 /
+    exp(u)``; densities and probabilities are sums over 400 values of u.
+
+    :param mean: Of f, as its variance.
+    :param scale: Of the noise; `freedom` are its degrees of freedom.
+    """
+    c = freedom / 2
+    width = 45 / c  # beyond it the density of u is below exp(-45) of its maximum
+    u, step = np.linspace(
+        -width - np.sqrt(2 * width), np.log1p(width + np.sqrt(2 * width)), 400, retstep=True
+    )
+    masses = step * np.exp(c * (u - np.exp(u)) + c * np.log(c) - gammaln(c))
+    density, below = np.zeros_like(Y), np.zeros_like(Y)
+    for mass, each in zip(masses, u, strict=True):
+        deviation = np.sqrt(variance + scale**2 * np.exp(-each))
+        score = (Y - mean) / deviation
+        density += mass * np.exp(-np.square(score) / 2) / (np.sqrt(2 * np.pi) * deviation)
+        below += mass * ndtr(score)
+    squared = np.mean(np.square(Y - mean))
+    errors = {"rmse": float(np.sqrt(squared)), "nll": -float(np.mean(np.log(density)))}
+    return errors, np.asarray(ndtri(np.clip(below, 1e-12, 1 - 1e-12)))
 
 
 def class_errors(

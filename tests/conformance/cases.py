@@ -44,7 +44,13 @@ from interdomain.kernels import (
     SphericalMatern52,
 )
 from interdomain.sphere import Softplus
-from interdomain.tables import Additive, AdditiveFeatures, NumericColumn
+from interdomain.tables import (
+    Additive,
+    AdditiveFeatures,
+    GroupFeatures,
+    GroupIntercepts,
+    NumericColumn,
+)
 from interdomain.transforms import Negation, Rotation
 
 KINDS = ("diagonal", "full", "blocks", "low rank", "low-rank blocks")
@@ -356,6 +362,20 @@ def effects() -> tuple[Kernel, AdditiveFeatures]:
         columns, ["main", (0, 1)], variances=[0.9, 0.6, 0.4], lengthscales=0.4, active_dims=[2, 0]
     )
     return kernel, AdditiveFeatures(kernel, {(0,): 2, (1,): 2, (0, 1): [[1, 1], [2, 1]]})
+
+
+class RoundedIntercepts(GroupIntercepts):
+    """Intercepts of groups whose levels are numbers rounded."""
+
+    def indices(self, X: TensorType) -> tf.Tensor:
+        return super().indices(tf.round(X))
+
+
+@case("groups", 3)
+def groups() -> tuple[Kernel, GroupFeatures]:
+    """Some rows have none of the levels. Nothing has a gradient to X."""
+    kernel = RoundedIntercepts([-1, 0, 1], variance=0.8, active_dims=[1])
+    return kernel, GroupFeatures(kernel)
 
 
 REPRESENTATIVES = tuple(case for case in CASES if case.representative)

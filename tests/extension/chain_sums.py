@@ -50,13 +50,12 @@ class ChainSums(Sums):
         super().__init__(features)
 
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        targets, diagonal = self.features.targets_and_terms(X, Y)
+        targets, sums = self.features.target_sums(X, Y, *more)  # the last are the weights
         near = self._neighbours(X)
         return {
-            "gram": tf.reshape(self._diagonals(near, tf.ones_like(targets[:, 0])), [-1]),
+            "gram": tf.reshape(self._diagonals(near, targets[:, -1]), [-1]),
             "products": self._products(near, targets),
-            "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": diagonal,
+            **sums,
         }
 
     def _neighbours(self, X: tf.Tensor) -> tuple[tf.Tensor, ...]:

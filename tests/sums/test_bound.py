@@ -64,7 +64,8 @@ def bound_of(kuu: Any, inputs: list[tf.Tensor], charge: str = "trace", **how: bo
     targets = joint[NUM_INDUCING:, NUM_INDUCING:]
     complete = np.full(NUM_INDUCING, True)
     collapsed = collapse(kuu, inputs, **how)
-    return bound(collapsed, targets, weights, prior_variance, complete, noise, charge=charge)
+    parts = collapsed, targets, weights, prior_variance, complete, noise, targets[-1, -1]
+    return bound(*parts, charge=charge)
 
 
 def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[Sums, tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -63,7 +63,7 @@ class Choice:
 def choose_features(
     model: Any,
     num_inducing: int,
-    make: Callable[[tuple[Array, Array]], Any],
+    make: Callable[[tuple[Array, ...]], Any],
     train: Callable[[Any, int], Any],
     *,
     refit: Callable[[Any, int], Any] | None = None,
@@ -76,7 +76,7 @@ def choose_features(
     """Train the input scales, and replace the model's features by chosen ones.
 
     :param model: a model with a few features of an orthogonal dictionary to start from.
-    :param make: makes a model of rows (X, Y) that shares its parameters with this one.
+    :param make: makes a model of drawn rows that shares its parameters with this one.
     :param train: trains all parameters of such a model for a number of steps.
     :param refit: the same between the rounds of a pursuit; None for no training there.
     :param growth: the factor by which the number of features grows in a round of the final choice.
@@ -84,15 +84,15 @@ def choose_features(
         of some rows that has the chosen features.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
-    X, Y = rows = model.draw(_ROWS, seed=seed)
-    order = np.random.default_rng(seed).permutation(len(X))
-    count = min(len(X) // 6, _MOST_HELD_OUT)
+    rows = model.draw(_ROWS, seed=seed)
+    order = np.random.default_rng(seed).permutation(len(rows[0]))
+    count = min(len(order) // 6, _MOST_HELD_OUT)
     few = order[count:][:subset_size]
-    subset = make((X[few], Y[few]))
+    subset = make(tuple(part[few] for part in rows))
     arranged_dictionary(subset)  # refused before anything is trained
     # Of fewer than six rows none can be spared.
     apart = order[:count] if count else order
-    held_out, start = (X[apart], Y[apart]), _block(model)
+    held_out, start = tuple(part[apart] for part in rows), _block(model)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
 
     def density() -> float:

@@ -38,6 +38,20 @@ class FeatureStructure(abc.ABC):
         :param features: The :class:`interdomain.sums.features.Features` of the rows.
         """
 
+    def whitened_sums(self, features: Any, weights: Any) -> Any:
+        """The sums of rows that are whitened by their neighbours; None, the default, where
+        whitened rows have dense features.
+
+        :param features: The features of the rows.
+        :param weights: As of :class:`interdomain.sums.whitened.WhitenedSums`.
+        """
+        return None
+
+    @property
+    def row_entries(self) -> int:
+        """The numbers that the features of a row, or of a whitened one, take in memory."""
+        return self.size
+
     @property
     def entries(self) -> int:
         """The numbers that the sums and a posterior hold in memory, by default as dense ones."""

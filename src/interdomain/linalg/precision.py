@@ -106,6 +106,21 @@ def precision_root(
     return mean, root
 
 
+def precision_mean(
+    scale: tf.Tensor, gram: tf.Tensor, columns: tf.Tensor, noise_variance: tf.Tensor
+) -> Array:
+    """``B^{-1} D columns / s``, ``[M, P]``, as an array, by one factorisation.
+
+    :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised.
+    """
+    arrays = (np.asarray(part) for part in (scale, gram, columns, noise_variance))
+    ok, _, _, upper, half = _terms(*arrays)
+    if not ok:
+        raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED)
+    mean: Array = lapack.solve(upper, half)
+    return mean
+
+
 def _terms(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Array, ...]:
     """Whether B is as it should be; the two terms; U with ``B = U^T U``; and the half of the fit
     ``U^{-T} D columns / s``."""

@@ -93,15 +93,19 @@ class CollapsedModel(RowsModel):
         collapsed, *_ = self._collapsed(known=True)
         return collapsed.weights(self._noise_variance())
 
+    def _mean_of_weights(self) -> Array:
+        """The mean of :meth:`weights`, by less work."""
+        collapsed, *_ = self._collapsed(known=True)
+        return collapsed.mean_of_weights(self._noise_variance())
+
     def explained(self, X: Array) -> Array:
         """The mean of what the mean function and the features explain of rows ``[N, D]``,
         ``[N, P]``, a batch at a time."""
-        mean, parts = tf.cast(self.weights()[0], gpflow.default_float()), []
+        mean, parts = tf.cast(self._mean_of_weights(), gpflow.default_float()), []
         for start in range(0, len(X), _ROWS_AT_A_TIME):
             some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
-            features, *_ = self._features.of_rows(some)
-            explained = self.mean_function(some) + tf.matmul(features, mean, transpose_a=True)
-            parts.append(explained.numpy())
+            of_features = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
+            parts.append((self.mean_function(some) + of_features).numpy())
         return np.concatenate(parts)
 
     @inherit_check_shapes
@@ -162,7 +166,9 @@ class CollapsedModel(RowsModel):
             self._prior_variance(sums),
             features.incomplete,
             self._noise_variance(),
-            sums.get("log_variances"),
+            sums["num_rows"],
+            log_weights=sums.get("log_weights", 0.0),
+            log_variances=sums.get("log_variances"),
             charge=self.charge,
             refuse=refuse,
         )

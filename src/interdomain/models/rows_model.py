@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gpflow
 import numpy as np
@@ -43,8 +43,10 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     :param num_latents: From the number of columns of Y to that of latent GPs.
     :param batch_size: Rows to take at a time, of data that are no statistics.
     :param progress: Whether passes show a progress bar.
+    :cvar takes_weights: Whether rows may have weights, as a third part (X, Y, w).
     """
 
+    takes_weights: ClassVar[bool] = False
     inducing_variable: InducingVariables
 
     def __init__(
@@ -80,6 +82,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             progress=progress,
             num_inducing=size,
             missing=takes_missing(likelihood),
+            weighted=self.takes_weights,
         )
         is_read = isinstance(data, (SufficientStatistics, Rows))
         source = data if is_read else self._rows_of(data)
@@ -96,7 +99,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         if self._source is not None:  # statistics say themselves what they are of
             check_inputs(self, self.num_columns)
         if not is_read:  # rows of another model were looked at there
-            X, Y = source.sample
+            X, Y, *_ = source.sample
             if np.any(finite := source.finite(X, Y)):
                 self._warn_of_scales(X[finite], Y[finite])
 
@@ -160,14 +163,14 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             )
         return self._source
 
-    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Draw random rows (X, Y), without replacement.
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, ...]:
+        """Draw random rows (X, Y), without replacement; (X, Y, w) if rows have weights.
 
         :raises ValueError: If the model holds statistics without their rows.
         """
         return self._rows_at_hand.draw(size, seed)
 
-    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = None, **changes: Any) -> Any:
         """Make a model of some rows, not copied, that shares all parameters with this one.
 
         To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
@@ -176,7 +179,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
             fit(model.model_of(model.draw(3_000), inducing_variable=few))
 
-        :param rows: (X, Y), such as those of :meth:`draw`.
+        :param rows: (X, Y), or (X, Y, w) with weights, such as those of :meth:`draw`.
         :param kind: A subclass; by default the class of this model.
         :param changes: Other arguments than those of this model, such as ``inducing_variable`` or
             ``kernel``; parameters that another kernel does not share are trained for these rows.

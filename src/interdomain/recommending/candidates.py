@@ -79,6 +79,7 @@ def candidates_for(
     degrees = {"max_degree": _highest_degree(columns, size)}
     batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
     diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
+    nearby = {} if data.X_new is None else {"options": {"predict_at": data.X_new}}
     minibatches, exact = recipes.harmonics_by_minibatches, gaussian and num_rows <= _MOST_ROWS_EXACT
     # The name, whether it suits, the recipe, the arguments of `fit`, and what is other than common.
     listed: list[tuple[str, bool, Callable[..., Any], Mapping[str, Any] | None, dict[str, Any]]] = [
@@ -86,14 +87,14 @@ def candidates_for(
         ("patches", not is_table, recipes.patches, batches, patches),
         ("waves", boxed, recipes.waves, {}, waves),
         ("splines", few and gaussian, recipes.splines, {}, splines),
-        ("neighbours", near, recipes.neighbours, {}, {}),
+        ("neighbours", near, recipes.neighbours, nearby, {}),
         ("effects", several, effects, None if gaussian else {}, {}),
         ("harmonics", zonal, recipes.harmonics, chosen, {}),
         ("points", True, recipes.points, batches, {}),
         ("orthogonal points", True, recipes.orthogonal_points, batches, {}),
         ("blocks", is_table, recipes.blocks, batches, {}),
         ("effects and harmonics", near and zonal, recipes.effects_and_harmonics, {}, twice),
-        (BOTH, near and zonal, recipes.harmonics_and_neighbours, {}, degrees),
+        (BOTH, near and zonal, recipes.harmonics_and_neighbours, nearby, degrees),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
@@ -101,10 +102,10 @@ def candidates_for(
         degree = {"max_degree": max(math.isqrt(size) - 1, 1)}
         listed = [
             ("exact", exact, recipes.globe_exact, {}, {}),
-            ("neighbours", gaussian, recipes.globe_neighbours, {}, {}),
+            ("neighbours", gaussian, recipes.globe_neighbours, nearby, {}),
             ("harmonics", True, recipes.globe_harmonics, {}, degree),
             ("points", True, recipes.globe_points, batches, {}),
-            (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, {}, degree),
+            (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, nearby, degree),
         ]
     suitable = {}
     for name, suits, recipe, training, of_recipe in listed:

@@ -34,6 +34,7 @@ class PreparedData(NamedTuple):
     :ivar image_shape: The shape of the images that the rows are; None for a table.
     :ivar on_globe: Whether X has two columns alone, latitude and longitude in degrees.
     :ivar sentences: What the user should know of the columns.
+    :ivar X_new: Rows at which the model is to predict, ``[n, D]`` scaled likewise; or None.
     """
 
     X: Array
@@ -42,6 +43,7 @@ class PreparedData(NamedTuple):
     image_shape: tuple[int, ...] | None
     on_globe: bool = False
     sentences: tuple[str, ...] = ()
+    X_new: Array | None = None
 
 
 def prepare(
@@ -50,6 +52,7 @@ def prepare(
     likelihood: Likelihood | None = None,
     image_shape: Sequence[int] | None = None,
     inputs: str | None = None,
+    X_new: Any = None,
 ) -> PreparedData:
     """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
     errors are those of :func:`recommend`."""
@@ -99,7 +102,24 @@ def prepare(
             f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
             f"standardised X; pass a likelihood for {_STANDARDISED}, and this as X."
         )
-    return PreparedData(rows, targets, f"{of_rows}\n{of_targets}", shape, on_globe, sentences)
+    new = None if X_new is None else _scaled_new_rows(scaler, X_new, shape)
+    code = f"{of_rows}\n{of_targets}"
+    return PreparedData(rows, targets, code, shape, on_globe, sentences, new)
+
+
+def _scaled_new_rows(scaler: TableScaler, X_new: Any, shape: tuple[int, ...] | None) -> Array:
+    """:raises ValueError: For new rows of images, none, or with other columns than X has."""
+    if shape is not None:
+        raise ValueError(
+            "X_new must be None for images, whose distances say little, found rows; leave it out."
+        )
+    try:
+        rows: Array = scaler(X_new)
+    except ValueError as error:
+        raise ValueError(f"X_new must be rows with the columns of X; found: {error}") from error
+    if not len(rows):
+        raise ValueError("X_new must have a row or more, found none; pass None for any rows.")
+    return rows
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

@@ -13,7 +13,10 @@ from gpflow.likelihoods import Likelihood
 
 from . import recipes
 
-_ROWS = "(X_train, Y_train)"
+_ROWS, _NEW_ROWS = "(X_train, Y_train)", "scaler(X_new)"
+
+_AT = "predict_at"
+"""The option of ``fit`` that takes new rows."""
 
 
 def program(
@@ -24,7 +27,8 @@ def program(
     *,
     standardised: bool,
 ) -> str:
-    """A program of X and Y as they were passed, and of ``likelihood``, if one was passed.
+    """A program of X and Y as they were passed, and of ``likelihood`` and ``X_new``, if they were
+    passed.
 
     :param scaling: The lines that make X_train and Y_train.
     :param recipe: The function of :mod:`.recipes` that makes the model.
@@ -72,9 +76,12 @@ def _source(function: Callable[..., Any]) -> str:
 
 
 def _arguments(first: list[str], others: Mapping[str, Any]) -> str:
-    """The arguments of a call; a likelihood is called by its name."""
-    texts = [
-        f"{name}={name if isinstance(value, Likelihood) else repr(value)}"
-        for name, value in others.items()
-    ]
-    return ", ".join([*first, *texts])
+    """The arguments of a call."""
+    return ", ".join([*first, *(f"{name}={_text(name, value)}" for name, value in others.items())])
+
+
+def _text(name: str, value: Any) -> str:
+    """An argument as code; a likelihood is called by its name, and new rows are scaled anew."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_text(key, each)}' for key, each in value.items())}}}"
+    return name if isinstance(value, Likelihood) else _NEW_ROWS if name == _AT else repr(value)

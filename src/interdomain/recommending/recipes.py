@@ -130,8 +130,7 @@ def splines(data: Data, num_splines: list[int]) -> GPModel:
 
 def neighbours(data: Data) -> GPModel:
     """The nearest m rows: rough functions, or many rows and little noise; O(N m^3)."""
-    local = Matern32(lengthscales=lengthscales(data[0]))
-    return idm.models.VecchiaSGPR(data, local_kernel=local, noise_variance=0.1)
+    return idm.models.VecchiaSGPR(data)
 
 
 def effects(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
@@ -161,8 +160,7 @@ def harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
     """Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3)."""
     zonal, features = zonal_harmonics(data[0], max_degree)
     prior = idm.kernels.FiniteRank(zonal, features)
-    local = Matern32(lengthscales=lengthscales(data[0]))
-    return idm.models.VecchiaSGPR(data, prior, features, local_kernel=local, noise_variance=0.1)
+    return idm.models.VecchiaSGPR(data, prior, features)
 
 
 def effects_and_harmonics(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
@@ -205,10 +203,7 @@ def globe_exact(data: Data) -> GPModel:
 def globe_neighbours(data: Data) -> GPModel:
     """The nearest m places by great circles: rough functions, or many rows and little noise;
     O(N m^3)."""
-    local = Matern32(lengthscales=0.1)  # chords, of radius 1
-    return idm.models.VecchiaSGPR(
-        data, local_kernel=local, local_inputs="degrees", noise_variance=0.1
-    )
+    return idm.models.VecchiaSGPR(data, local_inputs="degrees")
 
 
 def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None = None) -> GPModel:
@@ -222,14 +217,8 @@ def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
     """Harmonics of the globe, and the nearest places for what they leave; O(N M^2 + N m^3)."""
     globe = idm.kernels.GlobeMatern52()
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
-    return idm.models.VecchiaSGPR(
-        data,
-        idm.kernels.FiniteRank(globe, features),
-        features,
-        local_kernel=Matern32(lengthscales=0.1),  # chords, of radius 1
-        local_inputs="degrees",
-        noise_variance=0.1,
-    )
+    prior = idm.kernels.FiniteRank(globe, features)
+    return idm.models.VecchiaSGPR(data, prior, features, local_inputs="degrees")
 
 
 def globe_points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:

@@ -15,9 +15,11 @@ from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, integer, number
 from .._progress import progress_bar
+from ..sphere import unit_vectors
 from ..training import StopFit
 from .baseline import density_of_the_mean
 from .candidates import BOTH, STEPS, Candidate, candidates_for
+from .held_out import held_out_rows
 from .prepared import HELD_OUT, checked_likelihood, prepare
 from .race import CLOCKS, race
 from .results import Clock, Race, RaceEntry
@@ -92,6 +94,7 @@ def recommend(
     likelihood: Likelihood | None = None,
     seconds: float = 60,
     *,
+    X_new: Any = None,
     image_shape: Sequence[int] | None = None,
     inputs: str | None = None,
     clock: Clock = "cpu",
@@ -139,6 +142,10 @@ def recommend(
         it is.
     :param seconds: The time for everything: with more time more candidates are tried, and those of
         minibatches trained for longer.
+    :param X_new: Rows at which the model is to predict, with the columns of X: held-out rows are
+        then drawn so that their distances to the training rows are like the distances of these rows
+        to X, and the program of neighbours chooses its local kernel for them. By default held-out
+        rows are drawn at random, which suits rows among the others, and not gaps.
     :param image_shape: (height, width) or (height, width, channels), if rows are images.
     :param inputs: "degrees" if the two columns of X are latitude and longitude, in this order (in a
         data frame, with these names in any order); "euclidean" if they are not. By default they are
@@ -154,7 +161,8 @@ def recommend(
         ``learnt`` whether any exceeds the mean of Y clearly, and ``candidates`` has them all.
     :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
         does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
-        standardised, or fewer than 20 rows, of which 4 are held out.
+        standardised, or fewer than 20 rows, of which 4 are held out; for X_new with other columns
+        than X, or of images.
     """
     choice("clock", clock, tuple(CLOCKS))
     now = CLOCKS[clock]
@@ -162,18 +170,22 @@ def recommend(
     likelihood = checked_likelihood(likelihood)
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
-    data = prepare(X, Y, likelihood, image_shape, inputs)
+    data = prepare(X, Y, likelihood, image_shape, inputs, X_new)
     full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
 
-    order = np.random.default_rng(seed).permutation(len(data.X))
-    apart = max(min(len(order) // HELD_OUT, _MOST_HELD_OUT), 1)
-    rows = order[apart : apart + _ROWS]
+    number_apart = max(min(len(data.X) // HELD_OUT, _MOST_HELD_OUT), 1)
+    compared, new = data.X, data.X_new
+    if data.on_globe and new is not None:
+        compared, new = (np.asarray(unit_vectors(part)) for part in (compared, new))
+    of_held_out, order = held_out_rows(compared, number_apart, seed, new)
+    apart, rows = len(of_held_out), order[:_ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
     columns = np.ptp(data.X[rows], axis=0) > 0
     columns |= data.image_shape is not None or data.on_globe
-    parts = rows, order[apart : apart + _ROWS_NEARBY], order[:apart]
+    parts = rows, order[:_ROWS_NEARBY], of_held_out
     train, many, held_out = ((data.X[part][:, columns], data.Y[part]) for part in parts)
-    few = data._replace(X=train[0], Y=train[1])
+    new_rows = None if data.X_new is None else data.X_new[:, columns]
+    few = data._replace(X=train[0], Y=train[1], X_new=new_rows)
     small = candidates_for(few, likelihood, _SIZE, {})
 
     # Candidates that end by themselves come first: the others share whatever time is left.

@@ -7,6 +7,9 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
+Rows of weights w, whose noise variances are s / w, enter all sums over rows with the factor w, and
+the bound has ``P sum log w / 2`` more.
+
 Blocks of features that leave nothing out of their kernel are in neither of the two traces: there
 they are the same.
 
@@ -57,23 +60,28 @@ def bound(
     prior_variance: tf.Tensor,
     incomplete: BoolArray,
     noise_variance: tf.Tensor,
-    log_variances: tf.Tensor | None = None,
+    num_rows: tf.Tensor,
     *,
+    log_weights: tf.Tensor | float = 0.0,
+    log_variances: tf.Tensor | None = None,
     charge: str = "trace",
     refuse: bool = True,
 ) -> tf.Tensor:
     """The lower bound on the log marginal likelihood.
 
-    What features leave of the prior variance of N rows, ``t = tr(Kff - Qff) / s``, is charged by
-    ``t / 2`` or by ``N log(1 + t / N) / 2``, which is never more.
+    What features leave of the prior variance of N rows, ``t = tr W (Kff - Qff) / s`` with the
+    diagonal W of weights, is charged by ``t / 2`` or by ``N log(1 + t / N) / 2``, which is never
+    more. The latter is a bound for any weights: a ``q(f | u)`` with v times the covariance of the
+    prior costs ``N (v - 1 - log v) / 2 + v t / 2``, least at ``v = N / (N + t)``. (One v for each
+    row would need a sum of logarithms, whose terms depend on the kernel.)
 
-    :param targets: The sum of ``t t^T`` with ``t = (y - r, h)``, ``[P + H, P + H]``; the last h is
-        one.
+    :param targets: The sum of ``t t^T`` with ``t = (y - r, h)``, ``[P + H, P + H]``.
     :param weights: See :func:`residual_of`.
     :param prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
     :param incomplete: Which features are of these blocks, ``[M]``.
-    :param log_variances: The sum of ``log 2 pi s`` over rows, where s is not of all the same; the
-        last h is then not one, and the charge is by the trace.
+    :param log_weights: The sum of ``log w`` over rows.
+    :param log_variances: The sum of ``log 2 pi s`` over rows that are whitened, for which s is not
+        the same; the charge is then by the trace.
     :param charge: "trace" or "log".
     :param refuse: Whether to raise if the bound cannot be computed; it is NaN otherwise.
     :raises tf.errors.InvalidArgumentError: If a matrix cannot be factorised, or the bound is lost
@@ -87,12 +95,11 @@ def bound(
     fit = squared_error / noise_variance - explained_fit
     if log_variances is None:
         if charge == "log":  # differences that are rounding have no logarithm
-            num_rows = targets[-1, -1]
             unexplained = num_rows * tf.math.log1p(tf.maximum(unexplained / num_rows, 0.0))
-        log_variances = targets[-1, -1] * tf.math.log(2 * np.pi * noise_variance)
+        log_variances = num_rows * tf.math.log(2 * np.pi * noise_variance) - log_weights
     value = -(num_outputs * (log_variances + log_determinant + unexplained) + fit) / 2
     # The fit is a difference of squares, which is not negative but for rounding.
-    nats = tf.maximum(num_outputs * targets[-1, -1], fit)
+    nats = tf.maximum(num_outputs * num_rows, fit)
     rounding = np.finfo(np.float64).eps * squared_error / noise_variance
     lost = (rounding > _ROUNDING * nats) | (fit < -_ROUNDING * nats)
     ok = tf.where(lost, tf.zeros([], tf.float64), 1.0)

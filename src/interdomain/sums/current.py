@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._arguments import Array
 from .._tracing import numpy_function
 from .features import Features
-from .passes import less, statistics_of
+from .passes import less, require_weights, statistics_of
 from .row_batches import RowsInBatches
 from .statistics import SufficientStatistics, differing_parameter
 
@@ -68,7 +68,7 @@ class CurrentSums:
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
         """The sums of :meth:`.Sums.in_graph` over all rows, with gradients to the features'
-        parameters that are trainable; and their "reference", ``[P]``.
+        parameters that are trainable; their "reference", ``[P]``, and "num_rows", ``[]``.
 
         In a compiled function the values of the features' parameters are compared at every call.
 
@@ -87,7 +87,7 @@ class CurrentSums:
         if rows is not None:
             return self._with_gradients(features, *rows)
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
-        arrays = _with_reference(self.statistics(features), features)
+        arrays = _with_others(self.statistics(features), features)
         if tf.executing_eagerly():
             sums = {name: tf.constant(array) for name, array in arrays.items()}
         else:
@@ -123,7 +123,7 @@ class CurrentSums:
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
                     "model.statistics, which takes the sums again, or compile it again."
                 )
-            arrays = self._known and _with_reference(self._known, features)
+            arrays = self._known and _with_others(self._known, features)
             return list(arrays.values()) if arrays else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
@@ -139,6 +139,7 @@ class CurrentSums:
         """The sums over rows and their gradient in one graph without loops; the features are kept
         from the former to the latter. They are not finite if a feature is not."""
         dtype, these = gpflow.default_float(), self._rows
+        assert these is not None
 
         def rows() -> tuple[Array, ...]:
             if self._rows is not these:
@@ -150,13 +151,20 @@ class CurrentSums:
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
         sums = features.sums.tensors(*(tf.ensure_shape(tensor, of.shape) for tensor, of in tensors))
-        return {**sums, "reference": tf.constant(reference)}
+        require_weights(features, (X, Y, *places), sums)
+        others = _others(these.count(), reference)
+        return sums | {name: tf.constant(array) for name, array in others.items()}
 
 
-def _with_reference(statistics: SufficientStatistics, features: Features) -> dict[str, Array]:
-    """The sums and their reference, ``[P]``."""
+def _with_others(statistics: SufficientStatistics, features: Features) -> dict[str, Array]:
+    """The sums, their reference, ``[P]``, and the number of rows, ``[]``."""
     reference = np.broadcast_to(statistics.reference, [features.num_outputs])
-    return {**statistics.sums, "reference": reference}
+    return {**statistics.sums, **_others(statistics.num_rows, reference)}
+
+
+def _others(num_rows: int, reference: Array) -> dict[str, Array]:
+    """What the bound needs besides the sums, by name."""
+    return {"reference": reference, "num_rows": np.array(num_rows, np.float64)}
 
 
 def _without_gradients(

@@ -26,7 +26,7 @@ from .._arguments import Array, BoolArray
 from .._tracing import compiled
 from ..core.pairs import Kuu_operator
 from ..linalg import Root, StructuredOperator
-from ..linalg.precision import precision_root, precision_terms
+from ..linalg.precision import precision_mean, precision_root, precision_terms
 from .protocol import Q, Sums, Tensors
 
 
@@ -69,8 +69,8 @@ class Collapsed(NamedTuple):
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
         """The mean of ``Kuu^{-1} u``, ``[M, P]``."""
-        mean, _ = optimal_q(self, noise_variance)
-        return np.asarray(self.root.solve(mean, adjoint=True))
+        mean = precision_mean(self.scale, self.gram, self.columns, noise_variance)
+        return np.asarray(self.root.solve(tf.constant(mean), adjoint=True))
 
 
 def root_of(kuu: StructuredOperator) -> Root:

@@ -98,18 +98,20 @@ class Features:
         """How many numbers of each row a gradient keeps, about."""
         return self.num_stacked
 
-    def targets_and_terms(self, X: tf.Tensor, Y: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Y less the rest of the mean, and the columns of the mean function, ``[n, P + H]``; and
-        the sums of the terms of the diagonal, ``[T]``; in float64."""
+    def target_sums(
+        self, X: tf.Tensor, Y: Any, *weights: tf.Tensor
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """The targets of some rows times their weights, ``[n, P + H]``, and the sums that depend on
+        no feature, by the names of :meth:`.Sums.in_graph`; in float64. The last column of the
+        targets is one, so that the last column of the result has the weights."""
         targets = tf.concat([Y - self.mean.rest(X), self.mean.columns(X)], axis=1)
-        terms = tf.reduce_sum(tf.cast(self.terms_of(X), tf.float64), axis=1)
-        return tf.cast(targets, tf.float64), terms
-
-    def target_sums(self, X: tf.Tensor, Y: Array) -> tuple[Array, dict[str, Array]]:
-        """The targets of some rows, ``[n, P + H]``, and the sums that depend on no feature, by the
-        names of :meth:`.Sums.in_graph`; as arrays."""
-        targets, diagonal = (part.numpy() for part in self.targets_and_terms(X, Y))
-        return targets, {"targets": targets.T @ targets, "diagonal": diagonal}
+        targets = weighted = tf.cast(targets, tf.float64)
+        terms, more = tf.cast(self.terms_of(X), tf.float64), dict[str, tf.Tensor]()
+        for factors in weights:
+            weighted, terms = targets * factors, terms * tf.linalg.matrix_transpose(factors)
+            more["log_weights"] = tf.reduce_sum(tf.math.log(factors))
+        squares = tf.matmul(targets, weighted, transpose_a=True)
+        return weighted, {"targets": squares, "diagonal": tf.reduce_sum(terms, axis=1), **more}
 
     def reference(self, X: Array, Y: Array) -> Array:
         """What is subtracted from Y in sums, ``[P]``: the mean of what rows have beyond a mean

@@ -54,20 +54,21 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
     they would keep every batch.
 
     :raises ValueError: See :meth:`Rows.batches`; for rows outside of the domains of the features;
-        if a feature of a row is not finite.
+        if a feature of a row is not finite; for weights that the sums do not take.
     """
     sums, reference = features.sums, np.zeros(features.num_outputs)
 
-    def of_batch(X: Array, Y: Array, *places: Array) -> Mapping[str, Any]:
+    def of_batch(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         features.check(X)
-        return sums.batch(X, less(Y, reference), *places)
+        return sums.batch(X, less(Y, reference), *more)
 
     with tf.init_scope():
         batches = joined(rows.batches(), sums.rows_at_once)
-        first = next(batches, None)
-        if first is not None:
+        first = next(batches, ())
+        if first:
             reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
         total = sums.total(total_over(batches, of_batch))
+        require_weights(features, first, total)
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(
                 "kernel: the features of finite rows are NaN, infinite, or too large for squares; "
@@ -76,6 +77,15 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         parameters = features.values()
     described = features.description()
     return SufficientStatistics(rows.count(), total, described, parameters, reference)
+
+
+def require_weights(features: Features, rows: tuple[Array, ...], total: Mapping[str, Any]) -> None:
+    """:raises ValueError: If rows have weights, and sums over them do not."""
+    if len(rows) > len(features.signature()) and "log_weights" not in total:
+        raise ValueError(
+            f"noise_weights: found weights of rows, which {type(features.sums).__name__} leaves "
+            "out of its sums; pass features of another structure, or rows without weights."
+        )
 
 
 def less(Y: Array, reference: Array) -> Array:

@@ -1,7 +1,8 @@
 """The protocol of sums over rows: :class:`Sums` adds up rows, and makes a :class:`Collapsed`.
 
 A row (x, y) has the features ``phi = Kuf[:, n]`` and the targets t. Sums of ``phi phi^T`` and of
-``phi t^T`` hold all that a bound and its q need. :class:`Sums` takes these sums in batches, in the
+``phi t^T`` hold all that a bound and its q need. A row of weight w, whose noise variance is s / w,
+enters all sums with the factor w. :class:`Sums` takes these sums in batches, in the
 shortest form that the features' structure allows. :meth:`Sums.finish` turns the sums into a
 :class:`Collapsed`, which has the terms of the bound and the posterior of the weights.
 
@@ -95,7 +96,8 @@ class Sums(abc.ABC):
 
         :param X: Rows in the domains of the features, ``[n, D]``.
         :param Y: The targets less ``SufficientStatistics.reference``, ``[n, P]``.
-        :param more: What else a row has, such as the places of its neighbours.
+        :param more: What else a row has, such as its weight, ``[n, 1]`` in float64, or the places
+            of its neighbours.
         """
         dtype = gpflow.default_float()
         return self.tensors(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
@@ -107,28 +109,48 @@ class Sums(abc.ABC):
     def tensors(self, *rows: tf.Tensor) -> dict[str, tf.Tensor]:
         """The sums over some rows, in float64, with gradients: see :meth:`in_graph`."""
         # In a graph, not the compiled function: its gradient would have a graph of its own.
-        function = self.traced if tf.executing_eagerly() else self.in_graph
+        function = self.in_graph
+        if tf.executing_eagerly():
+            known = len(rows) == len(self.features.signature())
+            function = self.traced if known else self._traced_with_weights
         sums: dict[str, tf.Tensor] = function(*rows)
         return sums
 
-    def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The sums over some rows as a function that can be compiled, with gradients:
+    @cached_property
+    def _traced_with_weights(self) -> Any:
+        weights = tf.TensorSpec([None, 1], tf.float64)
+        return compiled(self.in_graph, input_signature=[*self.features.signature(), weights])
 
-        * "gram": ``sum phi phi^T``, in the shape of :meth:`gram_shape`;
-        * "products": ``sum phi t^T``, ``[M, P + H]``, with the targets ``t = (y, h)``, where h are
-          the H columns of the mean function;
-        * "targets": ``sum t t^T``, ``[P + H, P + H]``;
-        * "diagonal": the sum of each of the T terms of the prior variance, ``[T]``.
+    def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows, of weights w, as a function that can be compiled, with
+        gradients:
+
+        * "gram": ``sum w phi phi^T``, in the shape of :meth:`gram_shape`;
+        * "products": ``sum w phi t^T``, ``[M, P + H]``, with the targets ``t = (y, h)``, where h
+          are the H columns of the mean function;
+        * "targets": ``sum w t t^T``, ``[P + H, P + H]``;
+        * "diagonal": the weighted sum of each of the T terms of the prior variance, ``[T]``;
+        * "log_weights": ``sum log w``, where there are weights.
+
+        :param more: The weights, ``[n, 1]`` in float64; nothing for weights of one.
         """
         features, size = self.features, self.features.num_inducing
-        targets, diagonal = features.targets_and_terms(X, Y)
-        sums = feature_sums(features.inducing_variable, features.kernel, X, None, targets)
+        targets, sums = features.target_sums(X, Y, *more)
+        weights = targets[:, -1:] if more else None
+        gram, products = feature_sums(
+            features.inducing_variable, features.kernel, X, weights, targets
+        )
         return {
-            "gram": tf.ensure_shape(sums.gram, [size, size]),
-            "products": tf.ensure_shape(sums.products, [size, None]),
-            "targets": tf.matmul(targets, targets, transpose_a=True),
-            "diagonal": diagonal,
+            "gram": tf.ensure_shape(gram[0] if more else gram, [size, size]),
+            "products": tf.ensure_shape(products, [size, None]),
+            **sums,
         }
+
+    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """The sums of the features of rows ``[n, D]`` in the domains, with weights ``[M, P]``,
+        ``[n, P]``."""
+        features, *_ = self.features.of_rows(X)
+        return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
 
     def variables(self) -> tuple[tf.Variable, ...]:
         """The variables that the sums depend on: those that their graph captures."""

@@ -33,9 +33,9 @@ from .passes import total_over
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of the rows that are taken at a time."""
 
-SlopesOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+SlopesOf: TypeAlias = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 """The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
-mean ``[n, L]`` and Y."""
+mean ``[n, L]``, Y and, where rows have weights, these ``[n, 1]``."""
 
 
 class CandidateSums(NamedTuple):
@@ -112,7 +112,7 @@ class Residuals(NamedTuple):
     :ivar price: What the bound is charged for ``tr W (Kff - Qff) / 2``.
     """
 
-    batches: Callable[[], Iterable[tuple[Array, Array]]]
+    batches: Callable[[], Iterable[tuple[Array, ...]]]
     slopes_of: SlopesOf
     features: Features
     weights: tf.Tensor
@@ -149,11 +149,11 @@ class Residuals(NamedTuple):
         num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
         @operation_by_operation()  # these features are seen in a few batches, and never again
-        def of_rows(rows: Array, targets: Array) -> Mapping[str, tf.Tensor]:
-            X, Y = tf.constant(rows, dtype), tf.constant(targets, dtype)
+        def of_rows(*parts: Array) -> Mapping[str, tf.Tensor]:
+            X, *targets = (tf.constant(part, dtype) for part in parts)
             known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
             mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
-            slopes, precisions = self.slopes_of(mean, Y)
+            slopes, precisions = self.slopes_of(mean, *targets)
             others = Kuf_in_domain(*block, X)
             sums = {"products": tf.matmul(others, slopes)}
             if together:
@@ -165,9 +165,9 @@ class Residuals(NamedTuple):
             return {name: tf.cast(part, tf.float64) for name, part in sums.items()}
 
         parts = (
-            (X[start : start + num_rows], Y[start : start + num_rows])
-            for X, Y in self.batches()
-            for start in range(0, len(X), num_rows)
+            tuple(part[start : start + num_rows] for part in batch)
+            for batch in self.batches()
+            for start in range(0, len(batch[0]), num_rows)
         )
         scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
         return total_over(parts, of_rows), scales[:, None]

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, BoolArray, check_real_type, check_squares, integer, sliceable
 from .._progress import bar_of_rows
+from .row_weights import check_number_of_weights, check_weights
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
@@ -29,6 +30,9 @@ _KINDS = (
     "iterator over such batches at every call"
 )
 
+_NAMES = "data: X", "data: Y", "noise_weights"
+"""The names of the parts of rows, in messages."""
+
 
 class RowsInBatches(Protocol):
     """What sums over rows are taken of.
@@ -39,7 +43,7 @@ class RowsInBatches(Protocol):
     num_rows: int | None
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
-        """X and Y of a batch, and whatever else the features of its rows need."""
+        """X and Y of a batch, and whatever else the sums over its rows need."""
 
     def in_memory(self) -> tuple[Any, ...] | None:
         """All of them as one batch; None if they are read a batch at a time."""
@@ -58,9 +62,12 @@ class Rows:
         ``num_inducing`` features run at full speed.
     :param progress: Whether passes of more than a second show a progress bar.
     :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
+    :param weighted: Whether rows may have weights: the data, or their batches, are then (X, Y) or
+        (X, Y, w), w being ``[N]`` or ``[N, 1]``.
     :raises ValueError: If the data are of another kind.
     :ivar columns: The numbers of columns of X and of Y.
-    :ivar sample: Some rows (X, Y), as they are: of arrays from everywhere, else the first ones.
+    :ivar sample: Some rows (X, Y), as they are: of arrays from everywhere, else the first ones. As
+        in all batches, the third part is the weights, if there are any, ``[n, 1]`` in float64.
     :ivar num_rows: The number of rows; None if it is known only after a pass.
     """
 
@@ -72,47 +79,49 @@ class Rows:
         num_inducing: int = 1,
         progress: bool = True,
         missing: bool = False,
+        weighted: bool = False,
     ) -> None:
         if batch_size is None:
             batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
         self.batch_size = integer("batch_size", batch_size, at_least=1)
         self._progress, self._missing = progress, missing
         self.num_rows: int | None = None
-        self._arrays: tuple[Any, Any] | None = None
+        self._lengths = (2, 3) if weighted else (2,)
+        self._arrays: tuple[Any, ...] | None = None
         self._read: Callable[[], Iterable[Any]] = list
-        if isinstance(data, (tuple, list)) and len(data) == 2:
-            X, Y = self._arrays = _checked_arrays(*data)
+        if isinstance(data, (tuple, list)) and len(data) in self._lengths:
+            self._arrays = _checked_arrays(data)
+            X = self._arrays[0]
             self.num_rows = int(X.shape[0])
             few = slice(0, _ROWS_IN_SAMPLE)  # what is read from afar may know no other slices
             if isinstance(X, np.ndarray):
                 few = slice(None, None, -(-self.num_rows // _ROWS_IN_SAMPLE))
-            few_rows = numbers_of((X[few], Y[few]))
-            self.sample = np.asarray(few_rows[0]), np.asarray(few_rows[1])
+            self.sample = _batch_of(part[few] for part in self._arrays)
         elif isinstance(data, tf.data.Dataset) or callable(data):
             self._read = data
             if isinstance(data, tf.data.Dataset):
-                check_dataset(data)
+                check_dataset(data, self._lengths)
                 if data.cardinality() == tf.data.INFINITE_CARDINALITY:
                     raise ValueError("data: this Dataset never ends; take away .repeat().")
                 self._read = data.as_numpy_iterator
             first = next(iter(self._read()), None)
             if first is None:
                 raise ValueError("data: there is no batch; pass data with rows.")
-            self.sample = _checked_batch(first, None)
+            self.sample = self._checked_batch(first)
         else:
             raise ValueError(f"data: found a {type(data).__name__}; pass {_KINDS}.")
         self.columns = int(self.sample[0].shape[1]), int(self.sample[1].shape[1])
 
-    def batches(self, name: str = "pass") -> Iterator[tuple[Array, Array]]:
+    def batches(self, name: str = "pass") -> Iterator[tuple[Array, ...]]:
         """The rows (X, Y), at most ``batch_size`` at a time, as they are stored.
 
         :param name: What the progress bar calls the pass.
-        :raises ValueError: For rows that are not finite, or if a pass has read another number of
-            rows before.
+        :raises ValueError: For rows that are not finite, for weights that are not positive and
+            finite, or if a pass has read another number of rows before.
         """
         count = 0
         with bar_of_rows(name, self.num_rows, progress=self._progress) as bar:
-            for X, Y in self._stored():
+            for X, Y, *weights in self._stored():
                 finite = self.finite(X, Y)
                 if not np.all(finite):
                     raise ValueError(
@@ -120,8 +129,9 @@ class Rows:
                         f"such rows out; {MISSING}."
                     )
                 check_squares("data: X", X, gpflow.default_float())
+                check_weights(*weights, first=count)
                 count += len(X)
-                yield X, Y
+                yield X, Y, *weights
                 bar.update(len(X))
         if self.num_rows not in (None, count):
             raise ValueError(
@@ -138,14 +148,13 @@ class Rows:
                 pass
         return self.num_rows or 0
 
-    def in_memory(self) -> tuple[Array, Array] | None:
+    def in_memory(self) -> tuple[Array, ...] | None:
         """A copy of all rows, if they are arrays; None for data that are read a batch at a time."""
         if self._arrays is None:
             return None
-        parts = list(self.batches())
-        return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
+        return tuple(map(np.concatenate, zip(*self.batches(), strict=True)))
 
-    def draw(self, size: int, seed: int) -> tuple[Array, Array]:
+    def draw(self, size: int, seed: int) -> tuple[Array, ...]:
         """``size`` rows, drawn without replacement, in their order; all, if there are fewer.
 
         Every row is read once and given a random number, and the smallest of these are kept.
@@ -153,16 +162,16 @@ class Rows:
         rng = np.random.default_rng(seed)
         kept: tuple[Array, ...] = (np.zeros(0), *(part[:0] for part in self.sample))
         bound = np.inf
-        for X, Y in self.batches():
-            numbers = rng.random(len(X))
+        for batch in self.batches():
+            numbers = rng.random(len(batch[0]))
             candidates = numbers < bound
-            drawn = (part[candidates] for part in (numbers, X, Y))
+            drawn = (part[candidates] for part in (numbers, *batch))
             kept = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
             smallest = np.sort(np.argsort(kept[0])[:size])
             kept = tuple(part[smallest] for part in kept)
             if len(smallest) == size:
                 bound = float(np.max(kept[0]))
-        return kept[1], kept[2]
+        return kept[1:]
 
     def finite(self, X: Array, Y: Array) -> BoolArray:
         """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
@@ -170,25 +179,40 @@ class Rows:
         finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
         return finite
 
-    def _stored(self) -> Iterator[tuple[Array, Array]]:
+    def _stored(self) -> Iterator[tuple[Array, ...]]:
         """All batches, valid or not, cut to ``batch_size``."""
         size = self.batch_size
         if self._arrays is not None:
-            X, Y = self._arrays
-            for start in range(0, int(X.shape[0]), size):
-                rows = slice(start, start + size)
-                batch = numbers_of((X[rows], Y[rows]))
-                yield np.asarray(batch[0]), np.asarray(batch[1])
+            for start in range(0, int(self._arrays[0].shape[0]), size):
+                yield _batch_of(part[start : start + size] for part in self._arrays)
             return
-        X, Y = (np.zeros((0, number)) for number in self.columns)
+        rest = tuple(part[:0] for part in self.sample)
         for batch in self._read():
-            new_X, new_Y = _checked_batch(batch, self.columns)
-            X, Y = (np.r_[X, new_X], np.r_[Y, new_Y]) if len(X) else (new_X, new_Y)
-            while len(X) >= size:
-                yield X[:size], Y[:size]
-                X, Y = X[size:], Y[size:]
-        if len(X):
-            yield X, Y
+            new = self._checked_batch(batch, self.sample)
+            pairs = zip(rest, new, strict=True)
+            rest = tuple(map(np.concatenate, pairs)) if len(rest[0]) else new
+            while len(rest[0]) >= size:
+                yield tuple(part[:size] for part in rest)
+                rest = tuple(part[size:] for part in rest)
+        if len(rest[0]):
+            yield rest
+
+    def _checked_batch(self, batch: Any, first: tuple[Array, ...] = ()) -> tuple[Array, ...]:
+        """A batch as arrays, with as many columns as the first one."""
+        if len(batch) not in self._lengths:
+            what = "(X, Y), or (X, Y, w) with weights" if 3 in self._lengths else "(X, Y)"
+            raise ValueError(f"data: a batch has {len(batch)} parts; pass batches {what}.")
+        parts = tuple(map(np.asarray, numbers_of(batch)))
+        if len(parts[0]) or len(parts[1]):
+            _check_shapes(*parts)
+        columns, known = ([part.shape[1] for part in of[:2]] for of in (parts, first or parts))
+        if columns != known or len(parts) != len(first or parts):
+            weights = ", and weights" if len(first) > 2 else ""
+            raise ValueError(
+                f"data: a batch has {columns[0]} columns of X and {columns[1]} of Y, the first had "
+                f"{known[0]} and {known[1]}{weights}; pass rows of the same kind."
+            )
+        return _batch_of(parts)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
         """The same object: rows are never changed, and may not fit into memory twice."""
@@ -222,46 +246,53 @@ def check_shapes_of_rows(X: Any, Y: Any) -> None:
             raise ValueError(f"data: {name} has no columns; pass at least one.")
 
 
-def _checked_arrays(X: Any, Y: Any) -> tuple[Any, Any]:
-    for name, array in {"X": X, "Y": Y}.items():
+def _checked_arrays(parts: Sequence[Any]) -> tuple[Any, ...]:
+    """X, Y and the weights, if there are any, as rows that can be sliced."""
+    for name, array in zip("XY", parts, strict=False):
         if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
             raise ValueError(f"data: {name} is a {type(array).__name__}; pass {_KINDS}.")
-    X, Y = numbers_of((X, Y))
+    arrays = tuple(numbers_of(parts))
+    _check_shapes(*arrays)
+    return arrays
+
+
+def _check_shapes(X: Any, Y: Any, *weights: Any) -> None:
     check_shapes_of_rows(X, Y)
-    return X, Y
+    for array in weights:
+        check_number_of_weights(array, int(X.shape[0]))
 
 
-def numbers_of(pair: Sequence[Any]) -> list[Any]:
-    """X and Y of data as rows that can be sliced; those in a file stay there.
+def _batch_of(parts: Iterable[Any]) -> tuple[Array, ...]:
+    """A batch as arrays, with weights as ``[n, 1]`` in float64."""
+    X, Y, *weights = map(np.asarray, numbers_of(list(parts)))
+    return X, Y, *(array.astype(np.float64).reshape(-1, 1) for array in weights)
+
+
+def numbers_of(parts: Sequence[Any]) -> list[Any]:
+    """X and Y of data as rows that can be sliced, and whatever else they have; those in a file stay
+    there.
 
     :raises ValueError: If they are anything but real numbers, or have masked entries.
     """
-    named = zip("XY", pair, strict=True)
-    return [sliceable(f"data: {name}", part, "rows") for name, part in named]
+    named = zip(_NAMES[: len(parts)], parts, strict=True)
+    return [sliceable(name, part, "rows") for name, part in named]
 
 
-def check_dataset(dataset: tf.data.Dataset) -> None:
-    """:raises ValueError: If its elements are not pairs of matrices of numbers."""
+def check_dataset(dataset: tf.data.Dataset, lengths: Sequence[int] = (2,)) -> None:
+    """:raises ValueError: If its elements are not pairs of matrices of numbers.
+
+    :param lengths: How many parts an element may have; the third has weights.
+    """
     specs = dataset.element_spec
+    parts = specs if isinstance(specs, tuple) and len(specs) in lengths else ()
     matrices = [
-        isinstance(s, tf.TensorSpec) and s.shape.rank in (None, 2) for s in tf.nest.flatten(specs)
+        isinstance(spec, tf.TensorSpec) and spec.shape.rank in (None, 2, *vectors)
+        for spec, vectors in zip(parts, [(), (), (1,)], strict=False)
     ]
-    if not isinstance(specs, tuple) or matrices != [True, True]:
+    if not (parts and all(matrices)):
         raise ValueError(
             f"data: the Dataset's elements are {specs}; pass pairs of batches X [B, D] and Y "
             "[B, P], such as tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
         )
-    for name, spec in zip("XY", specs, strict=True):
-        check_real_type(f"data: {name} of the Dataset", spec)
-
-
-def _checked_batch(batch: Any, columns: tuple[int, int] | None) -> tuple[Array, Array]:
-    X, Y = map(np.asarray, numbers_of(batch))
-    if len(X) or len(Y):
-        check_shapes_of_rows(X, Y)
-    if columns is not None and (X.shape[1], Y.shape[1]) != columns:
-        raise ValueError(
-            f"data: a batch has {X.shape[1]} columns of X and {Y.shape[1]} of Y, the first had "
-            f"{columns[0]} and {columns[1]}; pass rows of the same kind."
-        )
-    return X, Y
+    for name, spec in zip(_NAMES, specs, strict=False):
+        check_real_type(f"{name} of the Dataset", spec)

@@ -215,9 +215,9 @@ class SplineSums(Sums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        targets, sums = self.features.target_sums(rows, Y)
-        ones, none = np.ones([len(X), 1]), np.zeros([len(X), 0])
-        (gram,), products = self.splines.products(rows, ones, none, targets)
+        weighted, sums = self.features.target_sums(rows, Y, *more)
+        targets, none = weighted.numpy(), np.zeros([len(X), 0])
+        (gram,), products = self.splines.products(rows, targets[:, -1:], none, targets)
         return {"gram": gram, "products": products, **sums}
 
     def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:

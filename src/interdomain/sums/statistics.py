@@ -35,11 +35,12 @@ class SufficientStatistics:
     so that a model with other features raises an error.
 
     :ivar num_rows: The number N of rows.
-    :ivar sums: The sums by name, in float64. With features ``phi = Kuf[:, n]`` and targets ``t_n =
-        (y_n, h_n)``, where h are the columns of the mean function (a one; for a linear mean x and a
-        one): "gram" of ``phi phi^T`` (of splines a vector of those that are not zero),
-        "products" of ``phi t^T``, "targets" of ``t t^T``, and
-        "diagonal" of the terms of ``K(x_n, x_n)``.
+    :ivar sums: The sums by name, in float64; rows of weight w enter them with the factor w. With
+        features ``phi = Kuf[:, n]`` and targets ``t_n = (y_n, h_n)``, where h are the columns of
+        the mean function (a one; for a linear mean x and a one): "gram" of ``phi phi^T`` (of
+        splines a vector of those that are not zero), "products" of ``phi t^T``, "targets" of ``t
+        t^T``, and "diagonal" of the terms of ``K(x_n, x_n)``. Where rows have weights,
+        "log_weights" is the sum of ``log w_n``; without it all weights are one.
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
     :ivar reference: What is subtracted from ``y_n`` in the sums, ``[P]``: zero, or the level of Y
@@ -56,6 +57,11 @@ class SufficientStatistics:
     def columns(self) -> tuple[int, int]:
         """The numbers of columns of X and of Y."""
         return self.description["columns of X"], self.description["columns of Y"]
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return "log_weights" in self.sums
 
     def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics of the rows of both.
@@ -106,8 +112,8 @@ class SufficientStatistics:
             local = [strategy.experimental_local_results(tensor) for tensor in tensors]
             return [results[0].numpy() / len(results) for results in local]
 
-        (rows,) = reduced(np.array([self.num_rows, 1, key, key**2], np.float64))
-        num_rows, workers, *keys = rows.tolist()
+        (rows,) = reduced(np.array([self.num_rows, self.is_weighted, 1, key, key**2]))
+        num_rows, weighted, workers, *keys = rows.tolist()
         if keys != [workers * key, workers * key**2]:
             raise ValueError(
                 "statistics: workers have statistics of different features; give all models the "
@@ -115,7 +121,11 @@ class SufficientStatistics:
             )
         (references,) = reduced(np.broadcast_to(self.reference, [self.columns[1]]))
         own = self._from(references / workers)
-        named = dict(zip(own.sums, reduced(*own.sums.values()), strict=True))
+        sums = dict(own.sums)
+        log_weights = sums.pop("log_weights", np.zeros([]))
+        if weighted:  # on any worker
+            sums["log_weights"] = log_weights
+        named = dict(zip(sums, reduced(*sums.values()), strict=True))
         return replace(own, num_rows=int(num_rows), sums=named)
 
     def _from(self, reference: Array) -> SufficientStatistics:
@@ -138,12 +148,10 @@ class SufficientStatistics:
                 f"other: the statistics are of different features: {difference}; compute both with "
                 "the same features, and the same values of the parameters that these depend on."
             )
-        sums = other._from(self.reference).sums
-        return replace(
-            self,
-            num_rows=self.num_rows + sign * other.num_rows,
-            sums={name: array + sign * sums[name] for name, array in self.sums.items()},
-        )
+        sums, others, zero = dict(self.sums), other._from(self.reference).sums, np.zeros([])
+        for name, array in others.items():  # one of the two may have no weights
+            sums[name] = sums.get(name, zero) + sign * array
+        return replace(self, num_rows=self.num_rows + sign * other.num_rows, sums=sums)
 
     def difference(
         self, description: Mapping[str, Any], parameters: Mapping[str, Array]

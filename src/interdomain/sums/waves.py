@@ -18,6 +18,7 @@ from ..core.structures import FeatureStructure
 from ..linalg.wave_tables import MOST_COLUMNS, BoxWaves, Tables, WaveTables
 from .dense import DenseSums
 from .protocol import Latents, Q, Sums, Tensors
+from .whitened_waves import WhitenedWaves
 
 FEWEST = (16, 64, 128)
 """Waves in one, two and three columns whose sums take less time by nonuniform FFTs."""
@@ -38,6 +39,9 @@ class Waves(FeatureStructure):
     def sums(self, features: Any) -> WaveSums | None:
         few = self.size < FEWEST[len(self.waves.columns) - 1]
         return None if few else WaveSums(features, WaveTables(self.waves))
+
+    def whitened_sums(self, features: Any, weights: Any) -> WhitenedWaves:
+        return WhitenedWaves(features, weights, self.waves)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Waves | None:
         """The waves of all blocks, if they are waves of one box."""
@@ -81,7 +85,7 @@ class WaveSums(DenseSums):
     def __init__(self, features: Any, tables: WaveTables) -> None:
         super().__init__(features)
         self.tables = tables
-        self._targets = compiled(features.targets_and_terms, input_signature=features.signature())
+        self._targets = compiled(features.target_sums, input_signature=features.signature())
 
     def variables(self) -> tuple[tf.Variable, ...]:
         """Waves depend on no parameter, and their graph takes long to trace."""
@@ -89,13 +93,14 @@ class WaveSums(DenseSums):
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         rows = tf.constant(X, gpflow.default_float())
-        targets, sums = self.features.target_sums(rows, Y)
-        return {"tables": self.tables.table(X, targets), **sums}
+        targets, sums = self.features.target_sums(rows, Y, *more)
+        return {"tables": self.tables.table(X, targets.numpy()), **sums}
 
     def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
-        tables: Any = added["tables"]  # the last column of the mean function is one
+        others = dict(added)
+        tables: Any = others.pop("tables")  # the last one is that of the weights
         sums = {"gram": self.tables.gram(tables[-1]), "products": self.tables.products(tables)}
-        return sums | {name: added[name] for name in ("targets", "diagonal")}
+        return sums | others
 
     rows = Sums.rows
 

@@ -1,13 +1,23 @@
-"""Sums over rows that are whitened by their neighbours: dense sums of weighted rows."""
+"""Sums over rows that are whitened by their neighbours: dense sums of weighted rows.
+
+A pass multiplies in SciPy's BLAS: the symmetric product of the whitened features takes a fraction
+of the time there that it takes in TensorFlow. Graphs, which have gradients, use TensorFlow alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import gpflow
 import numpy as np
+import scipy.sparse
 import tensorflow as tf
+from gpflow.covariances import Kuf
+from scipy.linalg.blas import dgemm, dsyrk
 
+from .._arguments import Array, IntArray
+from .._tracing import compiled
 from .dense import DenseSums
 
 Weights: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
@@ -28,13 +38,41 @@ class WhitenedSums(DenseSums):
     def __init__(self, features: Any, weights: Callable[..., Weights]) -> None:
         self._weights = weights
         super().__init__(features)
+        signature = features.signature()
+        self._of_targets = compiled(self._of_targets_in_graph, input_signature=signature)
+        self._features_of = compiled(self._features_in_graph, input_signature=signature[:1])
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        """The sums over one batch of rows; of "gram" the lower triangle alone."""
+        dtype = gpflow.default_float()
+        parts = self._of_targets(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
+        weights, log_variances, places, targets = (part.numpy() for part in parts)
+        rows, to_features = self.basis(X)
+        psi, targets = (combined(weights, places, some) for some in (rows, targets))
+        gram, products = dsyrk(1.0, psi.T).T if psi.size else psi.T @ psi, psi.T @ targets
+        if to_features is not None:
+            half = dgemm(1.0, to_features.T, _symmetric(gram))
+            gram, products = dgemm(1.0, half, to_features), to_features.T @ products
+        return {
+            "gram": gram,
+            "products": products,
+            "targets": targets.T @ targets,
+            "diagonal": np.zeros([0]),
+            "log_variances": np.sum(np.log(2 * np.pi) + log_variances),
+        }
+
+    def basis(self, X: Array) -> tuple[Array, Array | None]:
+        """K functions at rows X ``[U, D]``, ``[U, K]``; and the matrix ``[K, M]`` that makes the
+        features of them, None if they are the features."""
+        rows: Array = self._features_of(tf.constant(X, gpflow.default_float())).numpy()
+        return rows, None
+
+    def total(self, added: Mapping[str, Array]) -> dict[str, Array]:
+        return {**added, "gram": _symmetric(added["gram"])}
 
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        features, size = self.features, self.features.num_inducing
-        weights, log_variances, places = self._weights(X, *more)
-        Kuf, *_ = features.of_rows(X)
-        targets = tf.concat([Y - features.mean.rest(X), features.mean.columns(X)], axis=1)
-        rows = [tf.cast(part, tf.float64) for part in (tf.linalg.matrix_transpose(Kuf), targets)]
+        weights, log_variances, places, targets = self._of_targets_in_graph(X, Y, *more)
+        size, rows = self.features.num_inducing, [self._features_in_graph(X), targets]
         whitened = combine(weights, places, tf.concat(rows, axis=1))
         psi, targets = whitened[:, :size], whitened[:, size:]
         return {
@@ -44,6 +82,38 @@ class WhitenedSums(DenseSums):
             "diagonal": tf.zeros([0], tf.float64),
             "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
         }
+
+    def _of_targets_in_graph(
+        self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        """The three results of the function of weights, and the targets of the rows before they are
+        whitened, ``[U, P + H]`` in float64."""
+        mean = self.features.mean
+        targets = tf.concat([Y - mean.rest(X), mean.columns(X)], axis=1)
+        return *self._weights(X, *more), tf.cast(targets, tf.float64)
+
+    def _features_in_graph(self, X: tf.Tensor) -> tf.Tensor:
+        """The features of the rows before they are whitened, ``[U, M]`` in float64."""
+        Kuf, *_ = self.features.of_rows(X)
+        return tf.cast(tf.linalg.matrix_transpose(Kuf), tf.float64)
+
+    def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The features ``psi`` of whitened rows, ``[B, M]`` in float64, which may be anywhere.
+
+        :param X: Neighbours and rows, ``[U, D]``.
+        :param weights: ``[B, m + 1]``.
+        :param places: Where neighbours and row are among X, ``[B, m + 1]``.
+        """
+        features = Kuf(self.features.inducing_variable, self.features.kernel, X)
+        features = tf.ensure_shape(features, [self.features.num_inducing, None])
+        rows = tf.cast(tf.linalg.matrix_transpose(features), tf.float64)
+        return combine(weights, places, rows)
+
+
+def _symmetric(lower: Array) -> Array:
+    """The symmetric matrix of a lower triangle."""
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T
 
 
 def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
@@ -59,3 +129,12 @@ def combine(weights: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor
     shape = tf.stack([size[0], tf.shape(rows, out_type=tf.int64)[0]])
     matrix = tf.SparseTensor(indices, tf.reshape(weights, [-1]), shape)
     return tf.sparse.sparse_dense_matmul(matrix, rows)
+
+
+def combined(weights: Array, places: IntArray, rows: Array) -> Array:
+    """The sums of :func:`combine` as an array: SciPy's product takes a tenth of the time."""
+    count, number = places.shape
+    starts = np.arange(0, count * number + 1, number)
+    parts = weights.ravel(), places.ravel(), starts
+    sums: Array = scipy.sparse.csr_matrix(parts, shape=(count, len(rows))) @ rows
+    return sums

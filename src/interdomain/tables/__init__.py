@@ -7,6 +7,7 @@ from .columns import CategoricalColumn, NumericColumn
 from .effects import effects
 from .features import AdditiveFeatures
 from .fitting import fit_additive
+from .groups import GroupFeatures, GroupIntercepts
 from .kernel import Additive
 from .scaler import TableScaler
 
@@ -14,6 +15,8 @@ __all__ = [
     "Additive",
     "AdditiveFeatures",
     "CategoricalColumn",
+    "GroupFeatures",
+    "GroupIntercepts",
     "NumericColumn",
     "TableScaler",
     "effects",

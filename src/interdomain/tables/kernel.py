@@ -125,9 +125,9 @@ class Additive(WholeRows):
         self._lengthscale_places = {place: number for number, place in enumerate(numeric)}
         self.separate_lengthscales = bool(separate_lengthscales)
         self._periods = [self.columns[column].period for _, column in numeric]
-        self.constant_variance = _positive("constant_variance", constant_variance, ())
-        self.variances = _positive("variances", variances, (len(self.effects),))
-        self.lengthscales = _positive("lengthscales", lengthscales, (len(numeric),))
+        self.constant_variance = positive_parameter("constant_variance", constant_variance, ())
+        self.variances = positive_parameter("variances", variances, (len(self.effects),))
+        self.lengthscales = positive_parameter("lengthscales", lengthscales, (len(numeric),))
 
     @classmethod
     def from_data(
@@ -265,7 +265,7 @@ class Additive(WholeRows):
         return tf.ensure_shape(X, [*X.shape[:-1], self.num_columns])
 
 
-def _positive(name: str, value: Any, shape: tuple[int, ...]) -> gpflow.Parameter:
+def positive_parameter(name: str, value: Any, shape: tuple[int, ...]) -> gpflow.Parameter:
     """:raises ValueError: Unless it is one positive number, or as many as the shape has."""
     if not isinstance(value, (gpflow.Parameter, tf.Variable)):
         value = finite_array(name, value, (0, 1), "one number or a vector")

@@ -168,8 +168,8 @@ class DualSVGP(ConvertibleModel):
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
         learns_level = not features.mean.residual and getattr(constant, "trainable", False)
         learns = learns_level, bool(self.kernel.trainable_parameters)
-        few = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
-        level, distance, is_far = of_rows.level(*few, self.num_data, learns=learns)
+        X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
+        level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
         if distance < beyond:
             return False
         self.assign_sites(of_rows.first_sites(self._rows_at_hand, level))
@@ -231,7 +231,7 @@ class DualSVGP(ConvertibleModel):
         except tf.errors.InvalidArgumentError:
             return False
 
-    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, num_latent_gps=self.num_latent_gps, **changes)
         model._remembered.contributions = self._contributions()
         return model

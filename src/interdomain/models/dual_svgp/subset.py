@@ -39,7 +39,7 @@ class RowsWithSites(DualSVGP):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._rows: tuple[Array, Array] = self.draw(sys.maxsize)  # which are all, in their order
+        self._rows: tuple[Array, ...] = self.draw(sys.maxsize)  # which are all, in their order
         zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
         self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
         self._has_sites = False

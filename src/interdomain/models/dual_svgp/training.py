@@ -45,7 +45,7 @@ def fit_dual(model: DualSVGP, plan: Plan, tolerance: float | None) -> FitResult:
     choice, frozen, some = None, tuple(trainable), None
     size = plan.subset_size or model.num_data
 
-    def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
+    def with_sites(rows: tuple[Array, ...]) -> RowsWithSites:
         made: RowsWithSites = model.model_of(rows, RowsWithSites)
         made.tolerance = tolerance
         return made

@@ -6,7 +6,7 @@ from typing import Any
 
 import gpflow
 import tensorflow as tf
-from check_shapes import check_shapes
+from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorData
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
@@ -18,6 +18,7 @@ from ...core.pairs import Kuu_operator
 from ...sums.passes import statistics_of
 from ...sums.protocol import whitened_q
 from ...sums.residuals import Residuals
+from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
 from ..noise import gaussian
@@ -71,20 +72,28 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that
         returns a new iterator over such batches at every call; or
-        :class:`~interdomain.regression.SufficientStatistics` of rows that are not at hand.
+        :class:`~interdomain.regression.SufficientStatistics` of rows that are not at hand. Batches
+        (X, Y, w) have weights, as ``noise_weights``.
     :param kernel: A kernel of one output.
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
     :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
     :param noise_variance: Initial noise variance, 1 by default.
+    :param noise_weights: One positive number w a row, ``[N]`` or ``[N, 1]``: an array, or a
+        memory-mapped array. The noise variance of the row is s / w, where s is the noise variance
+        of the likelihood. A mean of n readings has the weight n. For known noise variances v, pass
+        ``noise_weights=1 / v`` and ``noise_variance=1``, and fix the latter by
+        ``gpflow.set_trainable(model.likelihood.variance, False)``. New rows have weights of one:
+        ``predict_y`` adds s to the variance of f.
     :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
         parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
         closed form for these, and :class:`DualSVGP` takes them.
     :param charge: What the bound charges for prior variance that the features leave, of N rows the
-        sum ``t = tr(Kff - Qff) / s`` in units of the noise variance s: "log", ``N log(1 + t / N) /
-        2`` (Titsias 2025; Bui, Ashman and Turner 2025), or "trace", ``t / 2`` (Titsias 2009, eq.
-        9), as ``gpflow.models.SGPR``. The bound by the logarithm is never further from the
-        evidence, with the same q and predictions. Of priors of finite rank nothing is left.
+        sum ``t = tr(Kff - Qff) / s`` in units of the noise variance s, or ``tr W (Kff - Qff) / s``
+        with weights W: "log", ``N log(1 + t / N) / 2`` (Titsias 2025; Bui, Ashman and Turner
+        2025), or "trace", ``t / 2`` (Titsias 2009, eq. 9), as ``gpflow.models.SGPR``. The bound by
+        the logarithm is never further from the evidence, with the same q and predictions. Of
+        priors of finite rank nothing is left.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param progress: Show a progress bar in passes that take more than a second.
@@ -92,8 +101,10 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         some of the rows.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
         are fewer or more than in the first one, not finite, or outside of the interval of Fourier
-        features.
+        features; for weights that are not positive and finite.
     """
+
+    takes_weights = True
 
     def __init__(
         self,
@@ -103,6 +114,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         *,
         mean_function: MeanFunction | None = None,
         noise_variance: TensorData | None = None,
+        noise_weights: Any = None,
         likelihood: Gaussian | None = None,
         charge: str = "log",
         batch_size: int | None = None,
@@ -110,7 +122,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     ) -> None:
         self.charge = choice("charge", charge, ("trace", "log"))
         super().__init__(
-            data,
+            with_weights(data, noise_weights),
             kernel,
             gaussian(noise_variance, likelihood),
             inducing_variable,
@@ -119,18 +131,33 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
             progress=progress,
         )
 
-    def model_of(self, rows: tuple[Array, Array], kind: Any = None, **changes: Any) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = None, **changes: Any) -> Any:
         model = super().model_of(rows, kind, **changes)
         model.charge = self.charge
         return model
 
-    def accumulate(self, data: Any) -> SufficientStatistics:
+    @inherit_check_shapes
+    def predict_log_density(
+        self, data: Any, full_cov: bool = False, full_output_cov: bool = False
+    ) -> tf.Tensor:
+        """As GPflow's; data may be (X, Y, w), with weights of rows ``[N]`` or ``[N, 1]``."""
+        X, Y, *weights = data
+        if not weights or full_cov or full_output_cov:
+            return super().predict_log_density((X, Y), full_cov, full_output_cov)
+        mean, variance = self.predict_f(X)
+        noise = self._noise_variance() / tf.cast(tf.reshape(weights[0], [-1, 1]), tf.float64)
+        variance += tf.cast(noise, variance.dtype)
+        density = gpflow.logdensities.gaussian(tf.cast(Y, mean.dtype), mean, variance)
+        return tf.reduce_sum(density, axis=-1)
+
+    def accumulate(self, data: Any, *, noise_weights: Any = None) -> SufficientStatistics:
         """Compute the statistics of other rows, for the same features. The model does not change;
         one of more rows, or of fewer, is built from sums and differences of statistics.
 
         :param data: As for the constructor, with the same columns.
+        :param noise_weights: As for the constructor.
         """
-        rows = self._rows_of(data)
+        rows = self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
             raise ValueError(
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
@@ -146,8 +173,13 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         dtype, (mean, root) = gpflow.default_float(), self.weights()
         precision = tf.cast(1 / self._noise_variance(), dtype)
 
-        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
+        def slopes_of(
+            mean: tf.Tensor, Y: tf.Tensor, *weights: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor]:
+            precisions = tf.fill([tf.shape(Y)[0], 1], precision)
+            for part in weights:
+                precisions *= part
+            return precisions * (Y - mean), precisions
 
         return Residuals(
             self._rows_at_hand.batches,
@@ -161,10 +193,10 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     def _price(self) -> float:
         """What the bound is charged for a little more of left variance, in units of half of it."""
         features, (collapsed, sums, _) = self._features, self._collapsed(known=True)
-        if self.charge == "trace" or "log_variances" in sums:
+        if self.charge == "trace":
             return 1.0
         left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
-        of_a_row = float(left / self._noise_variance() / sums["targets"][-1, -1])
+        of_a_row = float(left / self._noise_variance() / sums["num_rows"])
         return 1 / (1 + max(of_a_row, 0.0))
 
     @check_shapes(

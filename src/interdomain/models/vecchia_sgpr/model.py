@@ -22,9 +22,11 @@ from gpflow.utilities.model_utils import assert_params_false
 from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
 from ...core.finite_rank import is_complete
+from ...core.pairs import structure_of
 from ...sums.features import Features
 from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
+from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
 from ..noise import gaussian, noise_variance_of, student_t
@@ -34,7 +36,7 @@ from .merging import checked_merge
 from .parts import UsedParts
 from .posterior import NeighbourPosterior
 from .reweighting import ExpectedWeights, expected_squares, weights_of_squares
-from .rows import OrderedRows, checked_weights
+from .rows import OrderedRows
 from .starts import first_kernel
 from .student_t import bound_of_weights, log_density
 from .whitening import NoFeatures, NoKernel, WhitenedFeatures
@@ -116,6 +118,8 @@ class VecchiaSGPR(CollapsedModel):
     :ivar local_inputs: As given.
     """
 
+    takes_weights = True
+
     def __init__(
         self,
         data: Any,
@@ -163,7 +167,7 @@ class VecchiaSGPR(CollapsedModel):
         if noise_variance is None and likelihood is None:
             noise_variance = _share_of_variance(data[1], _FIRST_NOISE)
         super().__init__(
-            data,
+            with_weights(data, noise_weights),
             kernel,
             self._checked(noise_variance, likelihood, floor),
             inducing_variable,
@@ -176,9 +180,8 @@ class VecchiaSGPR(CollapsedModel):
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
         order = rng.permutation(int(data[0].shape[0]))
-        weights = checked_weights(noise_weights, len(order))
-        X, Y = (part[order] for part in self._as_floats(self._rows_at_hand))
-        self._given_weights = None if weights is None else weights[order]
+        X, Y, *weights = (part[order] for part in self._as_floats(self._rows_at_hand))
+        self._given_weights = weights[0] if weights else None
         self._ordered = OrderedRows(X, Y, self._given_weights, self._merge)
         self._expected = ExpectedWeights(np.ones(len(X)))
         self._weighed = self._expected.values
@@ -344,20 +347,19 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics, rows = self.statistics, self._rows_of(data)
+        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
             raise ValueError(
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
                 "pass rows of the same kind."
             )
-        new = self._as_floats(rows)
-        self.local.check(new[0])
-        weights = checked_weights(noise_weights, len(new[0]))
+        X, Y, *weights = self._as_floats(rows)
+        self.local.check(X)
         before = self._ordered.merged
-        if self.has_student_t_noise:
-            weights = self._extended_weights(new[0], new[1], weights)
-        self._ordered = self._ordered.extended(*new, weights, self.local)
-        self._source = self._rows_of(self.arrays)
+        given = weights[0] if weights else None
+        added_weights = self._extended_weights(X, Y, given)
+        self._ordered = self._ordered.extended(X, Y, added_weights, self.local)
+        self._source = self._rows_of(self.weighted_rows())
         first, merged = len(before.X), self._ordered.merged
         if self.has_neighbours:
             if np.array_equal(merged.weights[:first], before.weights):
@@ -366,31 +368,39 @@ class VecchiaSGPR(CollapsedModel):
             else:
                 statistics = None
         else:
-            statistics += statistics_of(self._rows_of(new), self._features)
+            statistics += statistics_of(rows, self._features)
         self._replace_sums(statistics)
 
-    def _extended_weights(self, X: Array, Y: Array, given: Array | None) -> Array:
-        """Noise weights of rows that are added, ``[n]``, from predictions before these are seen.
-        The model keeps its own of all rows."""
-        mean, variance = (np.asarray(part, np.float64) for part in self.predict_f(X))
-        squares = np.sum(np.square(Y - mean) + variance, axis=1)
-        ones = np.ones(len(X)) if given is None else given
-        new = weights_of_squares(self, squares * ones)
+    def _extended_weights(self, X: Array, Y: Array, given: Array | None) -> Array | None:
+        """Noise weights of rows that are added, ``[n]``; of Student-t noise from predictions before
+        these are seen. The model keeps the weights of all rows."""
+        ones, new = np.ones(len(X)) if given is None else given, np.ones(len(X))
+        if self.has_student_t_noise:
+            mean, variance = (np.asarray(part, np.float64) for part in self.predict_f(X))
+            squares = np.sum(np.square(Y - mean) + variance, axis=1)
+            new = weights_of_squares(self, squares * ones)
         if self._given_weights is not None or given is not None:
             before = self._given_weights
             before = np.ones(self.num_data) if before is None else before
             self._given_weights = np.concatenate([before, ones])
         self._expected.values = self._weighed = np.concatenate([self.expected_weights, new])
-        return new * ones
+        return new * ones if self.has_student_t_noise else given
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the rows, too."""
         return super()._traced_state(), self._ordered.merged
 
     def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
-        """X and Y in the default float."""
+        """X and Y in the default float, and noise weights ``[N]``, if there are any."""
+        X, Y, *weights = rows.in_memory() or ()
         dtype = gpflow.default_float()
-        return tuple(part.astype(dtype, copy=False) for part in rows.in_memory() or ())
+        floats = (part.astype(dtype, copy=False) for part in (X, Y))
+        return *floats, *(np.float64(part).ravel() for part in weights)
+
+    def weighted_rows(self) -> tuple[Array, ...]:
+        """The rows in their order, with noise weights ``[N, 1]``, if there are any."""
+        weights = self.noise_weights
+        return self.arrays if weights is None else (*self.arrays, weights[:, None])
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
         """Take the sums of the present rows, for the parts that are used."""
@@ -400,10 +410,12 @@ class VecchiaSGPR(CollapsedModel):
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         if not self.has_neighbours:
-            rows: Rows = self._rows_of(self.arrays)
+            rows: Rows = self._rows_of(self.weighted_rows())
             return rows
-        _, inducing_variable = self._block()
-        entries = max(self._num_neighbours**2, int(inducing_variable.num_inducing))
+        kernel, inducing_variable = self._block()
+        structure = structure_of(inducing_variable, kernel)
+        of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
+        entries = max(self._num_neighbours**2, of_row)
         return self._ordered.batches(
             self._num_neighbours,
             which,
@@ -452,9 +464,7 @@ class VecchiaSGPR(CollapsedModel):
         """One, of whitened rows."""
         return tf.ones([], tf.float64) if self.has_neighbours else super()._noise_variance()
 
-    def model_of(
-        self, rows: tuple[Array, Array], kind: Any = StructuredSGPR, **changes: Any
-    ) -> Any:
+    def model_of(self, rows: tuple[Array, ...], kind: Any = StructuredSGPR, **changes: Any) -> Any:
         """Make a model of some rows, by default a StructuredSGPR, which has no neighbours."""
         model = super().model_of(rows, kind, **changes)
         model._built_features = None  # those of this model are whitened
@@ -491,6 +501,9 @@ class VecchiaSGPR(CollapsedModel):
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)
+
+    def _mean_of_weights(self) -> Array:
+        return super()._mean_of_weights() if self.has_features else self.weights()[0].numpy()
 
     @unconverted
     def posterior(

@@ -80,7 +80,7 @@ class NeighbourPosterior(TensorsPosterior):
         weights *= tf.exp(log_variances / 2)[:, None]  # (-a, 1)
         left = tf.cast(Y - features.mean_function(X), tf.float64)
         beside = tf.concat([weights[:, :-1], tf.zeros_like(weights[:, :1])], axis=1)
-        psi = combine(weights, places, features.stacked(X, in_domain=False))
+        psi = features.sums.combined(X, weights, places)
         mean_of_weights, root = tensors
         mean = tf.matmul(psi, mean_of_weights) - combine(beside, places, left)
         spread = tf.matmul(psi, root)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._arguments import Array, IntArray, real_array
+from ..._arguments import Array, IntArray
 from .local_kernel import LocalKernel
 from .merging import DISTANCES, at_one_place, merged, nearby
 from .whitening import NeighbourRows
@@ -159,26 +159,3 @@ class OrderedRows:
         """
         X, Y, places, noise_weights = self.batches(nearest.shape[1]).batch(rows, nearest)
         return Sample(X, Y, places, noise_weights, shares, rows)
-
-
-def checked_weights(noise_weights: Any, num_rows: int) -> Array | None:
-    """The noise weights of rows, ``[N]`` in float64; None for none.
-
-    :raises ValueError: Unless there is one positive number for each row.
-    """
-    if noise_weights is None:
-        return None
-    rule = "one positive number for each row"
-    weights = real_array("noise_weights", noise_weights, rule)
-    if weights.shape not in ((num_rows,), (num_rows, 1)):
-        raise ValueError(
-            f"noise_weights must be {rule}, [{num_rows}], found shape {list(weights.shape)}; pass "
-            "1 / variances of known noise variances."
-        )
-    wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
-    if len(wrong):
-        raise ValueError(
-            f"noise_weights must be finite and positive, found {weights.ravel()[wrong[0]]:g} for "
-            f"row {wrong[0]}; leave out rows of weight zero."
-        )
-    return weights.ravel()

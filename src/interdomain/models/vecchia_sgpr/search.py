@@ -64,9 +64,13 @@ class Neighbours:
         return float(np.mean(nearest == 0))
 
     def before_all(self, number: int) -> IntArray:
-        """:meth:`before` for all rows, found once."""
+        """:meth:`before` for all rows, found once: near rows are looked up one after the other."""
         if self._found is None or self._found[0] != number:
-            self._found = number, self.before(np.arange(len(self.points)), number)
+            order = self.nearby
+            dtype: Any = np.int32 if len(order) < 2**31 else np.int64  # a million rows: 80 MB
+            nearest = np.empty([len(order), number], dtype)
+            nearest[order] = self.before(order, number)
+            self._found = number, nearest
         return self._found[1]
 
     def extended(self, coordinates: Array) -> Neighbours:

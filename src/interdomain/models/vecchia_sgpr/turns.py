@@ -19,15 +19,15 @@ from .model import VecchiaSGPR
 from .reweighting import expected_squares, first_weights, train_noise, weights_of_squares
 from .samples import Samples
 
-_MANY, _OF_NOISE, _OF_INTERVALS = 4_096, 8_192, 1_024
-"""Rows whose conditional densities train the local kernel in each turn; those that raise the noise
-before the first turn; and those of the last step. Rare rows whose nearest ones contradict them say
-how much noise there is."""
+_FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 1_024
+"""Rows whose conditional densities train the local kernel until neighbours have settled, and then;
+those that raise the noise before the first turn; and those of the last step. Rare rows whose
+nearest ones contradict them say how much noise there is."""
 
 _MOST_ENTRIES = 2**24
 """Numbers in the covariances of these rows, at most."""
 
-_STEPS, _MOST_SEARCHES = 12, 4
+_STEPS, _STEPS_OF_INTERVALS, _MOST_SEARCHES = 12, 6, 4
 
 _SETTLED = 1.2
 """Neighbours are searched again where the ratio of two lengthscales has changed by more."""
@@ -107,16 +107,17 @@ class Turns:
 
     def _train_local(self, seed: int) -> None:
         """Steps of the local kernel and the noise, until the metric of neighbours has settled."""
-        training, lengthscales = self._training, self._model.local.lengthscales
+        training, model = self._training, self._model
         for attempt in range(_MOST_SEARCHES):
-            rows = self._samples.draw(self._number(_MANY), seed + attempt)
-            training.train(rows, _STEPS)
+            before = model.local.lengthscales
+            training.train(self._samples.draw(self._number(_FEW), seed + attempt), _STEPS)
             training.give()
-            before, lengthscales = lengthscales, self._model.local.lengthscales
-            factors = lengthscales / before
+            training.search()
+            factors = model.local.lengthscales / before
             if np.max(factors) < _SETTLED * np.min(factors):
                 break
-            training.search()
+        training.train(self._samples.draw(self._number(_MANY), seed), _STEPS)
+        training.give()
 
     def _reweigh(self) -> float:
         """Passes that weigh rows, with steps of scale and degrees of freedom; and the bound."""
@@ -135,9 +136,8 @@ class Turns:
         training.conditionals.take(model.local_kernel, model.likelihood)
         number = model.num_prediction_neighbours
         rows = self._samples.draw_apart(self._number(_OF_INTERVALS, number), self._seed, number)
-        training.widen(rows, _STEPS)
+        training.widen(rows, _STEPS_OF_INTERVALS)
         training.give()
-        model.search()
         if model.has_student_t_noise:
             model.reweight(_PASSES)
         self.best = float(model.elbo())

@@ -8,20 +8,22 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, IntArray
 from ..._progress import bar_of_rows
 from ...core.family import InterDomainInducingVariables
-from ...core.pairs import Kuf_in_domain
+from ...core.pairs import structure_of
 from ...linalg import Diagonal
 from ...sums.features import Features
 from ...sums.whitened import WhitenedSums
 from ..noise import noise_variance_of
 from .local_kernel import LocalKernel, conditional_weights
 from .search import Neighbours
+
+_EARLY = 16
+"""The number of rows, for each row in the earlier part of the order."""
 
 
 class NoFeatures(InterDomainInducingVariables):
@@ -76,6 +78,7 @@ class NeighbourRows:
         self._search, self._number, self._which = search, number, which
         self.num_rows: int | None = len(X if which is None else which)
         self._batch_size = batch_size
+        self._scratch: IntArray | None = None
 
     def batches(self) -> Iterator[tuple[Array, Array, IntArray, Array]]:
         """Rows X ``[U, D]``, Y ``[U, P]`` that a batch of B rows needs; where among them the
@@ -83,19 +86,39 @@ class NeighbourRows:
         the noise weights ``[U]``."""
         order = self._search.nearby if self._which is None else self._which
         with bar_of_rows("pass", self.num_rows, progress=self._progress) as bar:
-            for start in range(0, len(order), self._batch_size):
-                rows = order[start : start + self._batch_size]
+            for rows in self._cells(order):
                 yield self.batch(rows, self._search.before_all(self._number)[rows])
                 bar.update(len(rows))
+
+    def _cells(self, rows: IntArray) -> Iterator[IntArray]:
+        """Batches of the rows, each in a small box: early rows, whose neighbours are far, are by
+        themselves; and halves are split along the widest side of the box."""
+        stop, size = int(np.max(rows, initial=-1)) + 1, self._batch_size
+        while stop:
+            start = stop // _EARLY if stop > size else 0
+            within = rows[(start <= rows) & (rows < stop)]
+            yield from _halves(self._search.points, within, size)
+            stop = start
 
     def batch(self, rows: IntArray, neighbours: IntArray) -> tuple[Array, Array, IntArray, Array]:
         """A batch of some rows ``[B]`` with given neighbours ``[B, m]``."""
         places = np.concatenate([neighbours, rows[:, None]], axis=1)
-        needed, within = np.unique(places, return_inverse=True)
-        within = np.reshape(within, places.shape)
-        if needed[0] < 0:
-            needed, within = needed[1:], within - 1
-        return *(part[needed] for part in (self._X, self._Y)), within, self._noise_weights[needed]
+        missing = places < 0
+        places = np.where(missing, rows[:, None], places)
+        needed, within = self._distinct(places.ravel())
+        within = np.where(missing, -1, within.reshape(places.shape))
+        return self._X[needed], self._Y[needed], within, self._noise_weights[needed]
+
+    def _distinct(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Distinct rows, in the order of ``rows``, and where each of ``rows`` is among them. Near
+        rows stay near in memory, and nothing is sorted."""
+        if self._scratch is None:
+            self._scratch = np.empty(len(self._X), np.int64)
+        scratch = self._scratch
+        scratch[rows] = np.arange(len(rows))
+        distinct: IntArray = rows[scratch[rows] == np.arange(len(rows))]
+        scratch[distinct] = np.arange(len(distinct))
+        return distinct, scratch[rows]
 
     def count(self) -> int:
         """The number of rows."""
@@ -112,6 +135,21 @@ class NeighbourRows:
         return self
 
 
+def _halves(points: Array, rows: IntArray, size: int) -> Iterator[IntArray]:
+    """Rows in boxes of ``size`` or little less, in their order within a box."""
+    if len(rows) <= size:
+        if len(rows):
+            yield rows
+        return
+    inside = points[rows]
+    side = inside[:, np.argmax(np.ptp(inside, axis=0))]
+    number = -(-len(rows) // size)
+    middle = len(rows) * (number // 2) // number
+    order = np.argpartition(side, middle)
+    for half in np.split(order, [middle]):
+        yield from _halves(points, rows[np.sort(half)], size)
+
+
 class WhitenedFeatures(Features):
     """The features of rows, whitened by what the neighbours say of them.
 
@@ -125,6 +163,8 @@ class WhitenedFeatures(Features):
     :param arguments: Those of :class:`Features`.
     :param num_neighbours: How many neighbours rows have, at most.
     """
+
+    sums: WhitenedSums
 
     def __init__(
         self, *arguments: Any, local: LocalKernel, likelihood: Gaussian, num_neighbours: int
@@ -152,8 +192,10 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     def _make_sums(self) -> WhitenedSums:
-        """Whitened rows have dense features, whatever structure those of single rows have."""
-        return WhitenedSums(self, self.weights)
+        """Whitened rows have dense features, unless their structure says more."""
+        structure = structure_of(self.inducing_variable, self.kernel)
+        sums: Any = structure and structure.whitened_sums(self, self.weights)
+        return sums or WhitenedSums(self, self.weights)
 
     def weights(
         self, X: tf.Tensor, places: tf.Tensor, noise_weights: tf.Tensor
@@ -167,13 +209,3 @@ class WhitenedFeatures(Features):
         points = tf.gather(self.local.coordinates(X), places)
         noise = noise_variance_of(self.likelihood) / tf.gather(noise_weights, places)
         return *conditional_weights(self.local.covariance(points), known, noise), places
-
-    def stacked(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
-        """The features of rows, ``[U, M]`` in float64.
-
-        :param in_domain: Whether the rows are known to be in the :attr:`boxes`.
-        """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = covariances(self.inducing_variable, self.kernel, X)
-        features = tf.ensure_shape(features, [self.num_inducing, None])
-        return tf.cast(tf.linalg.matrix_transpose(features), tf.float64)

@@ -7,6 +7,7 @@ each one place counts, so that ranks are independent. They are drawn by dense ke
 waves, globe, table, splines, units   StructuredSGPR of waves, harmonics of the globe, features of
                         effects, splines, activation features
 neighbours, both        VecchiaSGPR: the ten nearest rows; these and waves
+merged, weights         ten places of four rows each as ten rows; a noise variance for each row
 svgp, hvgp, orthogonal  SVGP (one covariance for all functions), HVGP (rows and their negatives),
                         OrthogonalSVGP (base and orthogonal points far apart): where q can be exact
 dual, poisson, labels   DualSVGP: Gaussian noise; counts and labels, where q is not the posterior
@@ -33,12 +34,23 @@ from benchmarks._lib.data import Array
 from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import tabulated
+from benchmarks.calibration.near import merged, neighbours, weights
+from benchmarks.calibration.truths import (
+    NOISE,
+    PLACES,
+    ROWS,
+    drawn,
+    exact,
+    matern,
+    noisy,
+    of_waves,
+    square,
+)
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
 FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
 """Of models that take a fit of passes, or a report for each function."""
 REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
-ROWS, PLACES, NOISE = 40, 8, 0.05
 
 
 def ranks(model: str, functions: int, seed: int) -> Array:
@@ -53,56 +65,6 @@ def verdict(found: Array) -> dict[str, float]:
     test = kstest(found, "uniform")
     spread = np.std(ndtri(np.clip(found, 1e-12, 1 - 1e-12)))
     return {"distance": float(test.statistic), "p": float(test.pvalue), "spread": float(spread)}
-
-
-def drawn(rng: np.random.Generator, kernel: Any, X: Array, functions: int) -> Array:
-    """Functions of a GP at rows X, as columns."""
-    covariance = np.asarray(kernel(X))
-    root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(X)) / len(X))
-    return np.asarray(root @ rng.normal(size=(len(X), functions)))
-
-
-def one_place_each(mean: Any, variance: Any, truth: Array) -> Array:
-    """The probability below the truth, of each column at one of the places."""
-    scores = (truth - np.asarray(mean)) / np.sqrt(np.asarray(variance))
-    columns = np.arange(truth.shape[1])
-    return np.asarray(ndtr(scores[columns % len(truth), columns]))
-
-
-def exact(
-    rng: np.random.Generator,
-    functions: int,
-    kernel: Any,
-    X: Array,
-    new: Array,
-    condition: Callable[[Any], Any],
-    *,
-    observe: Callable[[np.random.Generator, Array], Array] | None = None,
-) -> Array:
-    """Draw functions, condition a model on rows of them, and rank the truth at new places.
-
-    :param observe: Y of f; by default f and Gaussian noise.
-    """
-    f = drawn(rng, kernel, np.r_[X, new], functions)
-    Y = (observe or noisy)(rng, f[: len(X)])
-    return one_place_each(*condition((X, Y)).predict_f(new), f[len(X) :])
-
-
-def noisy(rng: np.random.Generator, f: Array) -> Array:
-    return f + NOISE**0.5 * rng.normal(size=f.shape)
-
-
-def square(rng: np.random.Generator, number: int) -> Array:
-    return rng.uniform(-1, 1, (number, 2))
-
-
-def matern(scale: float = 0.7) -> Any:
-    return gpflow.kernels.Matern32(lengthscales=scale)
-
-
-def of_waves(_: Any = None) -> Any:
-    box = idm.kernels.Periodized(matern(0.5), [-2.0, -2.0], [2.0, 2.0])
-    return box, idm.inducing_variables.BoxFourierFeatures.for_kernel(box, 60)
 
 
 def of_globe(_: Any = None) -> Any:
@@ -145,18 +107,6 @@ def structured(
         return exact(rng, functions, made[0], X, new, lambda data: model(data, *made))
 
     return found
-
-
-def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
-    X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
-    kernel = local
-    if both:
-        box, waves = of_waves()
-        parts = [idm.kernels.FiniteRank(box, waves), waves]
-        kernel = local + parts[0]
-    how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
-    model = partial(idm.models.VecchiaSGPR, **how)
-    return exact(rng, functions, kernel, X, new, lambda data: model(data, *parts))
 
 
 def optimal(model: Any, data: Any) -> Any:
@@ -281,6 +231,8 @@ MODELS: Mapping[str, Callable[..., Array]] = {
     "units": structured(of_units),
     "neighbours": neighbours,
     "both": partial(neighbours, both=True),
+    "merged": merged,
+    "weights": weights,
     "svgp": svgp,
     "hvgp": hvgp,
     "orthogonal": orthogonal,
@@ -308,7 +260,3 @@ class Calibration(Benchmark, models=MODELS):
             "model; functions = functions ,; distance = distance .4f; p = p .2g; "
             "spread = spread .3f",
         )
-
-
-if __name__ == "__main__":
-    Calibration.command()

@@ -1,0 +1,47 @@
+"""Models of neighbours: alone, with features, merged rows, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import interdomain as idm
+from benchmarks._lib.data import Array
+from benchmarks.calibration.truths import NOISE, PLACES, ROWS, exact, matern, of_waves, square
+
+
+def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) -> Array:
+    X, new, local, parts = square(rng, ROWS), square(rng, PLACES), matern(0.3), []
+    kernel = local
+    if both:
+        box, waves = of_waves()
+        parts = [idm.kernels.FiniteRank(box, waves), waves]
+        kernel = local + parts[0]
+    how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
+    model = partial(idm.models.VecchiaSGPR, **how)
+    return exact(rng, functions, kernel, X, new, lambda data: model(data, *parts))
+
+
+def nearest_rows(**how: Any) -> Callable[[Any], Any]:
+    """VecchiaSGPR without features, of the ten nearest rows."""
+    return partial(idm.models.VecchiaSGPR, local_kernel=matern(0.3), num_neighbours=10, **how)
+
+
+def merged(rng: np.random.Generator, functions: int) -> Array:
+    X, new = np.repeat(square(rng, ROWS // 4), 4, axis=0), square(rng, PLACES)
+    model = nearest_rows(noise_variance=NOISE, merge="exact")
+    return exact(rng, functions, matern(0.3), X, new, model)
+
+
+def weights(rng: np.random.Generator, functions: int) -> Array:
+    """Noise variances from a third of the usual one to three times as much."""
+    X, new, of_rows = square(rng, ROWS), square(rng, PLACES), np.geomspace(1 / 3, 3, ROWS)
+    model = nearest_rows(noise_variance=NOISE, noise_weights=of_rows)
+
+    def observe(rng: np.random.Generator, f: Array) -> Array:
+        return f + np.sqrt(NOISE / of_rows)[:, None] * rng.normal(size=f.shape)
+
+    return exact(rng, functions, matern(0.3), X, new, model, observe=observe)

@@ -1,0 +1,1 @@
+"""Features, neighbours and both, beside GPBoost, trees and linear interpolation."""

@@ -1,0 +1,91 @@
+"""Sums over rows that are whitened by their neighbours, of intercepts of groups: sparse ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import Array
+from .._tracing import compiled
+from .whitened import Weights, WhitenedSums, combine
+
+
+class WhitenedGroupSums(WhitenedSums):
+    """Sums over whitened rows of intercepts: of a row with m neighbours at most m + 1 are nonzero
+    in each block.
+
+    Sums with gradients are those of dense features: see :meth:`in_graph`.
+
+    :param groups: The :class:`interdomain.sums.groups.Groups` of the features.
+    """
+
+    def __init__(self, features: Any, weights: Callable[..., Weights], groups: Any) -> None:
+        super().__init__(features, weights)
+        self._groups = groups
+
+    def _whitened(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The weights of rows ``[b, m + 1]``; the intercepts of the neighbours and the row, ``[b, J
+        (m + 1)]``, and the weight of each; the whitened dense features and targets; and the sum of
+        ``log 2 pi d``."""
+        features, groups = self.features, self._groups
+        weights, log_variances, places = self._weights(X, *more)
+        parts = [groups.others(X), Y - features.mean.rest(X), features.mean.columns(X)]
+        rows = tf.concat([tf.cast(part, tf.float64) for part in parts], axis=1)
+        indices, values = groups_of_neighbours(groups.indices(X), weights, places)
+        total = tf.reduce_sum(np.log(2 * np.pi) + log_variances)
+        return indices, values, combine(weights, places, rows), total
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return compiled(self._whitened, input_signature=self.features.signature())
+
+    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+        dtype = gpflow.default_float()
+        rows = tf.constant(X, dtype), tf.constant(Y, dtype)
+        indices, values, dense, log_variances = (p.numpy() for p in self._compiled(*rows, *more))
+        others, targets = np.split(dense, [len(self._groups.dense)], axis=1)
+        gram, products = self._groups.products(indices, values, others, targets)
+        return {
+            "gram": gram,
+            "products": products,
+            "targets": targets.T @ targets,
+            "diagonal": np.zeros(0),
+            "log_variances": log_variances,
+        }
+
+    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        return self._groups.weighted(X, weights)
+
+    def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        groups = self._groups
+        indices, values = groups_of_neighbours(groups.indices(X), weights, places)
+        size = tf.shape(indices, out_type=tf.int64)
+        rows = tf.broadcast_to(tf.range(size[0])[:, None], size)
+        shape = tf.stack([size[0], tf.constant(groups.size, tf.int64)])
+        of_groups = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
+        if not len(groups.dense):
+            return of_groups
+        others = combine(weights, places, groups.others(X, in_domain=False))
+        # Their columns among all, by a product with few ones.
+        selection = np.zeros([len(groups.dense), groups.size])
+        selection[np.arange(len(groups.dense)), groups.dense] = 1.0
+        return of_groups + tf.matmul(others, selection)
+
+
+def groups_of_neighbours(
+    indices: tf.Tensor, weights: tf.Tensor, places: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The intercepts of rows and their neighbours, and the weight of each, ``[b, (m + 1) J]``.
+
+    :param indices: The intercepts of single rows, ``[U, J]``.
+    :param weights: ``[b, m + 1]``.
+    :param places: Which rows, ``[b, m + 1]``.
+    """
+    number = indices.shape[1]
+    gathered, repeated = tf.gather(indices, places), tf.repeat(weights, number, axis=1)
+    return tf.reshape(gathered, tf.shape(repeated)), repeated
