@@ -25,6 +25,7 @@ from . import (
     transforms,
 )
 from .fitting import fit
+from .quantiles import predict_quantiles
 from .sampling import sample_functions
 from .serving import predict_in_batches, save
 
@@ -63,6 +64,7 @@ __all__ = [
     "models",
     "plotting",
     "predict_in_batches",
+    "predict_quantiles",
     "race",
     "recommend",
     "recommending",

@@ -1,4 +1,4 @@
-"""The Gaussian likelihood of models whose q has a closed form, and its noise variance."""
+"""The likelihood of models whose q has a closed form, and its noise variance."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorData
 from gpflow.functions import Function
-from gpflow.likelihoods import Gaussian
+from gpflow.likelihoods import Gaussian, StudentT
+from gpflow.utilities import positive
 
 from .._arguments import real_array, short
 from .._targets import densities_of
 
+LEAST_DEGREES = 2.01
+"""The least degrees of freedom of a Student-t; at 2 its variance is infinite."""
 
-def noise_variance_of(likelihood: Gaussian) -> tf.Tensor:
-    """The one variance of a Gaussian likelihood, ``[]`` in float64."""
+
+def noise_variance_of(likelihood: Gaussian | StudentT) -> tf.Tensor:
+    """The one variance of a Gaussian likelihood, or the squared scale of a Student-t, ``[]`` in
+    float64."""
+    if isinstance(likelihood, StudentT):
+        return tf.square(tf.cast(tf.reshape(likelihood.scale, []), tf.float64))
     somewhere = tf.zeros([1, 1], gpflow.default_float())
     return tf.cast(tf.reshape(likelihood.variance_at(somewhere), []), tf.float64)
+
+
+def least_noise_variance(likelihood: Gaussian | StudentT) -> float:
+    """The lower bound of :func:`noise_variance_of`."""
+    if isinstance(likelihood, StudentT):
+        return float(likelihood.scale_lower_bound) ** 2
+    return float(likelihood.variance_lower_bound)
 
 
 def _variance(noise_variance: Any, bound: float) -> Any:
@@ -64,10 +78,34 @@ def gaussian(
     noise = None if is_own else likelihood.variance
     noise = likelihood.scale if noise is None and not is_own else noise
     if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
-        what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
+        what = type(likelihood).__name__ if is_own else "a Gaussian with a variance for each row"
         raise ValueError(
             "likelihood must be gpflow.likelihoods.Gaussian of one noise variance, for which q has "
             f"a closed form, found {what}; pass it to interdomain.models.DualSVGP, whose to_svgp() "
             "minibatches go on with, or to gpflow.models.SVGP."
         )
+    return likelihood
+
+
+def student_t(likelihood: StudentT) -> StudentT:
+    """A Student-t likelihood of one scale. Its degrees of freedom become a parameter, which
+    is trained unless ``gpflow.set_trainable(likelihood.df, False)`` says otherwise.
+
+    :raises ValueError: If the likelihood has densities of its own, a scale that depends on x, or
+        too few degrees of freedom.
+    """
+    is_own = densities_of(likelihood) is not StudentT
+    if is_own or isinstance(likelihood.scale, Function) or int(tf.size(likelihood.scale)) != 1:
+        raise ValueError(
+            "likelihood must be a gpflow.likelihoods.StudentT of one scale, found "
+            f"{'densities of its own' if is_own else 'a scale that depends on x'}; pass "
+            "gpflow.likelihoods.StudentT(), or give the likelihood to gpflow.models.SVGP."
+        )
+    if not isinstance(likelihood.df, gpflow.Parameter):
+        rule = f"above {LEAST_DEGREES:g}, so that y has a variance"
+        degrees = real_array("likelihood: df", likelihood.df, rule, "pass df=3.0")
+        if degrees.size != 1 or not LEAST_DEGREES < degrees < np.inf:
+            raise ValueError(f"likelihood: df must be {rule}, found {degrees}; pass df=3.0.")
+        transform = positive(lower=LEAST_DEGREES)
+        likelihood.df = gpflow.Parameter(degrees, transform=transform)
     return likelihood

@@ -14,7 +14,7 @@ from gpflow.kernels import Matern32, Matern52
 import interdomain as idm
 from interdomain.models import VecchiaSGPR
 from interdomain.models.vecchia_sgpr.local_kernel import conditional_weights
-from interdomain.models.vecchia_sgpr.samples import chances_of_rows, warn_of_rows
+from interdomain.models.vecchia_sgpr.samples import Samples, chances_of_rows, warn_of_rows
 from tests.parts import finite_rank, with_waves
 
 NUM_ROWS = 700
@@ -316,3 +316,18 @@ def test_bad_input() -> None:
             idm.fit(each, progress=False, **arguments)
     few = alone((data[0][:5], data[1][:5]))
     assert np.isfinite(idm.fit(few, steps=1, progress=False).elbo)
+
+
+def test_samples_after_other_rows_are_merged() -> None:
+    """Chances of rare rows are those of the merged rows as they are now."""
+    X, Y = rows(smooth=1.0, rough=0.1)
+    Y[::80] += 1_000.0
+    model = alone((X, Y), num_neighbours=5)
+    samples = Samples(model, model.mean_function)
+    sizes = set()
+    for noise_variance in (1.0, 1e-6):
+        model.ordered.search(model.local, noise_variance)
+        samples.draw(30, 0)
+        sizes.add(len(model.ordered.merged.X))
+        assert samples.chances is None or len(samples.chances) in sizes
+    assert samples.chances is not None and len(sizes) == 2

@@ -18,7 +18,7 @@ from ...training.lbfgs import LBFGS
 from ...training.losses import NumericalBreakdown
 from ...training.results import LocalKernels, NonFiniteError
 from ...training.run import Plan, train
-from ..noise import noise_variance_of
+from ..noise import least_noise_variance, noise_variance_of
 from .conditionals import Conditionals
 from .local_kernel import LocalKernel
 from .model import VecchiaSGPR
@@ -81,17 +81,23 @@ class LocalTraining:
         self._model.local_kernel = self._kernels[self._name]
         self.conditionals.give(self._model.local_kernel, self._model.likelihood)
 
-    def start(self, samples: Samples) -> None:
-        """Begin at the best of several starts; and with the best kernel, if none was given."""
+    def take(self) -> None:
+        """Begin with the present parameters of the model."""
+        self.conditionals.take(self._model.local_kernel, self._model.likelihood)
+
+    def start(self, samples: Samples, *, choose: bool = True) -> None:
+        """Begin at the best of several starts; and with the best kernel, if none was given.
+
+        :param choose: Whether kernels are compared now.
+        """
         self._name = next(iter(self._kernels))
         self._from_best_start(samples)
         self.give()
         self.search()
         rows = samples.draw(_ROWS, self._seed, samples.levels)
-        if self._chooses:
-            self._choose(
-                rows, samples.draw(_JUDGED, self._seed + 1, samples.levels), samples.levels
-            )
+        if self._chooses and choose:
+            judged = samples.draw(_JUDGED, self._seed + 1, samples.levels)
+            self._choose(rows, judged, samples.levels)
         else:
             self.train(rows, _STEPS)
         self.give()
@@ -104,7 +110,7 @@ class LocalTraining:
     def _from_best_start(self, samples: Samples) -> None:
         """The best of several noise levels and lengthscales, after a few steps from each."""
         model, conditionals = self._model, self.conditionals
-        least = _LEAST_VARIANCE * model.likelihood.variance_lower_bound
+        least = _LEAST_VARIANCE * least_noise_variance(model.likelihood)
         total, tried = max(samples.mean_square, least), []
         points = model.local.points(model.ordered.merged.X)
         from_rows: list[Any] = list(starts(points, model.num_neighbours))

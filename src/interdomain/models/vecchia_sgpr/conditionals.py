@@ -9,13 +9,17 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Kernel
-from gpflow.likelihoods import Likelihood
+from gpflow.likelihoods import Likelihood, StudentT
 from gpflow.utilities import parameter_dict, positive
 from tensorflow_probability import bijectors
 
 from ..._arguments import Array
-from ..noise import noise_variance_of
+from ..noise import least_noise_variance, noise_variance_of
 from .local_kernel import LocalKernel, conditional_weights
+from .student_t import log_density
+
+_NODES = 48
+"""For a density of Student-t noise: errors are far below the deviations between samples."""
 
 
 class Given(NamedTuple):
@@ -26,6 +30,7 @@ class Given(NamedTuple):
     :ivar shares: The weights of rows in the mean, ``[B]``.
     :ivar residuals: ``[B, m + 1, P]``.
     :ivar noise_weights: ``[B, m + 1]``.
+    :ivar own_weights: The given weights of rows that are not merged, ``[B]``; 0 of others.
     :ivar within: The number of rows, and the sum of squares, that a merged row leaves out (see
         :class:`.Within`), and the logarithm of the unit of Y: ``[3]``.
     """
@@ -35,6 +40,7 @@ class Given(NamedTuple):
     shares: Any
     residuals: Any
     noise_weights: Any
+    own_weights: Any
     within: Any
 
 
@@ -68,15 +74,16 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     @property
     def noise_parameter(self) -> gpflow.Parameter:
         """The parameter of the likelihood that says how much noise there is."""
-        likelihood = self.likelihood
-        return likelihood.scale if likelihood.variance is None else likelihood.variance
+        variance = getattr(self.likelihood, "variance", None)
+        return self.likelihood.scale if variance is None else variance
 
     def assign_noise(self, variance: float) -> None:
         """A noise variance, above the lower bound, if it is trainable."""
         parameter = self.noise_parameter
-        variance = max(variance, 2 * self.likelihood.variance_lower_bound)
+        variance = max(variance, 2 * least_noise_variance(self.likelihood))
         if parameter.trainable:
-            parameter.assign(variance if self.likelihood.variance is not None else variance**0.5)
+            is_variance = parameter is getattr(self.likelihood, "variance", None)
+            parameter.assign(variance if is_variance else variance**0.5)
 
     def values(self) -> list[Array]:
         """The values of all variables."""
@@ -93,6 +100,8 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         noise, num_outputs = noise_variance_of(self.likelihood), given.residuals.shape[-1]
         scores, log_variances = self._scores(given)
         densities = tf.square(scores) + log_variances[:, None] + np.log(2 * np.pi)
+        if isinstance(self.likelihood, StudentT):
+            densities = self._of_student_t(given, scores, log_variances, densities)
         rows, squares, log_unit = tf.unstack(given.within, num=3)
         within = num_outputs * rows * tf.math.log(2 * np.pi * noise) + squares / noise
         density = -(tf.reduce_sum(given.shares[:, None] * densities) + within) / 2
@@ -116,6 +125,21 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         covariance = self.local.covariance(given.points)
         weights, log_variances = conditional_weights(covariance, given.known, noises)
         return tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1), log_variances
+
+    def _of_student_t(
+        self, given: Given, errors: tf.Tensor, log_variances: tf.Tensor, densities: tf.Tensor
+    ) -> tf.Tensor:
+        """The densities, ``[B, 1]``, in which rows that are not merged have no weight yet: outliers
+        are then outliers, also under a kernel that could explain them."""
+        noise, own = noise_variance_of(self.likelihood), given.own_weights
+        variances = tf.exp(log_variances)
+        of_f = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
+        errors *= tf.sqrt(variances)[:, None]
+        scales = tf.sqrt(noise / tf.where(own > 0, own, tf.ones_like(own)))[:, None]
+        of_f, zeros = of_f[:, None] + tf.zeros_like(errors), tf.zeros_like(errors)
+        df = self.likelihood.df
+        alone = -2 * log_density(zeros, of_f, scales, df, errors, _NODES)
+        return tf.where(own > 0, alone, tf.reduce_sum(densities, axis=1))[:, None]
 
 
 def _in_logarithms(module: Any) -> Any:

@@ -9,13 +9,15 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorData
+from check_shapes import inherit_check_shapes
+from gpflow.base import RegressionData, TensorData
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
-from gpflow.likelihoods import Gaussian
+from gpflow.likelihoods import Gaussian, StudentT
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+from gpflow.utilities.model_utils import assert_params_false
 
 from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
@@ -27,14 +29,16 @@ from ...sums.row_batches import Rows, RowsInBatches
 from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
-from ..noise import gaussian, noise_variance_of
+from ..noise import gaussian, noise_variance_of, student_t
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .merging import checked_merge
 from .parts import UsedParts
 from .posterior import NeighbourPosterior
+from .reweighting import ExpectedWeights, expected_squares, weights_of_squares
 from .rows import OrderedRows
 from .starts import first_kernel
+from .student_t import bound_of_weights, log_density
 from .whitening import NoFeatures, NoKernel, WhitenedFeatures
 
 _BATCH_ENTRIES = 2**22
@@ -98,7 +102,11 @@ class VecchiaSGPR(CollapsedModel):
         are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
     :param noise_variance: Initial noise variance, 1 by default.
     :param mean_function: Zero by default.
-    :param likelihood: As of :class:`StructuredSGPR`.
+    :param likelihood: As of :class:`StructuredSGPR`; or a ``gpflow.likelihoods.StudentT`` of one
+        scale. Its noise is a mixture of Gaussian noises ``s / lambda_n`` with a weight ``lambda_n ~
+        Gamma(nu / 2, nu / 2)`` for each row, which all outputs share, and :meth:`elbo` is a bound
+        for independent q of f and of the weights. The degrees of freedom, ``likelihood.df``, become
+        a parameter above 2.01, which is trained unless ``gpflow.set_trainable`` says otherwise.
     :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
     :param seed: Of the order of rows.
     :param progress: Show a progress bar in passes that take more than a second.
@@ -126,7 +134,7 @@ class VecchiaSGPR(CollapsedModel):
         noise_weights: Any = None,
         merge: str | float = "auto",
         mean_function: MeanFunction | None = None,
-        likelihood: Gaussian | None = None,
+        likelihood: Gaussian | StudentT | None = None,
         batch_size: int | None = None,
         seed: int = 0,
         progress: bool = True,
@@ -161,7 +169,7 @@ class VecchiaSGPR(CollapsedModel):
         super().__init__(
             with_weights(data, noise_weights),
             kernel,
-            gaussian(noise_variance, likelihood, floor),
+            self._checked(noise_variance, likelihood, floor),
             inducing_variable,
             mean_function,
             batch_size=batch_size,
@@ -173,13 +181,30 @@ class VecchiaSGPR(CollapsedModel):
         self._batch_size, self._progress = batch_size, progress
         order = rng.permutation(int(data[0].shape[0]))
         X, Y, *weights = (part[order] for part in self._as_floats(self._rows_at_hand))
-        self._ordered = OrderedRows(X, Y, weights[0] if weights else None, self._merge)
+        self._given_weights = weights[0] if weights else None
+        self._ordered = OrderedRows(X, Y, self._given_weights, self._merge)
+        self._expected = ExpectedWeights(np.ones(len(X)))
+        self._weighed = self._expected.values
         self.chooses_kernel, self.local_inputs = local_kernel is None, local_inputs
         if local_kernel is None:
             local_kernel = first_kernel(X, Y, local_inputs)
         self.local_kernel = local_kernel
         self.local.check(X)
         self.search()
+
+    def _checked(
+        self, noise_variance: TensorData | None, likelihood: Any, floor: float | None
+    ) -> Gaussian | StudentT:
+        """The likelihood of the arguments; see :func:`.gaussian` and :func:`.student_t`."""
+        if not isinstance(likelihood, StudentT):
+            return gaussian(noise_variance, likelihood, floor)
+        if noise_variance is not None or not self._num_neighbours:
+            what = "noise_variance" if self._num_neighbours else "num_neighbours"
+            raise ValueError(
+                f"{what}: found {noise_variance if self._num_neighbours else 0} beside a StudentT "
+                "likelihood, which has a scale of its own and needs neighbours; leave it out."
+            )
+        return student_t(likelihood)
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -189,7 +214,7 @@ class VecchiaSGPR(CollapsedModel):
     @property
     def noise_weights(self) -> Array | None:
         """The noise weights of the rows, ``[N]``, in their order; None for ones."""
-        return self._ordered.noise_weights
+        return self._given_weights
 
     @property
     def ordered(self) -> OrderedRows:
@@ -218,9 +243,12 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def all_parts(self) -> tuple[str, ...]:
-        """The names of the parts that the model was built with, of which it can use each."""
+        """The names of the parts that the model was built with, of which it can use each. With
+        Student-t noise neighbours are a part of all."""
         if self.inducing_variable is self._nothing[1]:
             return ("neighbours",)
+        if self.has_student_t_noise:
+            return ("neighbours", "both")
         return ("features", "neighbours", "both") if self._num_neighbours else ("features",)
 
     @property
@@ -261,6 +289,55 @@ class VecchiaSGPR(CollapsedModel):
         self._ordered.search(self.local, float(noise_variance_of(self.likelihood)))
         self._replace_sums()
 
+    @property
+    def has_student_t_noise(self) -> bool:
+        """Whether the noise is a Student-t, and rows have weights of their own."""
+        return isinstance(self.likelihood, StudentT)
+
+    @property
+    def expected_weights(self) -> Array:
+        """The means of the weights lambda of rows under q, ``[N]``, in their order; ones for
+        Gaussian noise."""
+        return self._expected.values
+
+    @property
+    def given_weights_of_rows(self) -> Array:
+        """The given noise weights of merged rows that are one row, ``[G]``; 0 of others."""
+        groups = self._ordered.merged.groups
+        weights = np.bincount(groups, self._given_weights)
+        return np.where(np.bincount(groups) == 1, weights, 0.0)
+
+    def weigh(self, expected_weights: Array) -> None:
+        """Take other means of the weights of rows, ``[N]``."""
+        self._expected.values = self._weighed = expected_weights
+        given = self._given_weights
+        self._ordered.weigh(expected_weights if given is None else given * expected_weights)
+        self._replace_sums()
+
+    def reweight(self, passes: int = 100, *, tolerance: float = 1e-6) -> None:
+        """Find the weights of rows with Student-t noise, at the present parameters.
+
+        A pass predicts f at all rows and takes the weights that these imply. The passes are
+        coordinate ascent: the bound :meth:`elbo` rises with each where the neighbours are all
+        rows. :func:`interdomain.fit` does so, and trains the parameters.
+
+        :param passes: The largest number of passes.
+        :param tolerance: Passes end when no weight changes by more, relative to its value.
+        :raises ValueError: If the noise is Gaussian, which has no weights.
+        """
+        if not self.has_student_t_noise:
+            raise ValueError(
+                "likelihood must be a StudentT for weights of rows, found "
+                f"{type(self.likelihood).__name__}; build the model with "
+                "likelihood=gpflow.likelihoods.StudentT()."
+            )
+        for _ in range(integer("passes", passes, at_least=1)):
+            before = self.expected_weights
+            squares = expected_squares(self, 2 * self._num_neighbours)
+            self.weigh(weights_of_squares(self, squares))
+            if np.max(np.abs(self.expected_weights / before - 1)) <= tolerance:
+                break
+
     def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
         """Add rows, which come after all others in the order.
 
@@ -279,7 +356,9 @@ class VecchiaSGPR(CollapsedModel):
         X, Y, *weights = self._as_floats(rows)
         self.local.check(X)
         before = self._ordered.merged
-        self._ordered = self._ordered.extended(X, Y, weights[0] if weights else None, self.local)
+        given = weights[0] if weights else None
+        added_weights = self._extended_weights(X, Y, given)
+        self._ordered = self._ordered.extended(X, Y, added_weights, self.local)
         self._source = self._rows_of(self.weighted_rows())
         first, merged = len(before.X), self._ordered.merged
         if self.has_neighbours:
@@ -291,6 +370,25 @@ class VecchiaSGPR(CollapsedModel):
         else:
             statistics += statistics_of(rows, self._features)
         self._replace_sums(statistics)
+
+    def _extended_weights(self, X: Array, Y: Array, given: Array | None) -> Array | None:
+        """Noise weights of rows that are added, ``[n]``; of Student-t noise from predictions before
+        these are seen. The model keeps the weights of all rows."""
+        ones, new = np.ones(len(X)) if given is None else given, np.ones(len(X))
+        if self.has_student_t_noise:
+            mean, variance = (np.asarray(part, np.float64) for part in self.predict_f(X))
+            squares = np.sum(np.square(Y - mean) + variance, axis=1)
+            new = weights_of_squares(self, squares * ones)
+        if self._given_weights is not None or given is not None:
+            before = self._given_weights
+            before = np.ones(self.num_data) if before is None else before
+            self._given_weights = np.concatenate([before, ones])
+        self._expected.values = self._weighed = np.concatenate([self.expected_weights, new])
+        return new * ones if self.has_student_t_noise else given
+
+    def _traced_state(self) -> Any:
+        """What a compiled bound has built in besides attributes: the rows, too."""
+        return super()._traced_state(), self._ordered.merged
 
     def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
         """X and Y in the default float, and noise weights ``[N]``, if there are any."""
@@ -332,7 +430,11 @@ class VecchiaSGPR(CollapsedModel):
 
     @property
     def _features(self) -> Features:
-        if self._summed != self.parts:  # other parts were selected, or restored by a checkpoint
+        # Other parts were selected; or these, or the weights of rows, restored by a checkpoint.
+        if self._expected.values is not self._weighed:
+            with tf.init_scope():
+                self.weigh(self._expected.values)
+        if self._summed != self.parts:
             with tf.init_scope():
                 self._replace_sums()
         return super()._features
@@ -371,6 +473,9 @@ class VecchiaSGPR(CollapsedModel):
     def _elbo(self, *, refuse: bool = True) -> tf.Tensor:
         """The bound on the merged rows, and the density of the rows given these."""
         value, within = super()._elbo(refuse=refuse), self._ordered.merged.within
+        if self.has_student_t_noise:
+            df, outputs = self.likelihood.df, self.num_latent_gps
+            value += tf.cast(bound_of_weights(self.expected_weights, df, outputs), value.dtype)
         if not self.has_neighbours or not within.rows:
             return value
         noise, num_outputs = noise_variance_of(self.likelihood), self.num_latent_gps
@@ -408,11 +513,34 @@ class VecchiaSGPR(CollapsedModel):
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
         if not self.has_neighbours:
             return super().posterior(precompute_cache)
+        return self.posterior_of_neighbours(self.num_prediction_neighbours, precompute_cache)
+
+    def posterior_of_neighbours(
+        self,
+        number: int,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> NeighbourPosterior:
+        """The posterior given a number of nearest rows."""
         features = self._features
         assert isinstance(features, WhitenedFeatures)
-        nearest = partial(self._ordered.neighbours.nearest, number=self.num_prediction_neighbours)
+        nearest = partial(self._ordered.neighbours.nearest, number=number)
         rows = self._ordered.merged
         return NeighbourPosterior(features, nearest, rows, self.weights, precompute_cache)
+
+    @inherit_check_shapes
+    def predict_log_density(
+        self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> tf.Tensor:
+        """The log density of new rows. With Student-t noise it is of all outputs of a row, which
+        share a weight, and to rounding: see :func:`.student_t.log_density`."""
+        if not self.has_student_t_noise:
+            return super().predict_log_density(data, full_cov, full_output_cov)
+        assert_params_false(
+            self.predict_log_density, full_cov=full_cov, full_output_cov=full_output_cov
+        )
+        X, Y = data
+        likelihood, moments = self.likelihood, self.predict_f(X)
+        return log_density(*moments, likelihood.scale, likelihood.df, tf.convert_to_tensor(Y))
 
     def check_rows(self, X: Array) -> None:
         """Check new rows before predictions.

@@ -12,6 +12,7 @@ from gpflow.kernels import Matern32
 
 from ..._arguments import Array, IntArray, filled_matrix, warn
 from ...training.scales import warn_of_data
+from ..noise import least_noise_variance
 from .conditionals import Given
 from .model import VecchiaSGPR
 from .rows import Sample
@@ -46,7 +47,7 @@ def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
     """:raises ValueError: If Y is so far from the mean function that its variation is lost beside
     this distance."""
     most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
-    least = np.sqrt(model.likelihood.variance_lower_bound)
+    least = np.sqrt(least_noise_variance(model.likelihood))
     distances = np.abs(residuals.mean(axis=0))
     deviations = np.maximum(residuals.std(axis=0), least)
     column = int(np.argmax(distances / deviations))
@@ -102,9 +103,11 @@ class Samples:
         residuals = _residuals(model, explained)
         check_offset(model, residuals)
         counts, num_outputs = np.bincount(merged.groups), residuals.shape[1]
+        if model.has_student_t_noise:  # rare rows have small weights
+            counts = np.bincount(merged.groups, model.expected_weights)
         squares = counts @ np.square(residuals) + merged.within.squares / num_outputs
-        self.mean_square = float(np.mean(squares)) / len(merged.groups)
-        self.chances = chances_of_rows(model, residuals)
+        self.mean_square = float(np.mean(squares)) / float(np.sum(counts))
+        self._chances = merged, self._new_chances(residuals)
         self._distances: Array | None = None
         if predict_at is not None:
             new = filled_matrix("options: predict_at", predict_at, "a matrix [n, D] of new rows")
@@ -112,6 +115,22 @@ class Samples:
             some = new[:: -(-len(new) // _NEW_ROWS_LOOKED_AT)]
             self._new = model.local.points(some.astype(merged.X.dtype))
             self._distances = np.zeros(len(some))
+
+    def _new_chances(self, residuals: Array) -> Array | None:
+        """The chances of merged rows; the same for all with Student-t noise, whose rare rows have
+        small weights."""
+        is_uniform = self._model.has_student_t_noise
+        return None if is_uniform else chances_of_rows(self._model, residuals)
+
+    @property
+    def chances(self) -> Array | None:
+        """The chances of the present merged rows: see :func:`chances_of_rows`. A search may merge
+        other rows."""
+        merged = self._model.ordered.merged
+        if self._chances[0] is not merged:
+            residuals = _residuals(self._model, self.explained)
+            self._chances = merged, self._new_chances(residuals)
+        return self._chances[1]
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -191,7 +210,8 @@ class Samples:
         within = np.array([merged.within.rows * each, merged.within.squares * each, unit])
         points = model.local.points(sample.X)[places]
         weights = sample.noise_weights[places]
-        return Given(points, known, sample.shares, residuals[places], weights, within)
+        own = model.given_weights_of_rows[sample.rows]
+        return Given(points, known, sample.shares, residuals[places], weights, own, within)
 
 
 def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:

@@ -82,9 +82,9 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
         results["features"] = fit_structured(alone, by_lbfgs, {})
         if plan.num_inducing is not None:
             model.kernel, model.inducing_variable = alone.kernel, alone.inducing_variable
-        of_features = _Tried(model, "features", float(alone.elbo()), noise=alone.likelihood)
         if "features" in names:
-            tried["features"] = of_features
+            noise, evidence = alone.likelihood, float(alone.elbo())
+            tried["features"] = _Tried(model, "features", evidence, noise=noise)
         explained = alone.explained
     given = _Tried(model, names[-1], np.nan)
     for name in names:
@@ -132,7 +132,7 @@ class _Tried:
         kernels = [part for other, part in parts.items() if other != name]
         numbers = sum(np.size(p.numpy()) for kernel in kernels for p in kernel.parameters)
         self.worth = evidence - numbers * np.log(model.num_data) / 2
-        self._kernel = model.local_kernel
+        self._kernel, self._weights = model.local_kernel, model.expected_weights
         variables = [p.unconstrained_variable for p in model.parameters]
         self._values = [(variable, variable.numpy()) for variable in variables]
         if noise is not None:
@@ -146,11 +146,16 @@ class _Tried:
         model.local_kernel = self._kernel
         for variable, value in self._values:
             variable.assign(value)
+        if self._weights is not model.expected_weights:
+            model.weigh(self._weights)
 
 
 def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
     """A model of the same rows, with noise of its own for what the features leave."""
-    noise = gpflow.utilities.deepcopy(model.likelihood)
+    if model.has_student_t_noise:
+        noise = Gaussian(float(np.mean(np.var(model.arrays[1], axis=0))) or 1.0)
+    else:
+        noise = gpflow.utilities.deepcopy(model.likelihood)
     alone: StructuredSGPR = model.model_of(model.weighted_rows(), likelihood=noise)
     return alone
 

@@ -16,6 +16,7 @@ from ...training.run import Run
 from .choice import LocalTraining
 from .mean import solve_mean
 from .model import VecchiaSGPR
+from .reweighting import expected_squares, first_weights, train_noise, weights_of_squares
 from .samples import Samples
 
 _FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 512
@@ -30,6 +31,9 @@ _STEPS, _STEPS_OF_INTERVALS, _MOST_SEARCHES = 12, 6, 4
 
 _SETTLED = 1.2
 """Neighbours are searched again where the ratio of two lengthscales has changed by more."""
+
+_PASSES = 2
+"""Passes that weigh rows of Student-t noise, in a turn."""
 
 _ENOUGH = 1e-3
 """Nats a row: turns end when the evidence rises by less."""
@@ -60,6 +64,12 @@ class Turns:
         self.best = -np.inf
         self.stored = {"model": model}
         self.described = {"method": "turns"}
+        if model.has_student_t_noise:
+            # Outliers among the neighbours would look like a rough function.
+            model.weigh(first_weights(model))
+            training.start(self._samples, choose=False)
+            model.search()
+            self._reweigh()
         training.start(self._samples)
         self.variables = tuple(model.trainable_variables)
 
@@ -71,11 +81,14 @@ class Turns:
             model.search()
             elbo = self._train_features()
             samples.explained = model.explained
+            if model.has_student_t_noise:
+                elbo = self._reweigh()
             gain, self.best = elbo - self.best, max(elbo, self.best)
             if gain >= 0:
                 run.keep(run.step + 1)
             ending = run.after_step(elbo)
-            if not model.has_features and not model.mean_function.trainable_parameters:
+            changes = model.has_features or model.has_student_t_noise
+            if not changes and not model.mean_function.trainable_parameters:
                 ending = Ending("converged", "without features one turn is all")
             elif gain < _ENOUGH * model.num_data:
                 ending = Ending("converged", f"the last turn raised the evidence by {gain:.2g}")
@@ -83,6 +96,8 @@ class Turns:
                 if gain < 0:
                     run.restore()
                     model.search()
+                    if model.has_student_t_noise:
+                        model.reweight(_PASSES)
                 self._widen()
                 run.keep(run.step)
                 return ending
@@ -104,6 +119,16 @@ class Turns:
         training.train(self._samples.draw(self._number(_MANY), seed), _STEPS)
         training.give()
 
+    def _reweigh(self) -> float:
+        """Passes that weigh rows, with steps of scale and degrees of freedom; and the bound."""
+        model = self._model
+        for _ in range(_PASSES):
+            squares = expected_squares(model)
+            train_noise(model, squares)
+            model.weigh(weights_of_squares(model, squares))
+        self._training.take()
+        return float(model.elbo())
+
     def _widen(self) -> None:
         """Fit variances and noise to the errors of predictions, which have more neighbours than
         rows in training: those of rows that are not their own neighbours."""
@@ -113,8 +138,11 @@ class Turns:
         few = self._number(_OF_INTERVALS, number)
         batches = self._samples.draw_apart(_MANY, self._seed, number, few)
         training.widen(next(batches), _STEPS_OF_INTERVALS)
-        training.scale(batches)
+        if not model.has_student_t_noise:
+            training.scale(batches)
         training.give()
+        if model.has_student_t_noise:
+            model.reweight(_PASSES)
         self.best = float(model.elbo())
 
     def _number(self, most: int, neighbours: int | None = None) -> int:

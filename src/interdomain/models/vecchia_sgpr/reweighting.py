@@ -1,0 +1,129 @@
+"""Passes that weigh the rows of a :class:`interdomain.models.VecchiaSGPR` with Student-t noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..._arguments import Array
+from ..._progress import bar_of_rows
+from ..noise import LEAST_DEGREES, noise_variance_of
+from .student_t import expected_weights, scale_and_degrees
+
+if TYPE_CHECKING:
+    from .model import VecchiaSGPR
+
+_ROWS_AT_A_TIME = 4_096
+
+_LEAST_SHARE = 1e-8
+"""The least s, as a share of the mean square of Y around its mean."""
+
+
+_NEAREST, _FIRST_DEGREES, _VARIANCE_OF_FIRST = 8, 4.0, 2.0
+"""Of the first weights: how many of the nearest rows are looked at, degrees of freedom, and the
+squared scale in units of the squared median."""
+
+
+class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
+    """The means omega of the weights of all rows, which are saved in checkpoints of the model.
+
+    :ivar values: ``[N]``.
+    """
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def serialize(self) -> bytes:
+        """The numbers, for a checkpoint."""
+        return self.values.tobytes()
+
+    def deserialize(self, value: Any) -> None:
+        """Take the numbers from a checkpoint."""
+        data = value if isinstance(value, bytes) else value.encode("latin1")
+        self.values = np.frombuffer(data, np.float64).copy()
+
+    def __reduce__(self) -> Any:
+        """A copy has its own numbers."""
+        return ExpectedWeights, (self.values,)
+
+
+def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
+    """``w_n r_n``: the expected squares of the errors ``y_n - f_n`` of all rows, summed over
+    outputs, times the given weights, ``[N]``.
+
+    q(f_n) is the posterior at the place of the row, given as many of the nearest rows as a row has
+    neighbours in training, and itself.
+    """
+    merged, search = model.ordered.merged, model.ordered.neighbours
+    posterior = model.posterior_of_neighbours((number or model.num_neighbours) + 1)
+    places, Y = merged.X, model.arrays[1]
+    means, variances = np.empty(merged.Y.shape), np.empty(len(places))
+    order = search.nearby
+    with bar_of_rows("weights of rows", len(order), progress=False) as bar:
+        for start in range(0, len(order), _ROWS_AT_A_TIME):
+            rows = order[start : start + _ROWS_AT_A_TIME]
+            mean, variance = posterior.predict_f(places[rows])
+            means[rows], variances[rows] = mean, variance[:, 0]
+            bar.update(len(rows))
+    errors = np.sum(np.square(Y - means[merged.groups]), axis=1)
+    squares: Array = errors + Y.shape[1] * variances[merged.groups]
+    given = model.noise_weights
+    return squares if given is None else given * squares
+
+
+def first_weights(model: VecchiaSGPR) -> Array:
+    """Weights of rows before any parameter is trained, ``[N]``: by their distances from the median
+    of some of the nearest rows, in units of the median of these distances."""
+    (X, Y), search = model.arrays, model.ordered.neighbours
+    near = search.nearest(model.local.points(X), _NEAREST + 1)[:, 1:]
+    if not near.shape[1]:
+        return np.ones(len(X))
+    errors = np.abs(Y - np.median(model.ordered.merged.Y[near], axis=1))
+    scales = np.median(errors, axis=0)
+    scales = np.where(scales > 0, scales, np.maximum(np.mean(errors, axis=0), 1e-300))
+    squares = np.sum(np.square(errors / scales), axis=1)
+    return expected_weights(squares, _VARIANCE_OF_FIRST, _FIRST_DEGREES, Y.shape[1])
+
+
+def weights_of_squares(model: VecchiaSGPR, squares: Array) -> Array:
+    """The means of the weights lambda under the optimal q, ``[N]``, at the present s and nu."""
+    variance, degrees = _noise(model)
+    return expected_weights(squares, variance, degrees, model.num_latent_gps)
+
+
+def train_noise(model: VecchiaSGPR, squares: Array) -> None:
+    """Give scale and degrees of freedom, if they are trainable, the values of highest bound.
+
+    :param squares: Those of :func:`expected_squares`.
+    :raises ValueError: If the scale falls to nothing.
+    """
+    likelihood, Y = model.likelihood, model.arrays[1]
+    scale, df = likelihood.scale, likelihood.df
+    floor = likelihood.scale_lower_bound * (1 + 1e-4)
+    least = max(floor**2, _LEAST_SHARE * float(np.mean(np.var(Y, axis=0))))
+    variance, degrees = scale_and_degrees(
+        squares,
+        *_noise(model),
+        model.num_latent_gps,
+        least_variance=least,
+        least_degrees=LEAST_DEGREES * (1 + 1e-4),
+        trained=(scale.trainable, df.trainable),
+    )
+    if scale.trainable and variance <= least * (1 + 1e-6):
+        raise ValueError(
+            f"likelihood: the scale of the Student-t noise fell to {np.sqrt(variance):.2g}, as "
+            "many targets repeat exactly or have no noise; pass "
+            "likelihood=gpflow.likelihoods.Gaussian(), or fix a scale by "
+            "gpflow.set_trainable(likelihood.scale, False)."
+        )
+    for parameter, value in ((scale, np.sqrt(variance)), (df, degrees)):
+        if parameter.trainable:
+            parameter.assign(value)
+
+
+def _noise(model: VecchiaSGPR) -> tuple[float, float]:
+    """The present s and nu."""
+    likelihood = model.likelihood
+    return float(noise_variance_of(likelihood)), float(tf.cast(likelihood.df, tf.float64))

@@ -1,0 +1,144 @@
+"""Quantiles of y at new points, under Gaussian and Student-t noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import scipy.stats
+import tensorflow as tf
+from gpflow.functions import Function
+from gpflow.likelihoods import Gaussian, StudentT
+from gpflow.models import GPModel
+from scipy.special import gammaln, log_ndtr, ndtri
+
+from ._arguments import Array, real_array, refusal, short
+from ._targets import densities_of
+from .serving import predict_in_batches
+
+__all__ = ["predict_quantiles"]
+
+_NODES = 160
+"""Of the trapezoidal rule over ``log lambda``; the errors of 160 are those of rounding."""
+
+_NEGLIGIBLE = 45.0
+"""The logarithm of the ratio to the maximum, below which an integrand ends: exp(-45) = 3e-20."""
+
+_STEPS = 60
+"""Newton steps or bisections for a quantile, at most; six are usual."""
+
+_ROWS_AT_A_TIME = 8_192
+
+
+def predict_quantiles(
+    model: Any,
+    X: Any,
+    levels: Any = (0.05, 0.5, 0.95),
+    *,
+    batch_size: int | None = None,
+    progress: bool = True,
+) -> Array:
+    """Predict quantiles of y, such as the ends of intervals.
+
+    f is Gaussian at each row, and quantiles are those of f and noise together: in closed form for
+    Gaussian noise. With Student-t noise, y given the weight lambda of its mixture is Gaussian; the
+    distribution function is an integral over ``log lambda``, and its roots are found to rounding.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = gpflow.models.GPR((X, np.sin(X)), gpflow.kernels.Matern32(), noise_variance=0.01)
+    >>> low, high = np.moveaxis(idm.predict_quantiles(model, X, [0.05, 0.95]), 2, 0)
+    >>> bool(np.all((low < np.sin(X)) & (np.sin(X) < high)))
+    True
+
+    :param model: A model of GPflow or of this library, with a Gaussian likelihood or a StudentT of
+        one scale.
+    :param X: Rows ``[N, D]``, as of :func:`predict_in_batches`.
+    :param levels: Probabilities ``[L]`` between 0 and 1; by default the median and the ends of an
+        interval of 90%.
+    :param batch_size: As of :func:`predict_in_batches`.
+    :param progress: As of :func:`predict_in_batches`.
+    :return: The quantiles of each output, ``[N, P, L]``, in the order of ``levels``.
+    :raises ValueError: For other likelihoods and for levels that are no probabilities; for rows as
+        :func:`predict_in_batches` does.
+    """
+    rule, remedy = "probabilities above 0 and below 1", "pass levels such as [0.05, 0.95]"
+    probabilities = np.atleast_1d(real_array("levels", levels, rule, remedy))
+    if probabilities.ndim != 1 or not np.all((probabilities > 0) & (probabilities < 1)):
+        raise refusal("levels", f"be {rule}", short(levels), remedy)
+    likelihood: Any = getattr(model, "likelihood", None)
+    is_known = isinstance(model, GPModel) and densities_of(likelihood) in (Gaussian, StudentT)
+    if not is_known or (
+        isinstance(likelihood, StudentT) and isinstance(likelihood.scale, Function)
+    ):
+        raise refusal(
+            "model",
+            "be a model of GPflow or interdomain with a Gaussian or StudentT likelihood of one "
+            "scale",
+            f"{type(model).__name__} with {type(likelihood).__name__}",
+            "draw samples of y, and take their quantiles",
+        )
+    options: Any = {"batch_size": batch_size, "progress": progress}
+    mean, variance = predict_in_batches(model, X, **options)
+    mean, variance = (np.asarray(part, np.float64)[:, :, None] for part in (mean, variance))
+    if isinstance(likelihood, Gaussian):
+        noise = likelihood.variance_at(tf.convert_to_tensor(np.asarray(X), gpflow.default_float()))
+        deviations = np.sqrt(variance + np.asarray(noise, np.float64)[:, :, None])
+        of_gaussian: Array = mean + deviations * ndtri(probabilities)
+        return of_gaussian
+    scale, degrees = _number(likelihood.scale), _number(likelihood.df)
+    distances = np.zeros([*mean.shape[:2], len(probabilities)])
+    # Rounded, the levels 0.05 and 0.95 have one tail.
+    tails = np.round(np.minimum(probabilities, 1 - probabilities), 16)
+    for tail in set(tails) - {0.5}:
+        starts = range(0, len(mean), _ROWS_AT_A_TIME)
+        parts = (variance[start : start + _ROWS_AT_A_TIME].ravel() for start in starts)
+        upper = [_upper_quantiles(part, scale, degrees, tail) for part in parts]
+        distances[:, :, tails == tail] = np.reshape(np.concatenate(upper), variance.shape)
+    result: Array = mean + np.sign(probabilities - 0.5) * distances
+    return result
+
+
+def _number(value: Any) -> float:
+    """A parameter of one number, or a float, which TensorFlow would round to float32."""
+    return float(value if isinstance(value, float) else tf.reshape(value, []))
+
+
+def _upper_quantiles(variances: Array, scale: float, degrees: float, tail: float) -> Array:
+    """The q ``[N]`` above which a noisy y of mean zero is with a probability below a half.
+
+    Newton steps for the logarithm of the probability are within brackets. The integrals are as in
+    :func:`interdomain.models.vecchia_sgpr.student_t.log_density`.
+
+    :param variances: Of f, ``[N]``.
+    :param scale: Of the noise.
+    :param degrees: nu.
+    :param tail: The probability.
+    """
+    c, target = degrees / 2, np.log(tail)
+    width = (_NEGLIGIBLE - target) / c
+    low, high = -np.sqrt(2 * width) - width, np.log1p(width + np.sqrt(2 * width))
+    u, step = np.linspace(low, high, _NODES, retstep=True)
+    of_gamma = c * (u - np.exp(u) + np.log(c)) - gammaln(c) + np.log(step)
+    deviations = np.sqrt(variances[:, None] + scale**2 * np.exp(-u))
+    of_f = np.sqrt(variances)
+    # Each of f and noise spreads the other. Their sum is beyond a sum of two bounds only where one
+    # of the two is beyond its own.
+    noise = scipy.stats.t(degrees, scale=scale)
+    lower = np.maximum(-of_f * ndtri(tail), noise.isf(tail))
+    upper = -of_f * ndtri(tail / 2) + noise.isf(tail / 2)
+    q: Array = lower
+    for _ in range(_STEPS):
+        standard = q[:, None] / deviations
+        logs = of_gamma + log_ndtr(-standard)
+        value = np.logaddexp.reduce(logs, axis=1)
+        slopes = np.exp(of_gamma - np.square(standard) / 2 - value[:, None]) / deviations
+        beyond = value < target
+        upper, lower = np.where(beyond, q, upper), np.where(beyond, lower, q)
+        new = q + (value - target) * np.sqrt(2 * np.pi) / np.sum(slopes, axis=1)
+        new = np.where((new >= lower) & (new <= upper), new, (lower + upper) / 2)
+        change, q = np.max(np.abs(new - q) / (of_f + scale), initial=0.0), new
+        if change < 1e-12:
+            break
+    return q
