@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.calibration.benchmark import MODELS, REPORTS, ranks, verdict
 
-APPROXIMATE = ("poisson", "labels")
+APPROXIMATE = ("poisson", "labels", "student_t")
 """Whose q is not the posterior; their distances are figures of the benchmark."""
 
 

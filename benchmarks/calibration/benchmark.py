@@ -8,6 +8,8 @@ waves, globe, table, splines, units   StructuredSGPR of waves, harmonics of the 
                         effects, splines, activation features
 neighbours, both        VecchiaSGPR: the ten nearest rows; these and waves
 merged, weights         ten places of four rows each as ten rows; a noise variance for each row
+groups                  intercepts of four groups and the nearest rows; a fifth at places held out
+student_t               the nearest rows under Student-t noise, where q is not the posterior
 svgp, hvgp, orthogonal  SVGP (one covariance for all functions), HVGP (rows and their negatives),
                         OrthogonalSVGP (base and orthogonal points far apart): where q can be exact
 dual, poisson, labels   DualSVGP: Gaussian noise; counts and labels, where q is not the posterior
@@ -34,7 +36,7 @@ from benchmarks._lib.data import Array
 from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import tabulated
-from benchmarks.calibration.near import merged, neighbours, weights
+from benchmarks.calibration.near import groups, merged, neighbours, student_t, weights
 from benchmarks.calibration.truths import (
     NOISE,
     PLACES,
@@ -49,14 +51,17 @@ from benchmarks.calibration.truths import (
 
 FUNCTIONS, AT_A_TIME = 10_000, 500
 FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
+FEWER["student_t"] = 200
 """Of models that take a fit of passes, or a report for each function."""
 REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
+ALONE = ("student_t",)
+"""Outputs of a row share the weight of its noise: a function has a model of its own."""
 
 
 def ranks(model: str, functions: int, seed: int) -> Array:
     """The truth's probabilities, one for each function."""
     rng = np.random.default_rng(seed)
-    each = REPORTS_AT_A_TIME if model in REPORTS else AT_A_TIME
+    each = 1 if model in ALONE else REPORTS_AT_A_TIME if model in REPORTS else AT_A_TIME
     parts = [min(each, functions - start) for start in range(0, functions, each)]
     return np.concatenate([MODELS[model](rng, part) for part in parts])
 
@@ -233,6 +238,8 @@ MODELS: Mapping[str, Callable[..., Array]] = {
     "both": partial(neighbours, both=True),
     "merged": merged,
     "weights": weights,
+    "groups": groups,
+    "student_t": student_t,
     "svgp": svgp,
     "hvgp": hvgp,
     "orthogonal": orthogonal,

@@ -1,4 +1,4 @@
-"""Models of neighbours: alone, with features, merged rows, and weights."""
+"""Models of neighbours: alone, with features, merged rows, weights, groups and Student-t noise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import gpflow
 import numpy as np
 
 import interdomain as idm
@@ -45,3 +46,31 @@ def weights(rng: np.random.Generator, functions: int) -> Array:
         return f + np.sqrt(NOISE / of_rows)[:, None] * rng.normal(size=f.shape)
 
     return exact(rng, functions, matern(0.3), X, new, model, observe=observe)
+
+
+def groups(rng: np.random.Generator, functions: int) -> Array:
+    X = np.c_[square(rng, ROWS), np.arange(ROWS) % 4]
+    new = np.c_[square(rng, PLACES), np.minimum(np.arange(PLACES), 4)]
+    local = gpflow.kernels.Matern32(lengthscales=0.3, active_dims=[0, 1])
+    intercepts = idm.tables.GroupIntercepts(np.arange(4), variance=0.5, active_dims=[2])
+    features = idm.tables.GroupFeatures(intercepts)
+    parts = idm.kernels.FiniteRank(intercepts, features), features
+    how = {"local_kernel": local, "num_neighbours": 10, "noise_variance": NOISE}
+    model = partial(idm.models.VecchiaSGPR, **how)
+    return exact(rng, functions, local + intercepts, X, new, lambda data: model(data, *parts))
+
+
+def student_t(rng: np.random.Generator, functions: int) -> Array:
+    """Of four degrees of freedom, at the parameters that rows were drawn with."""
+    X, new, degrees = square(rng, ROWS), square(rng, PLACES), 4.0
+
+    def condition(data: Any) -> Any:
+        noise = gpflow.likelihoods.StudentT(NOISE**0.5, degrees)
+        model = nearest_rows(likelihood=noise, progress=False)(data)
+        model.reweight()
+        return model
+
+    def observe(rng: np.random.Generator, f: Array) -> Array:
+        return f + NOISE**0.5 * rng.standard_t(degrees, size=f.shape)
+
+    return exact(rng, functions, matern(0.3), X, new, condition, observe=observe)

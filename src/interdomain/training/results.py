@@ -50,7 +50,8 @@ class Ending(NamedTuple):
 class Parts:
     """Which parts of a :class:`interdomain.models.VecchiaSGPR` were tried, and what each explains.
 
-    :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both".
+    :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both",
+        before the last step, which fits variances and noise to errors of predictions.
     :ivar kept: the name of the one that was kept.
     :ivar shares: the shares of the mean square of Y less its mean function, on a sample of rows,
         in the model that was kept. "features" is the share that the features explain;

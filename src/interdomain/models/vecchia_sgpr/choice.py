@@ -55,7 +55,11 @@ class LocalTraining:
     neighbours.
 
     :ivar compared: The kernels that were compared; None if the kernel was given.
+    :ivar merges_nearby: Whether searches merge nearby rows. Rows that a first, wrong kernel has
+        merged would hide what varies between them.
     """
+
+    merges_nearby = False
 
     def __init__(self, model: VecchiaSGPR, seed: int) -> None:
         self._model, self._seed, local = model, seed, model.local
@@ -83,6 +87,10 @@ class LocalTraining:
 
     def take(self) -> None:
         """Begin with the present parameters of the model."""
+        names = [
+            name for name, kernel in self._kernels.items() if kernel is self._model.local_kernel
+        ]
+        self._name = names[0]
         self.conditionals.take(self._model.local_kernel, self._model.likelihood)
 
     def start(self, samples: Samples, *, choose: bool = True) -> None:
@@ -90,7 +98,7 @@ class LocalTraining:
 
         :param choose: Whether kernels are compared now.
         """
-        self._name = next(iter(self._kernels))
+        self._name, self.merges_nearby = next(iter(self._kernels)), False
         self._from_best_start(samples)
         self.give()
         self.search()
@@ -104,8 +112,8 @@ class LocalTraining:
 
     def search(self) -> None:
         """Find neighbours for the present parameters."""
-        model = self._model
-        model.ordered.search(model.local, float(noise_variance_of(model.likelihood)))
+        model, noise = self._model, noise_variance_of(self._model.likelihood)
+        model.ordered.search(model.local, float(noise), near=self.merges_nearby)
 
     def _from_best_start(self, samples: Samples) -> None:
         """The best of several noise levels and lengthscales, after a few steps from each."""
@@ -190,6 +198,8 @@ class LocalTraining:
         noise, variance = conditionals.noise_parameter, conditionals.local_kernel.variance
         if not (noise.trainable and variance.trainable):
             return
-        factor = np.mean([conditionals.mean_square_score(rows) for rows in batches])
+        factor = float(np.mean([conditionals.mean_square_score(rows) for rows in batches]))
+        if not 0 < factor < np.inf:  # of residuals that are zero
+            return
         conditionals.assign_noise(factor * float(noise_variance_of(conditionals.likelihood)))
         variance.assign(factor * variance.numpy())

@@ -52,11 +52,14 @@ class OrderedRows:
         self._at_one_place = None if merge == "off" else at_one_place(X)
         self.merged = merged(X, Y, noise_weights, self._at_one_place)
 
-    def search(self, local: LocalKernel, noise_variance: float) -> None:
-        """Merge nearby rows, and find the neighbours, for the present parameters."""
+    def search(self, local: LocalKernel, noise_variance: float, *, near: bool = True) -> None:
+        """Merge rows, and find the neighbours, for the present parameters.
+
+        :param near: Whether nearby rows may be merged.
+        """
         exact = merged(self.X, self.Y, self.noise_weights, self._at_one_place)
         groups = None
-        if self._merge not in ("off", "exact"):
+        if near and self._merge not in ("off", "exact"):
             groups = self._nearby(exact.X, exact.weights, local, noise_variance)
         few = groups is not None and groups.max() < _MOST_LEFT * len(groups)
         if groups is not None and (few or isinstance(self._merge, float)):

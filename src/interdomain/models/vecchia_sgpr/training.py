@@ -25,7 +25,7 @@ from .local_kernel import conditional_weights
 from .mean import solve_mean
 from .model import VecchiaSGPR
 from .samples import Samples, warn_of_rows
-from .turns import Turns
+from .turns import Turns, fit_intervals
 
 _STEPS_OF_FEATURES, _ROWS_OF_SHARES = 1_000, 1_024
 
@@ -101,13 +101,15 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
     if kept == "features" or kept != names[-1]:  # otherwise it is what the model has now
         tried[kept].restore(model)
         model.search()
+    if kept != "features":
+        fit_intervals(model, training, plan.seed)
     model.chooses_kernel = model.chooses_kernel and kept == "features"
     evidence = {name: each.evidence / model.num_data for name, each in tried.items()}
     fit_of_features = results.get("features")
     return dataclasses.replace(
         results[kept],
         seconds=time.perf_counter() - plan.started,
-        elbo=tried[kept].evidence,
+        elbo=float(model.elbo()),
         parts=Parts(evidence, kept, _shares(model, plan.seed)),
         local_kernels=compared.get(kept),
         frozen=fit_of_features.frozen if fit_of_features else (),

@@ -41,12 +41,11 @@ _ENOUGH = 1e-3
 
 class Turns:
     """The local kernel and the noise, on samples of rows; then neighbours, a pass and the features'
-    parameters without data; and again, until the evidence rises no more. In the end variances and
-    noise, by as many neighbours as predictions have.
+    parameters without data; and again, until the evidence rises no more.
 
     :param explained: What features and mean explain of rows X, before the first turn.
     :param predict_at: See :class:`.Samples`.
-    :ivar best: The highest log evidence so far; after training that of the model.
+    :ivar best: The highest log evidence so far.
     """
 
     exact = True
@@ -78,7 +77,7 @@ class Turns:
         model, samples = self._model, self._samples
         while True:
             self._train_local(self._seed + run.step)
-            model.search()
+            self._merge_nearby()
             elbo = self._train_features()
             samples.explained = model.explained
             if model.has_student_t_noise:
@@ -98,8 +97,6 @@ class Turns:
                     model.search()
                     if model.has_student_t_noise:
                         model.reweight(_PASSES)
-                self._widen()
-                run.keep(run.step)
                 return ending
 
     def _train_local(self, seed: int) -> None:
@@ -119,6 +116,16 @@ class Turns:
         training.train(self._samples.draw(self._number(_MANY), seed), _STEPS)
         training.give()
 
+    def _merge_nearby(self) -> None:
+        """Search with nearby rows merged; if these are many, train on the merged rows."""
+        model, training = self._model, self._training
+        before = len(model.ordered.merged.X)
+        model.search()
+        if not training.merges_nearby and len(model.ordered.merged.X) < before:
+            training.merges_nearby = True
+            self._train_local(self._seed)
+            model.search()
+
     def _reweigh(self) -> float:
         """Passes that weigh rows, with steps of scale and degrees of freedom; and the bound."""
         model = self._model
@@ -129,25 +136,8 @@ class Turns:
         self._training.take()
         return float(model.elbo())
 
-    def _widen(self) -> None:
-        """Fit variances and noise to the errors of predictions, which have more neighbours than
-        rows in training: those of rows that are not their own neighbours."""
-        model, training = self._model, self._training
-        training.conditionals.take(model.local_kernel, model.likelihood)
-        number = model.num_prediction_neighbours
-        few = self._number(_OF_INTERVALS, number)
-        batches = self._samples.draw_apart(_MANY, self._seed, number, few)
-        training.widen(next(batches), _STEPS_OF_INTERVALS)
-        if not model.has_student_t_noise:
-            training.scale(batches)
-        training.give()
-        if model.has_student_t_noise:
-            model.reweight(_PASSES)
-        self.best = float(model.elbo())
-
-    def _number(self, most: int, neighbours: int | None = None) -> int:
-        size = self._model.num_neighbours if neighbours is None else neighbours
-        return min(most, max(256, _MOST_ENTRIES // (size + 1) ** 2))
+    def _number(self, most: int) -> int:
+        return _at_most(most, self._model.num_neighbours)
 
     def _train_features(self) -> float:
         """What a pass has sums for, without data; and the evidence."""
@@ -159,3 +149,23 @@ class Turns:
             if model.trainable_variables:
                 fit_by_lbfgs(model, steps=_STEPS)
             return float(model.elbo())
+
+
+def _at_most(most: int, neighbours: int) -> int:
+    """A number of rows whose covariances with their neighbours fit into memory."""
+    return min(most, max(256, _MOST_ENTRIES // (neighbours + 1) ** 2))
+
+
+def fit_intervals(model: VecchiaSGPR, training: LocalTraining, seed: int) -> None:
+    """Fit variances and noise to the errors of predictions of rows that are not their own
+    neighbours. Predictions have more neighbours than rows in training."""
+    number, samples = model.num_prediction_neighbours, Samples(model, model.explained)
+    training.take()
+    few = _at_most(_OF_INTERVALS, number)
+    batches = samples.draw_apart(_MANY, seed, number, few)
+    training.widen(next(batches), _STEPS_OF_INTERVALS)
+    if not model.has_student_t_noise:
+        training.scale(batches)
+    training.give()
+    if model.has_student_t_noise:
+        model.reweight(_PASSES)
