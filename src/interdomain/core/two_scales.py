@@ -51,6 +51,11 @@ class TwoScales(IsotropicStationary):
         self.ratio = gpflow.Parameter(ratio, transform=bijectors.Sigmoid(one, _MOST * one))
         self.share = gpflow.Parameter(share, transform=bijectors.Sigmoid())
 
+    @property
+    def middle(self) -> float:
+        """The geometric mean of the two lengthscales, in shorter ones."""
+        return float(self.ratio.numpy() ** 0.5)
+
     def K_r(self, r: TensorType) -> tf.Tensor:
         """The kernel at distances r in lengthscales."""
         short = self.share * _matern(r)

@@ -121,9 +121,10 @@ class LocalTraining:
         least = _LEAST_VARIANCE * least_noise_variance(model.likelihood)
         total, tried = max(samples.mean_square, least), []
         points = model.local.points(model.ordered.merged.X)
-        from_rows: list[Any] = list(starts(points, model.num_neighbours))
+        first, *others = starts(points, model.num_neighbours)
+        from_rows: list[tuple[float, Array] | None] = [first, *others]
         if self._chooses or is_default(model.local_kernel):
-            assign(conditionals, *from_rows[0], total)
+            assign(conditionals, *first, total)
             self.give()
             self.search()
         else:  # a second fit goes on from the present values

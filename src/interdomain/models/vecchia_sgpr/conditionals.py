@@ -75,7 +75,8 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def noise_parameter(self) -> gpflow.Parameter:
         """The parameter of the likelihood that says how much noise there is."""
         variance = getattr(self.likelihood, "variance", None)
-        return self.likelihood.scale if variance is None else variance
+        parameter: gpflow.Parameter = self.likelihood.scale if variance is None else variance
+        return parameter
 
     def assign_noise(self, variance: float) -> None:
         """A noise variance, above the lower bound, if it is trainable."""
@@ -169,7 +170,8 @@ def _lower_bound(transform: Any) -> float | None:
 
 def _above(value: Any, lower: float) -> Any:
     """A value that is above a lower bound by as much as a transform can tell."""
-    return np.maximum(value, max(lower * (1 + 1e-4), np.finfo(gpflow.default_float()).tiny))
+    tiny = float(np.finfo(gpflow.default_float()).tiny)
+    return np.maximum(value, max(lower * (1 + 1e-4), tiny))
 
 
 def _copy_values(source: Any, target: Any) -> None:

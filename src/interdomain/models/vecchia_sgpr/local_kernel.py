@@ -94,7 +94,8 @@ class LocalKernel:
     def other_columns(self, X: Array) -> Array:
         """The columns of rows ``[N, D]`` that the kernel does not see."""
         numbers = np.arange(X.shape[1])
-        return X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
+        others: Array = X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
+        return others
 
     def coordinates(self, X: tf.Tensor) -> tf.Tensor:
         """``[..., d]`` of rows ``[..., D]``."""

@@ -23,9 +23,9 @@ def solve_mean(model: VecchiaSGPR, *, by_rows: bool = False) -> None:
     :param by_rows: Take the least squares of the merged rows, before any other parameter is known.
     """
     mean, outputs = model.mean_function, model.num_latent_gps
-    parts = [mean.A, mean.b] if type(mean) is Linear else [getattr(mean, "c", None)]
     if type(mean) not in (Linear, Constant):
         return
+    parts = [mean.A, mean.b] if type(mean) is Linear else [mean.c]
     if any(not part.trainable or part.prior is not None for part in parts):
         return
     if by_rows:

@@ -76,11 +76,11 @@ def merged(X: Array, Y: Array, weights: Array | None, groups: IntArray | None) -
     :param weights: Noise weights ``[N]``; None for ones.
     :param groups: See :attr:`MergedRows.groups`; None if each row is a group.
     """
-    one_each = np.ones(len(X)) if weights is None else weights
+    one_each: Array = np.ones(len(X)) if weights is None else weights
     if groups is None:
         return MergedRows(X, Y, one_each, np.arange(len(X)), Within())
     size, first = int(groups.max()) + 1, np.unique(groups, return_index=True)[1]
-    sums = np.bincount(groups, one_each, size)
+    sums: Array = np.asarray(np.bincount(groups, one_each, size), np.float64)
 
     def mean(differences: Array) -> Array:
         columns = [np.bincount(groups, one_each * c, size) / sums for c in differences.T]

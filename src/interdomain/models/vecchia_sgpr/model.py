@@ -347,7 +347,8 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
+        statistics: SufficientStatistics | None = self.statistics
+        rows = self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
             raise ValueError(
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
@@ -394,8 +395,8 @@ class VecchiaSGPR(CollapsedModel):
         """X and Y in the default float, and noise weights ``[N]``, if there are any."""
         X, Y, *weights = rows.in_memory() or ()
         dtype = gpflow.default_float()
-        floats = (part.astype(dtype, copy=False) for part in (X, Y))
-        return *floats, *(np.float64(part).ravel() for part in weights)
+        flat = [np.asarray(part, np.float64).ravel() for part in weights]
+        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *flat
 
     def weighted_rows(self) -> tuple[Array, ...]:
         """The rows in their order, with noise weights ``[N, 1]``, if there are any."""

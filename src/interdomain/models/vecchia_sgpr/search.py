@@ -123,7 +123,8 @@ class Neighbours:
         nearest = np.reshape(nearest, [len(rows), number + 1])
         others = nearest != rows[:, None]
         others[np.all(others, axis=1), -1] = False  # of more rows at one place than are looked up
-        return nearest[others].reshape(len(rows), number)
+        kept: IntArray = nearest[others].reshape(len(rows), number)
+        return kept
 
     def beyond(self, distances: Array, rows: IntArray, number: int) -> IntArray:
         """The nearest rows to each of the rows ``[n]`` that are at least so far from it, ``[n,

@@ -9,7 +9,6 @@ import numpy as np
 from gpflow.kernels import Kernel, Matern32
 
 from ..._arguments import Array
-from ...core.two_scales import TwoScales
 from .conditionals import Conditionals
 from .local_kernel import LocalKernel
 from .search import Neighbours
@@ -77,8 +76,7 @@ def assign(
     :param total: The variance that features and mean leave.
     """
     kernel = conditionals.local_kernel
-    if isinstance(kernel, TwoScales):
-        lengthscales = lengthscales / kernel.ratio.numpy() ** 0.5
+    lengthscales = lengthscales / getattr(kernel, "middle", 1.0)
     if kernel.lengthscales.shape == ():
         lengthscales = np.sqrt(np.mean(np.square(lengthscales)))
     if kernel.lengthscales.trainable:

@@ -83,8 +83,8 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
         if plan.num_inducing is not None:
             model.kernel, model.inducing_variable = alone.kernel, alone.inducing_variable
         if "features" in names:
-            noise, evidence = alone.likelihood, float(alone.elbo())
-            tried["features"] = _Tried(model, "features", evidence, noise=noise)
+            bound = float(alone.elbo())
+            tried["features"] = _Tried(model, "features", bound, noise=alone.likelihood)
         explained = alone.explained
     given = _Tried(model, names[-1], np.nan)
     for name in names:
