@@ -108,6 +108,20 @@ class CollapsedModel(RowsModel):
             parts.append((self.mean_function(some) + of_features).numpy())
         return np.concatenate(parts)
 
+    def residual_sums(self) -> tuple[Array, Array]:
+        """What the features leave of the sums of targets ``t = (y - r, h)``, h being the columns of
+        the mean function: ``sum t t^T - C^T (s Kuu + G)^{-1} C`` with ``C = sum phi t^T``, ``[P +
+        H, P + H]``; and the reference r, ``[P]``.
+        """
+        features, sums = self._features, self.statistics.sums
+        targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
+        if len(products):
+            gram = tf.constant(sums["gram"])
+            collapsed = features.sums.finish(features.sums.prior(), gram, tf.constant(products))
+            targets = targets - products.T @ collapsed.mean_of_weights(self._noise_variance())
+        reference = np.broadcast_to(self.statistics.reference, [features.num_outputs])
+        return targets, reference
+
     @inherit_check_shapes
     @unconverted
     def maximum_log_likelihood_objective(self) -> tf.Tensor:

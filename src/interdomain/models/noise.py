@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import gpflow
@@ -17,6 +18,9 @@ from .._targets import densities_of
 
 LEAST_DEGREES = 2.01
 """The least degrees of freedom of a Student-t; at 2 its variance is infinite."""
+
+_FLOOR, _FIRST_NOISE = 1e-6, 0.1
+"""The least noise variance, and the first one, as shares of the variance of Y."""
 
 
 def noise_variance_of(likelihood: Gaussian | StudentT) -> tf.Tensor:
@@ -109,3 +113,44 @@ def student_t(likelihood: StudentT) -> StudentT:
         transform = positive(lower=LEAST_DEGREES)
         likelihood.df = gpflow.Parameter(degrees, transform=transform)
     return likelihood
+
+
+def in_units_of(
+    Y: Any,
+    noise_variance: TensorData | None,
+    likelihood: Gaussian | StudentT | None,
+    *,
+    num_neighbours: int,
+) -> Gaussian | StudentT:
+    """The likelihood of a model with neighbours, from its arguments.
+
+    A Gaussian that is made here begins with a tenth of the variance of Y, and its lower bound is a
+    millionth of this variance: the units of Y do not matter.
+
+    :param Y: ``[N, P]``; not checked yet.
+    :raises ValueError: As :func:`gaussian` and :func:`student_t`; for a Student-t with a noise
+        variance or without neighbours.
+    """
+    if isinstance(likelihood, StudentT):
+        if noise_variance is not None or not num_neighbours:
+            what = "noise_variance" if num_neighbours else "num_neighbours"
+            raise ValueError(
+                f"{what}: found {noise_variance if num_neighbours else 0} beside a StudentT "
+                "likelihood, which has a scale of its own and needs neighbours; leave it out."
+            )
+        return student_t(likelihood)
+    variance = _variance_of(Y)
+    if noise_variance is None and likelihood is None and variance is not None:
+        noise_variance = _FIRST_NOISE * variance
+    return gaussian(noise_variance, likelihood, None if variance is None else _FLOOR * variance)
+
+
+def _variance_of(Y: Any) -> float | None:
+    """The mean variance of the columns of Y; None if Y does not vary, or is not finite."""
+    with contextlib.suppress(TypeError, ValueError):
+        values = np.asarray(Y, np.float64)
+        if values.size and np.all(np.isfinite(values)):
+            variance = float(np.mean(np.var(values, axis=0)))
+            if variance > (1e-12 * np.max(np.abs(values))) ** 2:
+                return variance
+    return None

@@ -94,8 +94,7 @@ class LocalKernel:
     def other_columns(self, X: Array) -> Array:
         """The columns of rows ``[N, D]`` that the kernel does not see."""
         numbers = np.arange(X.shape[1])
-        others: Array = X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
-        return others
+        return X[:, np.setdiff1d(numbers, self._columns(numbers[None]))]
 
     def coordinates(self, X: tf.Tensor) -> tf.Tensor:
         """``[..., d]`` of rows ``[..., D]``."""
@@ -128,8 +127,9 @@ class LocalKernel:
             pairs = tf.stack([tf.zeros_like(steps), tf.constant(steps)], axis=-2)
             pairs = tf.cast(pairs, gpflow.default_float())
             covariances = self.covariance(pairs).numpy()
-        variations: Array = np.max(covariances[..., 0, 0] - covariances[..., 0, 1], axis=1)
-        return 2 * np.maximum(variations, 0.0)
+        falls = np.max(covariances[..., 0, 0] - covariances[..., 0, 1], axis=1)
+        variations: Array = np.maximum(2.0 * falls, 0.0)
+        return variations
 
 
 def conditional_weights(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from ..._arguments import Array, IntArray, number
 
@@ -48,6 +49,11 @@ class Within(NamedTuple):
     rows: float = 0.0
     log_weights: float = 0.0
     squares: float = 0.0
+
+    def log_density(self, noise_variance: tf.Tensor, num_outputs: int) -> tf.Tensor:
+        """The log density of the rows given the merged rows, ``[]``."""
+        of_output = self.rows * tf.math.log(2 * np.pi * noise_variance) + self.log_weights
+        return -(num_outputs * of_output + self.squares / noise_variance) / 2
 
 
 @dataclass(frozen=True)

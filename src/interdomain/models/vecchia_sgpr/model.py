@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from typing import Any
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import RegressionData, TensorData
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian, StudentT
 from gpflow.mean_functions import MeanFunction
@@ -21,7 +18,6 @@ from gpflow.utilities.model_utils import assert_params_false
 
 from ..._arguments import Array, IntArray, choice, integer
 from ..._tracing import unconverted
-from ...core.finite_rank import is_complete
 from ...core.pairs import structure_of
 from ...sums.features import Features
 from ...sums.passes import statistics_of
@@ -29,26 +25,20 @@ from ...sums.row_batches import Rows, RowsInBatches
 from ...sums.row_weights import with_weights
 from ...sums.statistics import SufficientStatistics
 from ..collapsed import CollapsedModel
-from ..noise import gaussian, noise_variance_of, student_t
+from ..noise import in_units_of, noise_variance_of
 from ..structured_sgpr.model import StructuredSGPR
 from .local_kernel import LocalKernel
 from .merging import checked_merge
-from .parts import UsedParts
+from .parts import Block, NoFeatures, NoKernel, UsedParts, features_or
 from .posterior import NeighbourPosterior
-from .reweighting import ExpectedWeights, expected_squares, weights_of_squares
-from .rows import OrderedRows
+from .reweighting import ExpectedWeights, reweight, weights_of_new_rows
+from .rows import OrderedRows, as_floats
 from .starts import first_kernel
 from .student_t import bound_of_weights, log_density
-from .whitening import NoFeatures, NoKernel, WhitenedFeatures
-
-_BATCH_ENTRIES = 2**22
-"""Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
+from .whitening import WhitenedFeatures
 
 _OF_PREDICTIONS = 4
 """Times the number of neighbours in training."""
-
-_FLOOR, _FIRST_NOISE = 1e-6, 0.1
-"""The least noise variance, and the first one, as shares of the variance of Y."""
 
 
 class VecchiaSGPR(CollapsedModel):
@@ -139,37 +129,24 @@ class VecchiaSGPR(CollapsedModel):
         seed: int = 0,
         progress: bool = True,
     ) -> None:
-        if (kernel is None) != (inducing_variable is None):
-            missing = "kernel" if kernel is None else "inducing_variable"
-            raise ValueError(
-                f"{missing} must be given with the other of the two, found None; pass both, or "
-                "neither for neighbours alone."
-            )
         self._nothing = NoKernel(), NoFeatures()
         self._used, self._summed = UsedParts("both"), "both"
         self._num_neighbours = integer("num_neighbours", num_neighbours, at_least=0)
-        if kernel is None or inducing_variable is None:
-            kernel, inducing_variable = self._nothing
-        elif not is_complete(inducing_variable, kernel):
-            raise ValueError(
-                "kernel must be of finite rank and have these features, so that what they leave is "
-                f"left to local_kernel, found {type(kernel).__name__}; pass "
-                "interdomain.kernels.FiniteRank(kernel, inducing_variable)."
-            )
+        kernel, inducing_variable = features_or(self._nothing, kernel, inducing_variable)
         if not isinstance(data, (tuple, list)):
             raise ValueError(
                 f"data must be arrays (X, Y), in which neighbours are found, found a "
                 f"{type(data).__name__}; pass arrays, memory-mapped ones if they are large."
             )
         rng = np.random.default_rng(integer("seed", seed, at_least=0))
-        self._merge = checked_merge(merge)
-        floor = _share_of_variance(data[1], _FLOOR)
-        if noise_variance is None and likelihood is None:
-            noise_variance = _share_of_variance(data[1], _FIRST_NOISE)
+        merge = checked_merge(merge)
+        likelihood = in_units_of(
+            data[1], noise_variance, likelihood, num_neighbours=self._num_neighbours
+        )
         super().__init__(
             with_weights(data, noise_weights),
             kernel,
-            self._checked(noise_variance, likelihood, floor),
+            likelihood,
             inducing_variable,
             mean_function,
             batch_size=batch_size,
@@ -179,10 +156,12 @@ class VecchiaSGPR(CollapsedModel):
             integer("num_prediction_neighbours", num_prediction_neighbours, at_least=1)
         self._given_for_predictions = num_prediction_neighbours
         self._batch_size, self._progress = batch_size, progress
-        order = rng.permutation(int(data[0].shape[0]))
-        X, Y, *weights = (part[order] for part in self._as_floats(self._rows_at_hand))
-        self._given_weights = weights[0] if weights else None
-        self._ordered = OrderedRows(X, Y, self._given_weights, self._merge)
+        X, Y, given_weights = as_floats(self._rows_at_hand)
+        order = rng.permutation(len(X))
+        X, Y = X[order], Y[order]
+        if given_weights is not None:
+            given_weights = given_weights[order]
+        self._ordered = OrderedRows(X, Y, given_weights, merge)
         self._expected = ExpectedWeights(np.ones(len(X)))
         self._weighed = self._expected.values
         self.chooses_kernel, self.local_inputs = local_kernel is None, local_inputs
@@ -192,20 +171,6 @@ class VecchiaSGPR(CollapsedModel):
         self.local.check(X)
         self.search()
 
-    def _checked(
-        self, noise_variance: TensorData | None, likelihood: Any, floor: float | None
-    ) -> Gaussian | StudentT:
-        """The likelihood of the arguments; see :func:`.gaussian` and :func:`.student_t`."""
-        if not isinstance(likelihood, StudentT):
-            return gaussian(noise_variance, likelihood, floor)
-        if noise_variance is not None or not self._num_neighbours:
-            what = "noise_variance" if self._num_neighbours else "num_neighbours"
-            raise ValueError(
-                f"{what}: found {noise_variance if self._num_neighbours else 0} beside a StudentT "
-                "likelihood, which has a scale of its own and needs neighbours; leave it out."
-            )
-        return student_t(likelihood)
-
     @property
     def arrays(self) -> tuple[Array, Array]:
         """The rows X ``[N, D]`` and Y ``[N, P]``, in their order."""
@@ -214,7 +179,7 @@ class VecchiaSGPR(CollapsedModel):
     @property
     def noise_weights(self) -> Array | None:
         """The noise weights of the rows, ``[N]``, in their order; None for ones."""
-        return self._given_weights
+        return self._ordered.given_weights
 
     @property
     def ordered(self) -> OrderedRows:
@@ -300,18 +265,10 @@ class VecchiaSGPR(CollapsedModel):
         Gaussian noise."""
         return self._expected.values
 
-    @property
-    def given_weights_of_rows(self) -> Array:
-        """The given noise weights of merged rows that are one row, ``[G]``; 0 of others."""
-        groups = self._ordered.merged.groups
-        weights = np.bincount(groups, self._given_weights)
-        return np.where(np.bincount(groups) == 1, weights, 0.0)
-
     def weigh(self, expected_weights: Array) -> None:
         """Take other means of the weights of rows, ``[N]``."""
         self._expected.values = self._weighed = expected_weights
-        given = self._given_weights
-        self._ordered.weigh(expected_weights if given is None else given * expected_weights)
+        self._ordered.weigh(expected_weights)
         self._replace_sums()
 
     def reweight(self, passes: int = 100, *, tolerance: float = 1e-6) -> None:
@@ -325,18 +282,7 @@ class VecchiaSGPR(CollapsedModel):
         :param tolerance: Passes end when no weight changes by more, relative to its value.
         :raises ValueError: If the noise is Gaussian, which has no weights.
         """
-        if not self.has_student_t_noise:
-            raise ValueError(
-                "likelihood must be a StudentT for weights of rows, found "
-                f"{type(self.likelihood).__name__}; build the model with "
-                "likelihood=gpflow.likelihoods.StudentT()."
-            )
-        for _ in range(integer("passes", passes, at_least=1)):
-            before = self.expected_weights
-            squares = expected_squares(self, 2 * self._num_neighbours)
-            self.weigh(weights_of_squares(self, squares))
-            if np.max(np.abs(self.expected_weights / before - 1)) <= tolerance:
-                break
+        reweight(self, passes, tolerance)
 
     def extend(self, data: tuple[Any, Any], noise_weights: Any = None) -> None:
         """Add rows, which come after all others in the order.
@@ -347,61 +293,34 @@ class VecchiaSGPR(CollapsedModel):
         :param data: (X ``[n, D]``, Y ``[n, P]``), of the same columns.
         :param noise_weights: The noise weights of the new rows, ``[n]``; None for ones.
         """
-        statistics: SufficientStatistics | None = self.statistics
-        rows = self._rows_of(with_weights(data, noise_weights))
+        statistics, rows = self.statistics, self._rows_of(with_weights(data, noise_weights))
         if rows.columns != self._columns:
             raise ValueError(
                 f"data: X and Y have {rows.columns} columns, the model's have {self._columns}; "
                 "pass rows of the same kind."
             )
-        X, Y, *weights = self._as_floats(rows)
+        X, Y, given = as_floats(rows)
         self.local.check(X)
-        before = self._ordered.merged
-        given = weights[0] if weights else None
-        added_weights = self._extended_weights(X, Y, given)
-        self._ordered = self._ordered.extended(X, Y, added_weights, self.local)
-        self._source = self._rows_of(self.weighted_rows())
-        first, merged = len(before.X), self._ordered.merged
-        if self.has_neighbours:
-            if np.array_equal(merged.weights[:first], before.weights):
-                added = np.arange(first, len(merged.X))
-                statistics += statistics_of(self._rows(added), self._features)
-            else:
-                statistics = None
-        else:
-            statistics += statistics_of(rows, self._features)
-        self._replace_sums(statistics)
-
-    def _extended_weights(self, X: Array, Y: Array, given: Array | None) -> Array | None:
-        """Noise weights of rows that are added, ``[n]``; of Student-t noise from predictions before
-        these are seen. The model keeps the weights of all rows."""
-        ones, new = np.ones(len(X)) if given is None else given, np.ones(len(X))
+        expected = np.ones(len(X))
         if self.has_student_t_noise:
-            mean, variance = (np.asarray(part, np.float64) for part in self.predict_f(X))
-            squares = np.sum(np.square(Y - mean) + variance, axis=1)
-            new = weights_of_squares(self, squares * ones)
-        if self._given_weights is not None or given is not None:
-            before = self._given_weights
-            before = np.ones(self.num_data) if before is None else before
-            self._given_weights = np.concatenate([before, ones])
-        self._expected.values = self._weighed = np.concatenate([self.expected_weights, new])
-        return new * ones if self.has_student_t_noise else given
+            expected = weights_of_new_rows(self, X, Y, given)
+        before = self._ordered.merged
+        weights = expected if self.has_student_t_noise else None
+        self._ordered = self._ordered.extended(X, Y, given, weights, self.local)
+        self._expected.values = np.concatenate([self.expected_weights, expected])
+        self._weighed = self._expected.values
+        self._source = self._rows_of(self._ordered.parts)
+        first, merged = len(before.X), self._ordered.merged
+        added: RowsInBatches = rows
+        if self.has_neighbours:
+            added = self._rows(np.arange(first, len(merged.X)))
+        # A row at the place of another changes the merged row, and what others are given.
+        changed = self.has_neighbours and not np.array_equal(merged.weights[:first], before.weights)
+        self._replace_sums(None if changed else statistics + statistics_of(added, self._features))
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the rows, too."""
         return super()._traced_state(), self._ordered.merged
-
-    def _as_floats(self, rows: Rows) -> tuple[Array, ...]:
-        """X and Y in the default float, and noise weights ``[N]``, if there are any."""
-        X, Y, *weights = rows.in_memory() or ()
-        dtype = gpflow.default_float()
-        flat = [np.asarray(part, np.float64).ravel() for part in weights]
-        return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), *flat
-
-    def weighted_rows(self) -> tuple[Array, ...]:
-        """The rows in their order, with noise weights ``[N, 1]``, if there are any."""
-        weights = self.noise_weights
-        return self.arrays if weights is None else (*self.arrays, weights[:, None])
 
     def _replace_sums(self, statistics: SufficientStatistics | None = None) -> None:
         """Take the sums of the present rows, for the parts that are used."""
@@ -411,16 +330,16 @@ class VecchiaSGPR(CollapsedModel):
     def _rows(self, which: IntArray | None = None) -> RowsInBatches:
         """The rows, or some of them, with their neighbours."""
         if not self.has_neighbours:
-            rows: Rows = self._rows_of(self.weighted_rows())
+            rows: Rows = self._rows_of(self._ordered.parts)
             return rows
         kernel, inducing_variable = self._block()
         structure = structure_of(inducing_variable, kernel)
         of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
-        entries = max(self._num_neighbours**2, of_row)
         return self._ordered.batches(
             self._num_neighbours,
             which,
-            batch_size=self._batch_size or max(256, min(8192, _BATCH_ENTRIES // entries)),
+            row_entries=of_row,
+            batch_size=self._batch_size,
             progress=self._progress,
         )
 
@@ -440,7 +359,7 @@ class VecchiaSGPR(CollapsedModel):
                 self._replace_sums()
         return super()._features
 
-    def _block(self) -> tuple[Kernel, InducingVariables]:
+    def _block(self) -> Block:
         """The kernel and the features, if they are used."""
         return (self.kernel, self.inducing_variable) if self.has_features else self._nothing
 
@@ -479,23 +398,8 @@ class VecchiaSGPR(CollapsedModel):
             value += tf.cast(bound_of_weights(self.expected_weights, df, outputs), value.dtype)
         if not self.has_neighbours or not within.rows:
             return value
-        noise, num_outputs = noise_variance_of(self.likelihood), self.num_latent_gps
-        left_out = within.rows * tf.math.log(2 * np.pi * noise) + within.log_weights
-        left_out = num_outputs * left_out + within.squares / noise
-        return value - tf.cast(left_out, value.dtype) / 2
-
-    def residual_sums(self) -> tuple[Array, Array]:
-        """What the features leave of the sums of targets ``t = (y - r, h)`` of whitened rows, ``sum
-        t t^T - C^T (Kuu + G)^{-1} C`` with ``C = sum psi t^T``, ``[P + H, P + H]``; and r, ``[P]``.
-        """
-        features, sums = self._features, self.statistics.sums
-        targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
-        if self.has_features:
-            gram = tf.constant(sums["gram"])
-            collapsed = features.sums.finish(features.sums.prior(), gram, tf.constant(products))
-            targets = targets - products.T @ collapsed.mean_of_weights(self._noise_variance())
-        reference = np.broadcast_to(self.statistics.reference, [features.num_outputs])
-        return targets, reference
+        noise = noise_variance_of(self.likelihood)
+        return value + tf.cast(within.log_density(noise, self.num_latent_gps), value.dtype)
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The posterior of the weights. Without features there are none, and no pass is taken."""
@@ -551,14 +455,3 @@ class VecchiaSGPR(CollapsedModel):
         """
         if self.has_neighbours:
             self.local.check_new(X, self.num_columns)
-
-
-def _share_of_variance(Y: Any, share: float) -> float | None:
-    """A share of the variance of Y; None if Y does not vary, or is not finite."""
-    with contextlib.suppress(TypeError, ValueError):
-        values = np.asarray(Y, np.float64)
-        if values.size and np.all(np.isfinite(values)):
-            variance = float(np.mean(np.var(values, axis=0)))
-            if variance > (1e-12 * np.max(np.abs(values))) ** 2:
-                return share * variance
-    return None

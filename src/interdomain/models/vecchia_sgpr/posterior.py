@@ -113,8 +113,8 @@ class NeighbourPosterior(TensorsPosterior):
         def look_up(points: Array) -> tuple[Any, ...]:
             rows = self._nearest(points)
             needed, within = np.unique(rows, return_inverse=True)
-            X = self._rows.X[needed].astype(dtype, copy=False)
-            Y = self._rows.Y[needed].astype(dtype, copy=False)
+            X: Array = self._rows.X[needed].astype(dtype, copy=False)
+            Y: Array = self._rows.Y[needed].astype(dtype, copy=False)
             own = len(needed) + np.arange(len(points))
             places = np.concatenate([within.reshape(rows.shape), own[:, None]], axis=1)
             weights = np.concatenate([self._rows.weights[needed], np.ones(len(points))])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import Array
+from ..._arguments import Array, integer
 from ..._progress import bar_of_rows
 from ..noise import LEAST_DEGREES, noise_variance_of
 from .student_t import expected_weights, scale_and_degrees
@@ -85,6 +85,33 @@ def first_weights(model: VecchiaSGPR) -> Array:
     scales = np.where(scales > 0, scales, np.maximum(np.mean(errors, axis=0), 1e-300))
     squares = np.sum(np.square(errors / scales), axis=1)
     return expected_weights(squares, _VARIANCE_OF_FIRST, _FIRST_DEGREES, Y.shape[1])
+
+
+def reweight(model: VecchiaSGPR, passes: int, tolerance: float) -> None:
+    """Passes that weigh the rows: see :meth:`interdomain.models.VecchiaSGPR.reweight`."""
+    if not model.has_student_t_noise:
+        raise ValueError(
+            "likelihood must be a StudentT for weights of rows, found "
+            f"{type(model.likelihood).__name__}; build the model with "
+            "likelihood=gpflow.likelihoods.StudentT()."
+        )
+    for _ in range(integer("passes", passes, at_least=1)):
+        before = model.expected_weights
+        squares = expected_squares(model, 2 * model.num_neighbours)
+        model.weigh(weights_of_squares(model, squares))
+        if np.max(np.abs(model.expected_weights / before - 1)) <= tolerance:
+            break
+
+
+def weights_of_new_rows(model: VecchiaSGPR, X: Array, Y: Array, given: Array | None) -> Array:
+    """The means of the weights lambda of rows that the model has not seen, ``[n]``, from its
+    predictions of these.
+
+    :param given: The given noise weights ``[n]``; None for ones.
+    """
+    mean, variance = (np.asarray(part, np.float64) for part in model.predict_f(X))
+    squares = np.sum(np.square(Y - mean) + variance, axis=1)
+    return weights_of_squares(model, squares if given is None else squares * given)
 
 
 def weights_of_squares(model: VecchiaSGPR, squares: Array) -> Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 
 from ..._arguments import Array, IntArray
+from ...sums.row_batches import Rows
 from .local_kernel import LocalKernel
 from .merging import DISTANCES, at_one_place, merged, nearby
 from .whitening import NeighbourRows
@@ -15,6 +17,10 @@ from .whitening import NeighbourRows
 _MOST_LEFT = 0.5
 """Nearby rows are merged if this share of the rows is left, or less: of fewer rows that are near
 each other neighbours are not crowded, and merging has its error alone."""
+
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
 
 
 class Sample(NamedTuple):
@@ -41,16 +47,32 @@ class Sample(NamedTuple):
 class OrderedRows:
     """Rows in the order in which they are conditioned on each other.
 
-    :param noise_weights: Weights w ``[N]`` of noise variances ``s / w``; None for ones.
+    :param given_weights: The given weights w ``[N]`` of noise variances ``s / w``; None for ones.
     :param merge: Which rows are merged; see :class:`interdomain.models.VecchiaSGPR`.
+    :ivar noise_weights: The given weights, times the expected weights of Student-t noise, ``[N]``;
+        None for ones.
     :ivar merged: The :class:`.MergedRows`, for the kernel of the last :meth:`search`.
     :ivar neighbours: The :class:`.Neighbours` of the merged rows.
     """
 
-    def __init__(self, X: Array, Y: Array, noise_weights: Array | None, merge: str | float) -> None:
-        self.X, self.Y, self.noise_weights, self._merge = X, Y, noise_weights, merge
+    def __init__(self, X: Array, Y: Array, given_weights: Array | None, merge: str | float) -> None:
+        self.X, self.Y, self._merge = X, Y, merge
+        self.given_weights = self.noise_weights = given_weights
         self._at_one_place = None if merge == "off" else at_one_place(X)
-        self.merged = merged(X, Y, noise_weights, self._at_one_place)
+        self.merged = merged(X, Y, given_weights, self._at_one_place)
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """X, Y, and given noise weights ``[N, 1]``, if there are any."""
+        weights = self.given_weights
+        return (self.X, self.Y) if weights is None else (self.X, self.Y, weights[:, None])
+
+    @property
+    def given_weights_of_merged(self) -> Array:
+        """The given noise weights of merged rows that are one row, ``[G]``; 0 of others."""
+        groups = self.merged.groups
+        weights = np.bincount(groups, self.given_weights)
+        return np.where(np.bincount(groups) == 1, weights, 0.0)
 
     def search(self, local: LocalKernel, noise_variance: float, *, near: bool = True) -> None:
         """Merge rows, and find the neighbours, for the present parameters.
@@ -86,23 +108,33 @@ class OrderedRows:
         points = points / local.lengthscales
         return nearby(points, others, weights, noise_variance, variations)
 
-    def weigh(self, noise_weights: Array) -> None:
-        """Take other noise weights ``[N]``. The groups of merged rows remain."""
-        self.noise_weights = noise_weights
-        groups = self.merged.groups
+    def weigh(self, expected: Array) -> None:
+        """Take other expected weights ``[N]``. The groups of merged rows remain."""
+        given, groups = self.given_weights, self.merged.groups
+        self.noise_weights = expected if given is None else given * expected
         each = len(self.merged.X) == len(groups)
-        self.merged = merged(self.X, self.Y, noise_weights, None if each else groups)
+        self.merged = merged(self.X, self.Y, self.noise_weights, None if each else groups)
 
     def extended(
-        self, X: Array, Y: Array, noise_weights: Array | None, local: LocalKernel
+        self,
+        X: Array,
+        Y: Array,
+        given_weights: Array | None,
+        expected: Array | None,
+        local: LocalKernel,
     ) -> OrderedRows:
-        """The rows and further ones, which come after these. Neighbours that were found remain."""
+        """The rows and further ones, which come after these. Neighbours that were found remain.
+
+        :param given_weights: The given weights of further rows; None for ones.
+        :param expected: The expected weights of further rows; None for Gaussian noise.
+        """
         longer, before = copy.copy(self), len(self.merged.X)
         longer.X, longer.Y = np.concatenate([self.X, X]), np.concatenate([self.Y, Y])
-        if self.noise_weights is not None or noise_weights is not None:
-            both = (self.noise_weights, len(self.X)), (noise_weights, len(X))
-            weights = [np.ones(size) if some is None else some for some, size in both]
-            longer.noise_weights = np.concatenate(weights)
+        sizes, noise_weights = (len(self.X), len(X)), given_weights
+        if expected is not None:
+            noise_weights = expected if given_weights is None else given_weights * expected
+        longer.given_weights = _joined((self.given_weights, given_weights), sizes)
+        longer.noise_weights = _joined((self.noise_weights, noise_weights), sizes)
         longer._at_one_place = None if self._merge == "off" else at_one_place(longer.X)
         groups = np.concatenate([self.merged.groups, np.full(len(X), -1)])
         places = longer._at_one_place
@@ -123,13 +155,24 @@ class OrderedRows:
         return longer
 
     def batches(
-        self, number: int, which: IntArray | None = None, **arguments: Any
+        self,
+        number: int,
+        which: IntArray | None = None,
+        *,
+        row_entries: int = 1,
+        batch_size: int | None = None,
+        progress: bool = False,
     ) -> NeighbourRows:
         """The merged rows, or some of them, with their neighbours, a batch at a time.
 
         :param number: The largest number of neighbours.
-        :param arguments: See :class:`.NeighbourRows`.
+        :param which: See :class:`.NeighbourRows`.
+        :param row_entries: Numbers in the features of a row.
+        :param batch_size: The number of rows in a batch; by default so many that 32 MB hold them.
         """
+        size = _BATCH_ENTRIES // max(number**2, row_entries, 1)
+        batch_size = batch_size or max(256, min(8_192, size))
+        arguments: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
         rows = self.merged.X, self.merged.Y, self.merged.weights
         return NeighbourRows(*rows, self.neighbours, number, which=which, **arguments)
 
@@ -162,3 +205,19 @@ class OrderedRows:
         """
         X, Y, places, noise_weights = self.batches(nearest.shape[1]).batch(rows, nearest)
         return Sample(X, Y, places, noise_weights, shares, rows)
+
+
+def _joined(weights: tuple[Array | None, Array | None], sizes: tuple[int, int]) -> Array | None:
+    """Weights of rows and of further rows, whose numbers are ``sizes``; None if all are ones."""
+    if all(part is None for part in weights):
+        return None
+    parts = zip(weights, sizes, strict=True)
+    return np.concatenate([np.ones(size) if part is None else part for part, size in parts])
+
+
+def as_floats(rows: Rows) -> tuple[Array, Array, Array | None]:
+    """X and Y in the default float, and noise weights ``[N]``; None for ones."""
+    X, Y, *weights = rows.in_memory() or ()
+    dtype = gpflow.default_float()
+    flat = np.asarray(weights[0], np.float64).ravel() if weights else None
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False), flat

@@ -210,7 +210,7 @@ class Samples:
         within = np.array([merged.within.rows * each, merged.within.squares * each, unit])
         points = model.local.points(sample.X)[places]
         weights = sample.noise_weights[places]
-        own = model.given_weights_of_rows[sample.rows]
+        own = model.ordered.given_weights_of_merged[sample.rows]
         return Given(points, known, sample.shares, residuals[places], weights, own, within)
 
 

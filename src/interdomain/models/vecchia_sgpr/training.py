@@ -158,7 +158,7 @@ def _features_alone(model: VecchiaSGPR) -> StructuredSGPR:
         noise = Gaussian(float(np.mean(np.var(model.arrays[1], axis=0))) or 1.0)
     else:
         noise = gpflow.utilities.deepcopy(model.likelihood)
-    alone: StructuredSGPR = model.model_of(model.weighted_rows(), likelihood=noise)
+    alone: StructuredSGPR = model.model_of(model.ordered.parts, likelihood=noise)
     return alone
 
 

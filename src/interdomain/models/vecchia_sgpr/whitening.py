@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 
 from ..._arguments import Array, IntArray
 from ..._progress import bar_of_rows
-from ...core.family import InterDomainInducingVariables
 from ...core.pairs import structure_of
-from ...linalg import Diagonal
 from ...sums.features import Features
 from ...sums.whitened import WhitenedSums
 from ..noise import noise_variance_of
@@ -24,31 +20,6 @@ from .search import Neighbours
 
 _EARLY = 16
 """The number of rows, for each row in the earlier part of the order."""
-
-
-class NoFeatures(InterDomainInducingVariables):
-    """No inducing variable at all."""
-
-    @property
-    def num_inducing(self) -> int:
-        return 0
-
-    def Kuf(self, kernel: Kernel, X: tf.Tensor) -> tf.Tensor:
-        return tf.zeros(tf.concat([[0], tf.shape(X)[:-1]], axis=0), X.dtype)
-
-    def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> Diagonal:
-        return Diagonal(tf.zeros([0], gpflow.default_float()))
-
-
-class NoKernel(Kernel):
-    """The kernel of the function zero."""
-
-    def K(self, X: tf.Tensor, X2: tf.Tensor | None = None) -> tf.Tensor:
-        shape = tf.concat([tf.shape(X)[:-1], tf.shape(X if X2 is None else X2)[:-1]], axis=0)
-        return tf.zeros(shape, X.dtype)
-
-    def K_diag(self, X: tf.Tensor) -> tf.Tensor:
-        return tf.zeros(tf.shape(X)[:-1], X.dtype)
 
 
 class NeighbourRows:
