@@ -49,54 +49,74 @@ class VecchiaSGPR(CollapsedModel):
     noise is replaced by Vecchia's: each row is conditioned on the ``num_neighbours`` nearest of
     the rows before it, in a random order (Vecchia 1988; Datta et al. 2016; Katzfuss and Guinness
     2021). Rows whitened by their neighbours are independent, and the collapsed regression of
-    :class:`StructuredSGPR` follows on them: one pass, O(N m^3 + N M m + N M^2) for m neighbours and
-    M features, and no data for the parameters of the features' kernel. A nearest-neighbour GP alone
-    is the case without features; with all rows before as neighbours it is the exact GP.
+    :class:`StructuredSGPR` follows on them. One pass takes O(N m^3 + N M m + N M^2) for m
+    neighbours and M features; the parameters of the features' kernel then need no data. Without
+    features it is a nearest-neighbour GP; with all rows before as neighbours it is the exact GP.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=[400, 2])
     >>> Y = X[:, :1] + np.sin(20 * X[:, 1:]) + 0.05 * rng.normal(size=[400, 1])
-    >>> local = gpflow.kernels.Matern32(lengthscales=np.full(2, 0.3))
-    >>> model = idm.models.VecchiaSGPR((X, Y), local_kernel=local, num_neighbours=10)
+    >>> model = idm.models.VecchiaSGPR((X, Y), num_neighbours=10)
     >>> fitted = idm.fit(model, progress=False)
     >>> mean, variance = model.predict_y(np.array([[0.5, 0.3]]))
     >>> bool(abs(mean[0, 0] - 0.5 - np.sin(6)) < 4 * variance[0, 0] ** 0.5)
     True
 
-    Neighbours are those for the lengthscales that the local kernel has when the model is built, or
-    when :meth:`search` is called after they have moved: :func:`interdomain.fit` does so. The
-    distance is that of coordinates divided by these. Everything else depends on the parameters
-    alone, and the log marginal likelihood, :meth:`elbo`, has gradients to all of them where rows
-    are few enough.
+    **The local kernel is chosen.** Without a ``local_kernel``, :func:`interdomain.fit` compares
+    Matern12, Matern32, Matern52 and :class:`~interdomain.kernels.TwoScales`, each with a
+    lengthscale for each column. The result's ``local_kernels`` says what was compared, and a later
+    fit keeps the kernel. A given kernel is kept, and its parameters are trained. Lengthscales,
+    variance and noise start from the data, so that the units of X and Y do not matter.
 
-    :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours or both, for
-    the evidence and predictions (:attr:`parts`). Kernels, features and the number of neighbours
+    **Neighbours** are those for the lengthscales that the local kernel has when the model is built,
+    or when :meth:`search` is called after they have moved. :func:`interdomain.fit` calls it.
+    Distances are those of coordinates divided by the lengthscales. Everything else depends on the
+    parameters alone. The log marginal likelihood, :meth:`elbo`, has gradients to all of them where
+    rows are few enough.
+
+    **Merged rows.** Rows at one place tell one thing, and would be each other's nearest rows. They
+    become one row: their weighted mean, with the noise of a mean. Evidence and predictions are
+    exactly those of all rows. Rows nearby are merged as well, where g varies little between them.
+
+    **Parts.** :func:`interdomain.fit` selects the parts of highest evidence, features, neighbours
+    or both, for the evidence and predictions (:attr:`parts`). Features and the number of neighbours
     stay as they were built, and :meth:`use` selects other parts.
 
-    Predictions condition on the nearest of all rows, by default on four times as many as training
-    does, which smooth functions gain by. A joint covariance is that of their errors: its diagonal
-    is that of ``predict_f`` without ``full_cov``.
+    **Predictions** condition on the nearest of all rows, by default on four times as many as
+    training does, which smooth functions gain by. The last step of :func:`interdomain.fit` fits
+    variances and noise to the errors of predictions of rows from their nearest other rows. A joint
+    covariance is that of the errors: its diagonal is that of ``predict_f`` without ``full_cov``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
         kernels, and the noise.
     :param kernel: A kernel of finite rank, of one output; None for no features.
     :param inducing_variable: Its features; None for no features.
-    :param local_kernel: The kernel of g, a stationary one of GPflow; its lengthscales may be one
-        for each column.
+    :param local_kernel: The kernel of g, a stationary one of GPflow, or TwoScales. Its lengthscales
+        may be one for each column. None for the one that ``fit`` chooses; until then it is a
+        Matern32 with lengthscales from the deviations of the columns.
     :param num_neighbours: The largest number m of neighbours. With 0 there is no local part, and
         the model is StructuredSGPR.
     :param num_prediction_neighbours: The number of rows that predictions condition on; by default
         four times ``num_neighbours``. The memory of a batch grows with their square.
     :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
         are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
-    :param noise_variance: Initial noise variance, 1 by default.
+    :param noise_variance: Initial noise variance; by default a tenth of the variance of Y. The
+        lower bound is a millionth of the variance of Y.
+    :param noise_weights: A positive number w for each row, ``[N]``: the noise variance of row n is
+        ``s / w_n``, s being ``likelihood.variance``. For known noise variances v pass ``1 / v``,
+        ``noise_variance=1.0``, and freeze ``likelihood.variance``. None for ones.
+    :param merge: Which rows become one row. "off": none. "exact": rows at one place. "auto": also
+        rows nearby, if half of the rows or less are left; within a merged row the variance of g is
+        a tenth of the variance of its noise, at most. Or a radius in lengthscales: rows nearby
+        whose distances from their mean are not larger.
     :param mean_function: Zero by default.
-    :param likelihood: As of :class:`StructuredSGPR`; or a ``gpflow.likelihoods.StudentT`` of one
-        scale. Its noise is a mixture of Gaussian noises ``s / lambda_n`` with a weight ``lambda_n ~
-        Gamma(nu / 2, nu / 2)`` for each row, which all outputs share, and :meth:`elbo` is a bound
-        for independent q of f and of the weights. The degrees of freedom, ``likelihood.df``, become
-        a parameter above 2.01, which is trained unless ``gpflow.set_trainable`` says otherwise.
+    :param likelihood: A Gaussian, as of :class:`StructuredSGPR`, or a
+        ``gpflow.likelihoods.StudentT`` of one scale for targets with outliers. Its noise is a
+        mixture of Gaussian noises ``s / lambda_n`` with a weight ``lambda_n ~ Gamma(nu / 2, nu /
+        2)`` for each row, which all outputs share. :meth:`elbo` is then a bound, for independent q
+        of f and of the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
+        2.01, which is trained unless ``gpflow.set_trainable`` says otherwise.
     :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
     :param seed: Of the order of rows.
     :param progress: Show a progress bar in passes that take more than a second.
@@ -104,8 +124,9 @@ class VecchiaSGPR(CollapsedModel):
         distances in lengthscales overflow; in a pass, where the noise is too small for rows that
         are repeated.
     :ivar arrays: The rows X and Y, in their order.
-    :ivar local_kernel: As given.
+    :ivar local_kernel: As given, or chosen by the last fit.
     :ivar local_inputs: As given.
+    :ivar chooses_kernel: Whether the next fit chooses the local kernel.
     """
 
     takes_weights = True
