@@ -92,13 +92,30 @@ def fit(
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
 
     **A** :class:`~interdomain.models.VecchiaSGPR` is trained in turns, which are its steps, after
-    its features were trained as those of a StructuredSGPR. L-BFGS trains the local kernel and the
-    noise on random rows given their neighbours; these are searched again, a pass over all rows
-    whitens them, and the parameters of the features' kernel are trained on the sums. Turns end when
-    the log evidence rises by less than 0.001 a row. Neighbours alone are tried, too; what has the
-    highest evidence, less log(N) / 2 nats for each number that its kernels have, is kept, and
-    ``FitResult.parts`` says which part explains what. The other part stays in the model, which
-    does not use it (``model.parts``), and a second fit tries all parts again.
+    its features were trained as those of a StructuredSGPR:
+
+    1. Lengthscales, variance and noise start from the data: L-BFGS takes a few steps from several
+       starts, on the densities of random rows given their neighbours, and the best start is kept.
+       Given values are one of the starts, unless all lengthscales are 1, GPflow's default.
+    2. If no local kernel was given, Matern12, Matern32, Matern52 and
+       :class:`~interdomain.kernels.TwoScales` are trained in this way. The kernel of the highest
+       density of other rows is kept: given their nearest of all rows, of an eighth and of a 64th of
+       them. ``FitResult.local_kernels`` says what was compared.
+    3. In a turn, L-BFGS trains the local kernel and the noise, and neighbours are searched again.
+       Nearby rows are merged, as the model's ``merge`` says; if any are, these parameters are
+       trained once more. A pass whitens all rows, and the mean function and the parameters of the
+       features' kernel are trained on the sums.
+    4. Under Student-t noise a turn ends with passes that weigh the rows and train its scale and its
+       degrees of freedom.
+    5. Turns end when the log evidence rises by less than 0.001 a row. Without features and with
+       Gaussian noise one turn is all, unless a mean function is trained.
+    6. At last, variances and noise are fitted to the errors of predictions of random rows from
+       their nearest other rows, as many as predictions have. Intervals of new rows then fit.
+
+    Neighbours alone are tried, too. What has the highest evidence, less log(N) / 2 nats for each
+    number that its kernels have, is kept, and ``FitResult.parts`` says which part explains what.
+    The other part stays in the model, which does not use it (``model.parts``), and a second fit
+    tries all parts again, with the kernel that was chosen.
 
     **With** ``num_inducing`` the data choose the features of these two models, among harmonics or
     waves of a box. Give the model a few to start with, such as all harmonics of degrees 0 to 2.
@@ -150,7 +167,9 @@ def fit(
         another kernel, likelihood, mean function or features, are refused. A checkpoint is written
         only where the loss is finite, and
         ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere. A
-        VecchiaSGPR refuses a folder: its fit cannot be resumed yet.
+        VecchiaSGPR refuses a folder: each turn ends with samples, searches and sums that a
+        checkpoint does not hold. A second fit goes on from the present parameters, and the fitted
+        model can be saved.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param options: what is rarely changed, by name:
 
@@ -170,6 +189,10 @@ def fit(
         for a DualSVGP.
 
         ``parts``: of a VecchiaSGPR, "features", "neighbours" or "both", if only this is tried.
+
+        ``predict_at``: of a VecchiaSGPR, the rows ``[n, D]`` at which it will predict. Rows that
+        train and compare local kernels are then given neighbours that are as far from them as the
+        rows of X are from these.
 
         ``tolerance``: of a DualSVGP, in nats of the bound over all rows; by default a millionth for
         each row, and at least 0.01.
