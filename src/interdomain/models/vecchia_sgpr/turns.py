@@ -156,10 +156,15 @@ def _at_most(most: int, neighbours: int) -> int:
     return min(most, max(256, _MOST_ENTRIES // (neighbours + 1) ** 2))
 
 
-def fit_intervals(model: VecchiaSGPR, training: LocalTraining, seed: int) -> None:
+def fit_intervals(
+    model: VecchiaSGPR, training: LocalTraining, seed: int, predict_at: Any = None
+) -> None:
     """Fit variances and noise to the errors of predictions of rows that are not their own
-    neighbours. Predictions have more neighbours than rows in training."""
-    number, samples = model.num_prediction_neighbours, Samples(model, model.explained)
+    neighbours. Predictions have more neighbours than rows in training.
+
+    :param predict_at: See :class:`.Samples`.
+    """
+    number, samples = model.num_prediction_neighbours, Samples(model, model.explained, predict_at)
     training.take()
     few = _at_most(_OF_INTERVALS, number)
     batches = samples.draw_apart(_MANY, seed, number, few)
