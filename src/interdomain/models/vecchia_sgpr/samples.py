@@ -68,7 +68,7 @@ def warn_of_rows(model: VecchiaSGPR) -> None:
     kernels = [] if model.all_parts == ("neighbours",) else [model.kernel]
     kernel, variance = local.kernel, float(local.kernel.variance.numpy())
     if kernel.variance.trainable:  # it starts from the targets
-        variance = max(variance, float(np.var(Y)))
+        variance = float(np.var(Y)) or variance
     if kernel.lengthscales.trainable or local.inputs == "degrees":
         kernels.append(gpflow.kernels.Constant(variance))
     else:
@@ -165,12 +165,12 @@ class Samples:
     ) -> Iterator[tuple[Array, ...]]:
         """Draw random rows with the nearest of all other rows, before or after them, that are as
         far as the rows at which the model will predict, if these are known. Batches have equal
-        sizes; the first comes once more among the rest."""
+        sizes."""
         ordered = self._model.ordered
         rows, shares = ordered.draw(number, seed + 1, self.chances)
         order = np.random.default_rng(seed).permutation(len(rows))
         size = min(batch_size, len(rows))
-        for start in (0, *range(0, len(rows) - size + 1, size)):
+        for start in range(0, len(rows) - size + 1, size):
             some = order[start : start + size]
             search = ordered.neighbours
             if self._new is None:
