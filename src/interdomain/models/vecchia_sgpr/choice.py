@@ -104,8 +104,8 @@ class LocalTraining:
         self.search()
         rows = samples.draw(_ROWS, self._seed, samples.levels)
         if self._chooses and choose:
-            judged = samples.draw(_JUDGED, self._seed + 1, samples.levels)
-            self._choose(rows, judged, samples.levels)
+            levels = samples.levels_compared
+            self._choose(rows, samples.draw(_JUDGED, self._seed + 1, levels), levels)
         else:
             self.train(rows, _STEPS)
         self.give()

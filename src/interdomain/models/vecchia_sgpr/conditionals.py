@@ -81,7 +81,7 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
     def assign_noise(self, variance: float) -> None:
         """A noise variance, above the lower bound, if it is trainable."""
         parameter = self.noise_parameter
-        variance = max(variance, 2 * least_noise_variance(self.likelihood))
+        variance = max(variance, 1.01 * least_noise_variance(self.likelihood))
         if parameter.trainable:
             is_variance = parameter is getattr(self.likelihood, "variance", None)
             parameter.assign(variance if is_variance else variance**0.5)

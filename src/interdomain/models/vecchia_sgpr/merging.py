@@ -154,14 +154,15 @@ def nearby(
 
 
 def _keys(rows: Array) -> IntArray:
-    """One number for each different row: 64 bits that two rows share by chance alone."""
-    bits = rows + 0.0 if rows.dtype.kind == "f" else rows  # there is one zero
-    numbers = bits.astype(np.float64).view(np.int64) if bits.dtype.kind == "f" else bits
-    factors = np.random.default_rng(0).integers(2**62, size=rows.shape[1]) * 2 + 1
-    with np.errstate(over="ignore"):
-        mixed = numbers.astype(np.uint64) * factors.astype(np.uint64)
-        mixed ^= mixed >> np.uint64(29)
-        keys: IntArray = np.sum(mixed * np.uint64(0x9E3779B97F4A7C15), axis=1, dtype=np.uint64)
+    """One number for each different row: pairs of numbers so far and numbers of a column."""
+    keys = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, numbers = np.unique(column, return_inverse=True)
+        pairs = keys * len(values) + np.reshape(numbers, -1)
+        distinct, keys = np.unique(pairs, return_inverse=True)
+        keys = np.reshape(keys, -1)
+        if len(distinct) == len(rows):
+            break
     return keys
 
 

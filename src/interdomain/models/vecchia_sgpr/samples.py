@@ -68,7 +68,7 @@ def warn_of_rows(model: VecchiaSGPR) -> None:
     kernels = [] if model.all_parts == ("neighbours",) else [model.kernel]
     kernel, variance = local.kernel, float(local.kernel.variance.numpy())
     if kernel.variance.trainable:  # it starts from the targets
-        variance = max(variance, float(np.var(Y)))
+        variance = float(np.var(Y)) or variance
     if kernel.lengthscales.trainable or local.inputs == "degrees":
         kernels.append(gpflow.kernels.Constant(variance))
     else:
@@ -91,8 +91,9 @@ class Samples:
     """Samples of a model's rows with their neighbours, and what is left of their targets.
 
     :param explained: Function that returns what features and mean explain of rows X.
-    :param predict_at: Rows ``[n, D]`` at which the model will predict: rows of the sample are then
-        conditioned on rows at least as far from them as these are from the rows of the model.
+    :param predict_at: Rows ``[n, D]`` at which the model will predict: rows that kernels are
+        compared on are then conditioned on rows as far from them as these are from the rows of the
+        model.
     :ivar mean_square: The mean square of what is left of the targets of all rows.
     """
 
@@ -108,13 +109,12 @@ class Samples:
         squares = counts @ np.square(residuals) + merged.within.squares / num_outputs
         self.mean_square = float(np.mean(squares)) / float(np.sum(counts))
         self._chances = merged, self._new_chances(residuals)
-        self._distances: Array | None = None
+        self._new: Array | None = None
         if predict_at is not None:
             new = filled_matrix("options: predict_at", predict_at, "a matrix [n, D] of new rows")
             model.local.check_new(new, model.num_columns)
             some = new[:: -(-len(new) // _NEW_ROWS_LOOKED_AT)]
             self._new = model.local.points(some.astype(merged.X.dtype))
-            self._distances = np.zeros(len(some))
 
     def _new_chances(self, residuals: Array) -> Array | None:
         """The chances of merged rows; the same for all with Student-t noise, whose rare rows have
@@ -134,12 +134,15 @@ class Samples:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The thinnings at which rows tell different things; 0 stands for the distances of the
-        rows at which the model will predict."""
-        if self._distances is not None:
-            return (0,)
+        """The thinnings at which rows tell different things."""
         size, number = len(self._model.ordered.merged.X), self._model.num_neighbours
         return tuple(t for t in _THINNINGS if t == 1 or size // t >= 2 * (number + 1))
+
+    @property
+    def levels_compared(self) -> tuple[int, ...]:
+        """The thinnings at which kernels are compared: 0 stands for the distances of the rows at
+        which the model will predict."""
+        return self.levels if self._new is None else (0,)
 
     def draw(
         self, number: int, seed: int, levels: Sequence[int] = (1,), neighbours: int | None = None
@@ -160,15 +163,20 @@ class Samples:
     def draw_apart(
         self, number: int, seed: int, neighbours: int, batch_size: int
     ) -> Iterator[tuple[Array, ...]]:
-        """Draw random rows with the nearest of all other rows, before or after them: batches of
-        equal size. The first comes once more among the rest."""
+        """Draw random rows with the nearest of all other rows, before or after them, that are as
+        far as the rows at which the model will predict, if these are known. Batches have equal
+        sizes."""
         ordered = self._model.ordered
         rows, shares = ordered.draw(number, seed + 1, self.chances)
         order = np.random.default_rng(seed).permutation(len(rows))
         size = min(batch_size, len(rows))
-        for start in (0, *range(0, len(rows) - size + 1, size)):
+        for start in range(0, len(rows) - size + 1, size):
             some = order[start : start + size]
-            nearest = ordered.neighbours.beyond_own(rows[some], neighbours)
+            search = ordered.neighbours
+            if self._new is None:
+                nearest = search.beyond_own(rows[some], neighbours)
+            else:
+                nearest = self._as_far(search, rows[some], neighbours, seed + start)
             weights = shares[some] * len(rows) / size
             yield tuple(self.given(ordered.sample(rows[some], weights, nearest)))
 
@@ -193,6 +201,7 @@ class Samples:
 
     def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
         """Neighbours of rows, as far from them as new rows are from all rows."""
+        assert self._new is not None
         near = search.nearest(self._new, 1)[:, 0]
         new = self._new / search.lengthscales
         distances = np.linalg.norm(new - search.points[near], axis=1)

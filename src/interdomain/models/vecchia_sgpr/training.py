@@ -102,7 +102,7 @@ def _fit_parts(model: VecchiaSGPR, plan: Plan, names: Sequence[str], predict_at:
         tried[kept].restore(model)
         model.search()
     if kept != "features":
-        fit_intervals(model, training, plan.seed)
+        fit_intervals(model, training, plan.seed, predict_at)
     model.chooses_kernel = model.chooses_kernel and kept == "features"
     evidence = {name: each.evidence / model.num_data for name, each in tried.items()}
     fit_of_features = results.get("features")

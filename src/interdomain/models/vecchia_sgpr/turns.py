@@ -156,16 +156,23 @@ def _at_most(most: int, neighbours: int) -> int:
     return min(most, max(256, _MOST_ENTRIES // (neighbours + 1) ** 2))
 
 
-def fit_intervals(model: VecchiaSGPR, training: LocalTraining, seed: int) -> None:
+def fit_intervals(
+    model: VecchiaSGPR, training: LocalTraining, seed: int, predict_at: Any = None
+) -> None:
     """Fit variances and noise to the errors of predictions of rows that are not their own
-    neighbours. Predictions have more neighbours than rows in training."""
-    number, samples = model.num_prediction_neighbours, Samples(model, model.explained)
+    neighbours. Predictions have more neighbours than rows in training.
+
+    Of Gaussian noise variance and noise have one common factor, so that means stay as they are.
+
+    :param predict_at: See :class:`.Samples`.
+    """
+    number, samples = model.num_prediction_neighbours, Samples(model, model.explained, predict_at)
+    batches = samples.draw_apart(_MANY, seed, number, _at_most(_OF_INTERVALS, number))
     training.take()
-    few = _at_most(_OF_INTERVALS, number)
-    batches = samples.draw_apart(_MANY, seed, number, few)
-    training.widen(next(batches), _STEPS_OF_INTERVALS)
-    if not model.has_student_t_noise:
-        training.scale(batches)
-    training.give()
     if model.has_student_t_noise:
+        training.widen(next(batches), _STEPS_OF_INTERVALS)
+        training.give()
         model.reweight(_PASSES)
+    else:
+        training.scale(batches)
+        training.give()

@@ -1,0 +1,96 @@
+"""The local kernel that fit chooses, starts from the data, and intervals."""
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Matern12, Matern32, Matern52
+
+import interdomain as idm
+from interdomain.models import VecchiaSGPR
+
+NUM_ROWS = 700
+
+
+def drawn(kernel: Any, seed: int = 0, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two columns, and a draw of a GP with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (NUM_ROWS, 2))
+    root = np.linalg.cholesky(np.asarray(kernel(X)) + 1e-8 * np.eye(NUM_ROWS))
+    f = root @ rng.normal(size=(NUM_ROWS, 1))
+    return X, f + noise * rng.normal(size=f.shape)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_units_do_not_matter(given: bool) -> None:
+    """Predictions of X in millionths and Y in millions are the same, a kernel with GPflow's
+    defaults and the floor of noise included; a linear mean as well."""
+    X, Y = drawn(Matern32(lengthscales=[0.3, 0.6]))
+    new, moments = X[:20] + 0.01, []
+    for of_x, of_y in ((1.0, 1.0), (1e6, 1e-6)):
+        mean = gpflow.mean_functions.Linear(np.zeros([2, 1]), np.zeros(1)) if given else None
+        kernel = Matern32(lengthscales=np.ones(2)) if given else None
+        model = VecchiaSGPR(
+            (of_x * X, of_y * Y),
+            local_kernel=kernel,
+            num_neighbours=8,
+            mean_function=mean,
+            progress=False,
+        )
+        result = idm.fit(model, progress=False)
+        assert (result.local_kernels is None) == given
+        mean_of_y, variance = model.predict_y(of_x * new)
+        moments.append((mean_of_y / of_y, variance / of_y**2))
+    for mine, other in zip(*moments, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(moments[0][0], Y[:20], atol=0.5)
+
+
+def test_the_kernel_is_chosen() -> None:
+    """A rough function gets the rough kernel and a smooth one a smoother kernel; the fit says what
+    was compared, and a second fit keeps the kernel."""
+    for kernel, names in ((Matern12, {"Matern12"}), (Matern52, {"Matern52", "TwoScales"})):
+        X, Y = drawn(kernel(lengthscales=[0.4, 0.8]), noise=0.01)
+        model = VecchiaSGPR((X, Y), num_neighbours=10, progress=False)
+        compared = idm.fit(model, progress=False).local_kernels
+        assert compared is not None and compared.kept in names
+        assert set(compared.densities) == {"Matern12", "Matern32", "Matern52", "TwoScales"}
+        assert type(model.local_kernel).__name__ == compared.kept and compared.kept in str(compared)
+        best = max(compared.densities, key=lambda name: compared.densities[name])
+        assert best == compared.kept and compared.thinnings == (1, 8)
+    before = model.local_kernel
+    assert idm.fit(model, progress=False).local_kernels is None and model.local_kernel is before
+
+
+def test_rows_as_far_as_new_ones() -> None:
+    """Rows that are compared are conditioned on rows as far from them as new rows are."""
+    X, Y = drawn(Matern32(lengthscales=0.4))
+    in_gap = np.linalg.norm(X, axis=1) < 0.4
+    model = VecchiaSGPR((X[~in_gap], Y[~in_gap]), num_neighbours=6, progress=False)
+    samples = idm.models.vecchia_sgpr.samples.Samples(model, model.mean_function, X[in_gap])
+    points, known, *_ = samples.draw(200, 0, samples.levels_compared)
+    lengths = model.local_kernel.lengthscales.numpy()
+    scaled = points / lengths
+    distances = np.linalg.norm(scaled[:, :-1] - scaled[:, -1:], axis=-1).min(axis=1)
+    expected = np.linalg.norm((X[in_gap][:, None] - X[~in_gap]) / lengths, axis=-1).min(axis=1)
+    assert np.all(known) and samples.levels_compared == (0,)
+    quantiles = np.linspace(0.3, 0.9, 4)
+    np.testing.assert_allclose(
+        np.quantile(distances, quantiles), np.quantile(expected, quantiles), rtol=0.25
+    )
+    result = idm.fit(model, progress=False, options={"predict_at": X[in_gap]})
+    assert result.local_kernels is not None and result.local_kernels.thinnings == (0,)
+    for wrong, message in ((np.ones([3, 3]), "found 3 columns"), (np.full([2, 2], np.nan), "NaN")):
+        with pytest.raises(ValueError, match=message):
+            idm.fit(model, progress=False, options={"predict_at": wrong})
+
+
+def test_intervals_fit() -> None:
+    """Trained with few neighbours, the scores of new rows have a deviation of about one."""
+    X, Y = drawn(Matern32(lengthscales=0.3), noise=0.1)
+    model = VecchiaSGPR((X[:500], Y[:500]), num_neighbours=3, progress=False)
+    idm.fit(model, progress=False)
+    mean, variance = model.predict_y(X[500:])
+    deviation = float(np.std((Y[500:] - mean) / np.sqrt(variance)))
+    assert 0.85 < deviation < 1.15
