@@ -109,8 +109,9 @@ def fit(
        degrees of freedom.
     5. Turns end when the log evidence rises by less than 0.001 a row. Without features and with
        Gaussian noise one turn is all, unless a mean function is trained.
-    6. At last, variances and noise are fitted to the errors of predictions of random rows from
-       their nearest other rows, as many as predictions have. Intervals of new rows then fit.
+    6. The last step fits intervals to the errors of predictions. Random rows are predicted from
+       their nearest other rows, as many as predictions have. Variance and noise are multiplied by
+       one factor, so that means stay; under Student-t noise L-BFGS trains both.
 
     Neighbours alone are tried, too. What has the highest evidence, less log(N) / 2 nats for each
     number that its kernels have, is kept, and ``FitResult.parts`` says which part explains what.
@@ -190,9 +191,9 @@ def fit(
 
         ``parts``: of a VecchiaSGPR, "features", "neighbours" or "both", if only this is tried.
 
-        ``predict_at``: of a VecchiaSGPR, the rows ``[n, D]`` at which it will predict. Rows that
-        train and compare local kernels are then given neighbours that are as far from them as the
-        rows of X are from these.
+        ``predict_at``: of a VecchiaSGPR, the rows ``[n, D]`` at which it will predict. Kernels are
+        then compared, and intervals fitted, on rows that are as far from their neighbours as these
+        rows are from X.
 
         ``tolerance``: of a DualSVGP, in nats of the bound over all rows; by default a millionth for
         each row, and at least 0.01.

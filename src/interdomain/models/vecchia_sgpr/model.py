@@ -85,8 +85,9 @@ class VecchiaSGPR(CollapsedModel):
 
     **Predictions** condition on the nearest of all rows, by default on four times as many as
     training does, which smooth functions gain by. The last step of :func:`interdomain.fit` fits
-    variances and noise to the errors of predictions of rows from their nearest other rows. A joint
-    covariance is that of the errors: its diagonal is that of ``predict_f`` without ``full_cov``.
+    intervals to the errors of predictions of rows from their nearest other rows: it multiplies
+    variance and noise by one factor. A joint covariance is that of the errors: its diagonal is that
+    of ``predict_f`` without ``full_cov``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``), arrays or memory-mapped arrays. Outputs share all
         kernels, and the noise.
