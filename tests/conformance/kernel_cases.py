@@ -139,6 +139,12 @@ def _periodized(num_columns: int) -> idm.kernels.Periodized:
     return idm.kernels.Periodized(base, lower, lower + 3.0)
 
 
+def _two_scales(num_columns: int) -> idm.kernels.TwoScales:
+    """Tested in tests/core/test_two_scales.py."""
+    lengthscales = 0.8 * column_variances(num_columns)
+    return idm.kernels.TwoScales(1.3, lengthscales, ratio=7.0, share=0.4)
+
+
 def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
     kernel = _periodized(num_columns)
     return idm.kernels.FiniteRank(kernel, BoxFourierFeatures.for_kernel(kernel, 40))
@@ -183,6 +189,7 @@ CASES = [
     KernelCase(idm.kernels.SpectralComponent, _spectral),
     KernelCase(idm.kernels.SpectralMixture, lambda D: idm.kernels.SpectralMixture([_spectral(D)])),
     KernelCase(idm.kernels.Periodized, _periodized, max_columns=4),
+    KernelCase(idm.kernels.TwoScales, _two_scales),
     KernelCase(idm.tables.Additive, _additive, max_columns=4),
     KernelCase(idm.kernels.FiniteRank, _box_of_waves, max_columns=4),
 ]
