@@ -18,7 +18,8 @@ class TwoScales(IsotropicStationary):
 
     ``k(r) = variance * (share * m(r) + (1 - share) * m(r / ratio))``, with ``m(r) = (1 + sqrt(3)
     r) exp(-sqrt(3) r)``, r being the distance in ``lengthscales``. Nearest neighbours are the same
-    for both kernels of the sum. As in GPflow's stationary kernels, ``K`` takes the selected columns.
+    for both kernels of the sum. ``K`` takes the selected columns, as that
+    of GPflow's stationary kernels does.
 
     >>> import numpy as np, interdomain as idm
     >>> kernel = idm.kernels.TwoScales(lengthscales=[0.1, 0.2], ratio=10.0, share=0.25)
