@@ -16,8 +16,8 @@ _MOST = 100.0
 class TwoScales(IsotropicStationary):
     """The sum of two Matérn-3/2 kernels, of which the second has longer lengthscales by a ratio.
 
-    ``k(r) = variance * (share * m(r) + (1 - share) * m(r / ratio))``, with ``m(r) = (1 + sqrt(3)
-    r) exp(-sqrt(3) r)``, r being the distance in ``lengthscales``. Nearest neighbours are the same
+    ``k(r) = variance * (share * m(r) + (1 - share) * m(r / ratio))``. Here ``m(r) = (1 + sqrt(3)
+    r) exp(-sqrt(3) r)``, and r is the distance in ``lengthscales``. Nearest neighbours are the same
     for both kernels of the sum. ``K`` takes the selected columns, as that
     of GPflow's stationary kernels does.
 

@@ -114,9 +114,9 @@ class VecchiaSGPR(CollapsedModel):
     :param mean_function: Zero by default.
     :param likelihood: A Gaussian, as of :class:`StructuredSGPR`, or a
         ``gpflow.likelihoods.StudentT`` of one scale for targets with outliers. Its noise is a
-        mixture of Gaussian noises ``s / lambda_n`` with a weight ``lambda_n ~ Gamma(nu / 2, nu /
-        2)`` for each row, which all outputs share. :meth:`elbo` is then a bound, for independent q
-        of f and of the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
+        mixture of Gaussian noises ``s / lambda_n``. The weight ``lambda_n ~ Gamma(nu / 2, nu / 2)``
+        is one for all outputs of a row. :meth:`elbo` is then a bound, for independent q of f and of
+        the weights. The degrees of freedom, ``likelihood.df``, become a parameter above
         2.01, which is trained unless ``gpflow.set_trainable`` says otherwise.
     :param batch_size: Rows to take at a time in a pass; by default so many that 32 MB hold them.
     :param seed: Of the order of rows.
