@@ -116,13 +116,14 @@ def test_every_model_says_that_Y_is_below_the_least_noise() -> None:
     data, kernel = (X, 1e-4 * Y), Matern32(variance=1e-8)
     likelihood, Z = gpflow.likelihoods.Gaussian(1e-5), X[:5].copy()
     quiet: Any = {"progress": False}
+    near: Any = {"local_kernel": kernel, "num_neighbours": 3}
     models: list[Callable[[], Any]] = [
         lambda: fit(gpflow.models.GPR(data, kernel, noise_variance=1e-5), steps=1, **quiet),
         lambda: fit(gpflow.models.SGPR(data, kernel, Z, noise_variance=1e-5), steps=1, **quiet),
         lambda: fit(svgp(kernel, likelihood=likelihood), data, steps=1, batch_size=9, **quiet),
         lambda: StructuredSGPR(data, kernel, Z, **quiet),
         lambda: DualSVGP(data, kernel, likelihood, Z, **quiet),
-        lambda: fit(VecchiaSGPR(data, local_kernel=kernel, num_neighbours=3), steps=1, **quiet),
+        lambda: fit(VecchiaSGPR(data, likelihood=likelihood, **near), steps=1, **quiet),
     ]
     for make in models:
         texts = [text for text in caught(make) if "has a standard deviation of" in text]
