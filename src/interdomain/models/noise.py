@@ -82,8 +82,7 @@ def gaussian(
     noise = None if is_own else likelihood.variance
     noise = likelihood.scale if noise is None and not is_own else noise
     if is_own or isinstance(noise, Function) or int(tf.size(noise)) != 1:
-        what = f"{type(likelihood).__name__} with densities of its own"
-        what = what if is_own else "a Gaussian with a variance for each row"
+        what = f"{type(likelihood).__name__} with densities of its own" if is_own else "another"
         raise ValueError(
             "likelihood must be gpflow.likelihoods.Gaussian of one noise variance, for which q has "
             f"a closed form, found {what}; pass it to interdomain.models.DualSVGP, whose to_svgp() "

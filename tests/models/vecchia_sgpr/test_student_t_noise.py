@@ -152,7 +152,10 @@ def test_bad_input() -> None:
     for arguments, message in wrong:
         with pytest.raises(ValueError, match=message):
             make(**arguments)
-    with pytest.raises(ValueError, match="found StudentT; pass it to interdomain.models.DualSVGP"):
+    with pytest.raises(
+        ValueError,
+        match="found StudentT with densities of its own; pass it to interdomain.models.DualSVGP",
+    ):
         StructuredSGPR((X, Y), *features(), likelihood=student())
     with pytest.raises(ValueError, match="must be a StudentT for weights of rows, found Gaussian"):
         make(likelihood=None).reweight()

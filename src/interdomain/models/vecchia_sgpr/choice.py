@@ -31,6 +31,9 @@ _ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
 _JUDGED = 1_024
 """Rows a level that kernels are compared on."""
 
+_CLEARLY = 0.05
+"""Nats a row: a start that is better by more is taken, though thinned rows prefer another."""
+
 _LEAST_VARIANCE = 100.0
 """The least variance of residuals at the starts, in lower bounds of the noise variance: residuals
 of zero then have a start."""
@@ -161,6 +164,38 @@ class LocalTraining:
             raise NumericalBreakdown("no local kernel has a finite density of rows")
         self._name = max(densities, key=densities.__getitem__)
         self.compared = LocalKernels(densities, self._name, levels)
+
+    def restart(self, samples: Samples) -> bool:
+        """Begin again at another start, if rows given the nearest of all rows are clearly likelier
+        from there on. Thinned rows tell nothing of what varies between the nearest rows alone.
+
+        :return: Whether it began again. A given kernel does not.
+        """
+        if not self._chooses:
+            return False
+        model, conditionals = self._model, self.conditionals
+        rows, judged = (samples.draw(_JUDGED, self._seed + k) for k in (0, 1))
+        few = samples.draw(3 * _ROWS_OF_START, self._seed)
+        present = self.density(judged), conditionals.values()
+        tried = []
+        points = model.local.points(model.ordered.merged.X)
+        for start in starts(points, model.num_neighbours):
+            assign(conditionals, *start, samples.mean_square)
+            with contextlib.suppress(NonFiniteError):
+                self.train(few, _STEPS_OF_START)
+                tried.append((self.density(judged), conditionals.values()))
+        density = -np.inf
+        if tried:
+            conditionals.assign(max(tried, key=lambda each: each[0])[1])
+            with contextlib.suppress(NonFiniteError):
+                self.train(rows, _STEPS)
+                density = self.density(judged)
+        if density > present[0] + _CLEARLY:
+            self.give()
+            self.search()
+            return True
+        conditionals.assign(present[1])
+        return False
 
     def train(self, rows: Rows, steps: int) -> None:
         """Steps of L-BFGS on the densities of rows."""

@@ -77,6 +77,8 @@ class Turns:
         model, samples = self._model, self._samples
         while True:
             self._train_local(self._seed + run.step)
+            if not run.step and self._training.restart(samples):
+                self._train_local(self._seed)
             self._merge_nearby()
             elbo = self._train_features()
             samples.explained = model.explained
