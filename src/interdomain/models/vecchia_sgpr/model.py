@@ -459,7 +459,7 @@ class VecchiaSGPR(CollapsedModel):
         self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
         """The log density of new rows. With Student-t noise it is of all outputs of a row, which
-        share a weight, and to rounding: see :func:`.student_t.log_density`."""
+        share a weight, by integration over this weight, to rounding."""
         if not self.has_student_t_noise:
             return super().predict_log_density(data, full_cov, full_output_cov)
         assert_params_false(
