@@ -20,7 +20,7 @@ from .serving import predict_in_batches
 __all__ = ["predict_quantiles"]
 
 _NODES = 160
-"""Of the trapezoidal rule over ``log lambda``; the errors of 160 are those of rounding."""
+"""The number of nodes of the trapezoidal rule over ``log lambda``; errors are rounding errors."""
 
 _NEGLIGIBLE = 45.0
 """The logarithm of the ratio to the maximum, below which an integrand ends: exp(-45) = 3e-20."""

@@ -183,7 +183,7 @@ class WaveQ(Q):
         return self.at(X, self.sums.features.terms_of(X))
 
     def at(self, X: tf.Tensor, terms: tf.Tensor) -> Tensors:
-        """The same, for rows whose terms of the prior variance are known, ``[T, n]``."""
+        """The moments of rows whose terms of the prior variance are known, ``[T, n]``."""
         features, tables, number = self.sums.features, self.tables, self.whitened[0].shape[1]
         rows = cast(WaveSums, self.sums).tables
         both = numpy_function(lambda X: rows.at(X, tables).T, [X], tf.float64)

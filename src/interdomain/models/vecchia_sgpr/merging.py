@@ -80,10 +80,11 @@ def merged(X: Array, Y: Array, weights: Array | None, groups: IntArray | None) -
     :param X: ``[N, D]``. Places of one group are close to each other; its merged row is at their
         weighted mean. Degrees of longitude are at most 180 apart.
     :param weights: Noise weights ``[N]``; None for ones.
-    :param groups: See :attr:`MergedRows.groups`; None if each row is a group.
+    :param groups: See :attr:`MergedRows.groups`, numbered in the order of first rows; None if each
+        row is a group.
     """
     one_each: Array = np.ones(len(X)) if weights is None else weights
-    if groups is None:
+    if groups is None or groups.max() + 1 == len(X):
         return MergedRows(X, Y, one_each, np.arange(len(X)), Within())
     size, first = int(groups.max()) + 1, np.unique(groups, return_index=True)[1]
     sums: Array = np.asarray(np.bincount(groups, one_each, size), np.float64)

@@ -22,7 +22,7 @@ _LEAST_SHARE = 1e-8
 
 
 _NEAREST, _FIRST_DEGREES, _VARIANCE_OF_FIRST = 8, 4.0, 2.0
-"""Of the first weights: how many of the nearest rows are looked at, degrees of freedom, and the
+"""First weights: the number of nearest rows that are looked at, the degrees of freedom, and the
 squared scale in units of the squared median."""
 
 

@@ -15,9 +15,8 @@ from .merging import DISTANCES, at_one_place, merged, nearby
 from .whitening import NeighbourRows
 
 _MOST_LEFT = 0.5
-"""Nearby rows are merged if this share of the rows is left, or less: of fewer rows that are near
-each other neighbours are not crowded, and merging has its error alone."""
-
+"""Nearby rows are merged if this share of the rows remains, or less. Where more rows remain,
+neighbours are not crowded, and merging has an error without a gain."""
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the covariances of a batch with its neighbours, or in its features: 32 MB."""
@@ -110,10 +109,9 @@ class OrderedRows:
 
     def weigh(self, expected: Array) -> None:
         """Take other expected weights ``[N]``. The groups of merged rows remain."""
-        given, groups = self.given_weights, self.merged.groups
+        given = self.given_weights
         self.noise_weights = expected if given is None else given * expected
-        each = len(self.merged.X) == len(groups)
-        self.merged = merged(self.X, self.Y, self.noise_weights, None if each else groups)
+        self.merged = merged(self.X, self.Y, self.noise_weights, self.merged.groups)
 
     def extended(
         self,
@@ -147,8 +145,7 @@ class OrderedRows:
             numbers = np.unique(own[is_new], return_inverse=True)[1]
             groups[len(self.X) :][is_new] = before + np.reshape(numbers, -1)
             groups[len(self.X) :][~is_new] = groups[own[~is_new]]
-        each = groups.max() + 1 == len(groups)
-        longer.merged = merged(longer.X, longer.Y, longer.noise_weights, None if each else groups)
+        longer.merged = merged(longer.X, longer.Y, longer.noise_weights, groups)
         new = longer.merged.X[before:]
         if len(new):
             longer.neighbours = self.neighbours.extended(local.points(new))

@@ -25,7 +25,7 @@ MOST_DEGREES = 1e3
 """Degrees of freedom, beyond which the noise is Gaussian to three digits."""
 
 _NODES = 160
-"""Of the trapezoidal rule."""
+"""The number of nodes of the trapezoidal rule; with 160 the errors are rounding errors."""
 
 _NEGLIGIBLE = 45.0
 """The logarithm of the ratio to the maximum, below which an integrand ends: exp(-45) = 3e-20."""
@@ -141,12 +141,12 @@ def log_density(
     analytic, is taken by the trapezoidal rule (Trefethen and Weideman 2014). Gauss-Hermite rules
     over f, as GPflow has them, miss the narrow density of the noise where f is uncertain.
 
-    :param mean: Of f, ``[N, P]``.
-    :param variance: Of f, ``[N, P]``; outputs are independent of each other.
-    :param scale: Of the noise, ``[]`` or ``[N, 1]``: s is its square.
+    :param mean: The mean of f, ``[N, P]``.
+    :param variance: The variance of f, ``[N, P]``; outputs are independent of each other.
+    :param scale: The scale of the noise, ``[]`` or ``[N, 1]``: s is its square.
     :param degrees: nu, ``[]``.
     :param Y: ``[N, P]``.
-    :param num_nodes: Of the trapezoidal rule. Errors of 160 are those of rounding.
+    :param num_nodes: The number of nodes of the trapezoidal rule.
     """
     dtype = tf.convert_to_tensor(mean).dtype
     mean, variance, scale, degrees, Y = map(_float64, (mean, variance, scale, degrees, Y))
