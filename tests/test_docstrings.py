@@ -26,11 +26,11 @@ def _examples() -> Iterator[doctest.DocTest]:
 EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()}
 WITH_FIT = {
     "deep.model.DeepGP",
-    "recommending.recommend.recommend",
+    "estimators.recommend.recommend",
     "families.sphere.free_spectrum.FreeSpectrum",
     "models.dual_svgp.model.DualSVGP",
     "tables.fitting.fit_additive",
-    "recommending.race.race",
+    "estimators.race.race",
     "models.vecchia_sgpr.model.VecchiaSGPR",
 }
 """Those that take seconds."""

@@ -122,7 +122,7 @@ def test_no_ladders_over_operators_or_families() -> None:
     homes += [(operators, ("linalg/",))]
     # A model holds sums over rows, whichever they are, and `fit` holds a model.
     homes += [({*concrete(Sums), *concrete(FeatureStructure)}, ("sums/",))]
-    homes += [(set(concrete(RowsModel)), ("models/", "tables/", "recommending/"))]
+    homes += [(set(concrete(RowsModel)), ("models/", "tables/", "estimators/"))]
     ladders = [
         (file, kind)
         for kinds, folders in homes

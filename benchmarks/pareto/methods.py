@@ -20,8 +20,8 @@ from benchmarks._lib.runner import Entries
 from benchmarks._lib.table_models import boosting
 from benchmarks.pareto.data_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks.pareto.gpytorch_side import trained
-from interdomain.recommending.candidates import STEPS, candidates_for
-from interdomain.recommending.prepared import checked_likelihood, prepare
+from interdomain.estimators.candidates import STEPS, candidates_for
+from interdomain.estimators.prepared import checked_likelihood, prepare
 
 ROWS_EXACT = 2_000
 FEATURES_OF_COLUMNS = 100

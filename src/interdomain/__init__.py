@@ -3,8 +3,8 @@
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``recommending`` are imported only
-when they are used.
+``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``estimators`` (which need scikit-learn)
+are imported only when they are used.
 """
 
 import importlib
@@ -30,16 +30,16 @@ from .sampling import sample_functions
 from .serving import predict_in_batches, save
 
 if TYPE_CHECKING:
-    from . import deep, recommending, tables
-    from .recommending import race, recommend
+    from . import deep, estimators, tables
+    from .estimators import race, recommend
 
 __version__ = "0.3.0"
 
 _ON_DEMAND = {
     "deep": "deep",
-    "race": "recommending",
-    "recommend": "recommending",
-    "recommending": "recommending",
+    "estimators": "estimators",
+    "race": "estimators",
+    "recommend": "estimators",
     "tables": "tables",
 }
 
@@ -57,6 +57,7 @@ __all__ = [
     "covariances",
     "deep",
     "diagnostics",
+    "estimators",
     "fit",
     "inducing_variables",
     "kernels",
@@ -67,7 +68,6 @@ __all__ = [
     "predict_quantiles",
     "race",
     "recommend",
-    "recommending",
     "regression",
     "sample_functions",
     "save",

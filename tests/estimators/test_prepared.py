@@ -10,11 +10,11 @@ import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
-from interdomain.recommending import recipes
-from interdomain.recommending.candidates import candidates_for
-from interdomain.recommending.prepared import checked_likelihood, prepare
+from interdomain.estimators import recipes
+from interdomain.estimators.candidates import candidates_for
+from interdomain.estimators.prepared import checked_likelihood, prepare
 from tests.models.svgp.small import WithoutMissing, by_source
-from tests.recommending.frames import Frame, printed
+from tests.estimators.frames import Frame, printed
 
 ROWS = 60
 RNG = np.random.default_rng(0)

@@ -18,13 +18,13 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 import interdomain as idm
-from interdomain.recommending import recipes, recommend
-from interdomain.recommending.baseline import density_of_the_mean
-from interdomain.recommending.candidates import candidates_for
-from interdomain.recommending.prepared import prepare
-from interdomain.recommending.race import Race, RaceEntry
+from interdomain.estimators import recipes, recommend
+from interdomain.estimators.baseline import density_of_the_mean
+from interdomain.estimators.candidates import candidates_for
+from interdomain.estimators.prepared import prepare
+from interdomain.estimators.race import Race, RaceEntry
 from interdomain.training import StopFit
-from tests.recommending.frames import Frame, printed
+from tests.estimators.frames import Frame, printed
 
 ROWS = 120
 RNG = np.random.default_rng(0)
@@ -209,7 +209,7 @@ def test_no_name_of_a_column_is_evaluated() -> None:
             assert not any(str(name) in candidate.code for name in found)
 
 
-module = importlib.import_module("interdomain.recommending.recommend")  # a function has its name
+module = importlib.import_module("interdomain.estimators.recommend")  # a function has its name
 
 
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.recommending import race
-from interdomain.recommending.race import Race, RaceEntry
+from interdomain.estimators import race
+from interdomain.estimators.race import Race, RaceEntry
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(80, 1))
@@ -57,7 +57,7 @@ def diverging(data: Any) -> Any:
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
     """A second passes between two looks at a clock, a thousand of all processors together."""
-    module = sys.modules["interdomain.recommending.race"]
+    module = sys.modules["interdomain.estimators.race"]
     ticks = itertools.count()
     clocks = {"wall": lambda: float(next(ticks)), "cpu": lambda: 1000.0 * next(ticks)}
     with pytest.MonkeyPatch.context() as patch:

@@ -9,9 +9,9 @@ import pytest
 from gpflow.likelihoods import Bernoulli
 
 import interdomain as idm
-from interdomain.recommending.held_out import held_out_rows
-from tests.recommending.frames import Frame
-from tests.recommending.test_recommend import raced
+from interdomain.estimators.held_out import held_out_rows
+from tests.estimators.frames import Frame
+from tests.estimators.test_recommend import raced
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.uniform(-1, 1, (3_000, 2))
