@@ -3,8 +3,8 @@
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``estimators`` (which need scikit-learn)
-are imported only when they are used.
+``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``estimators`` (in the interface of
+scikit-learn, which they need) are imported only when they are used.
 """
 
 import importlib

@@ -13,8 +13,8 @@ from gpflow.likelihoods import Gaussian, StudentT
 from interdomain.estimators import recipes
 from interdomain.estimators.candidates import candidates_for
 from interdomain.estimators.prepared import checked_likelihood, prepare
-from tests.models.svgp.small import WithoutMissing, by_source
 from tests.estimators.frames import Frame, printed
+from tests.models.svgp.small import WithoutMissing, by_source
 
 ROWS = 60
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import Array, BoolArray, filled_matrix, real_array, short
+from .._arguments import Array, BoolArray, as_integer, filled_matrix, real_array, short
 
 Level = Any
 """One of the values of a column of categories, such as a text."""
@@ -31,25 +31,27 @@ class TableReader:
         self.levels = tuple(None if some is None else tuple(some) for some in levels)
 
     @classmethod
-    def from_data(cls, X: Any) -> TableReader:
+    def from_data(cls, X: Any, categorical: Sequence[Any] = ()) -> TableReader:
         """Make the reader for training rows: a matrix, or a data frame of numbers and categories.
 
+        :param categorical: The names or numbers of columns of numbers that are categories.
         :raises ValueError: Naming the column, for a column that is neither; for values that are
             missing or infinite; for a table without rows or columns.
         """
-        if not is_frame(X):
+        if not is_frame(X) and not len(categorical):
             return cls(None, [None] * filled_matrix("X", X, _RULE).shape[1])
-        names = list(X.columns)
-        if not names or not len(_column(X, 0)):
+        names = list(X.columns) if is_frame(X) else list(range(np.shape(X)[1]))
+        columns = [_column(X, place) for place in range(len(names))]
+        if not names or not len(columns[0]):
             raise ValueError(f"X must be {_RULE}, found {len(names)} columns without rows.")
+        chosen = {column_place("categorical", column, names) for column in categorical}
         levels: list[list[Level] | None] = [None] * len(names)
-        for place, name in enumerate(names):
-            values = _column(X, place)
-            if _is_categorical(values):
+        for place, (name, values) in enumerate(zip(names, columns, strict=True)):
+            if place in chosen or _is_categorical(values):
                 levels[place] = _in_order(_present(values, name))
             else:
                 _numbers(values, name)
-        return cls(names, levels)
+        return cls(names if is_frame(X) else None, levels)
 
     def __call__(self, X: Any) -> Array:
         """The rows as numbers, ``[N, D]``.
@@ -122,6 +124,23 @@ class TableReader:
 
 
 _RULE = "a matrix [N, D], or a data frame of numbers and categories"
+
+
+def column_place(argument: str, column: Any, names: Sequence[Any]) -> int:
+    """The place of a column that is given by its name or by its number.
+
+    :raises ValueError: If there is no such column.
+    """
+    keys = [_key(name) for name in names]
+    if _key(column) in keys:
+        return keys.index(_key(column))
+    place = as_integer(column)
+    if place is None or not 0 <= place < len(names):
+        raise ValueError(
+            f"{argument} must have names or numbers of columns, found {short(column)}; the columns "
+            f"are {short(list(names))}."
+        )
+    return place
 
 
 def is_frame(X: Any) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gpflow
 import numpy as np
 
-from .._arguments import Array, choice, short, warn
+from .._arguments import Array, choice, finite_array, short, warn
 from .places import in_range, named_places
-from .reading import TableReader
+from .reading import TableReader, column_place
 
 _ROUNDING = 1e-12
 """A column whose standard deviation is a smaller part of its mean does not vary."""
@@ -19,7 +20,9 @@ class TableScaler:
     """The numbers and scales of a table: fitted to the training rows, and the same for new rows.
 
     A column of categories becomes a column of zeros and ones for each of its levels but the first.
-    Columns that do not vary are left out, and all others are standardised.
+    Columns that do not vary are left out, and all others are standardised. A column of many
+    categories may become one column of whole numbers, those of its levels, which
+    :class:`GroupIntercepts` takes.
 
     >>> import numpy as np, interdomain as idm
     >>> scaler = idm.tables.TableScaler(np.array([[1.0, 7.0, 0.0], [3.0, 7.0, 1.0]]))
@@ -36,7 +39,16 @@ class TableScaler:
         between 0 and 1; "degrees" leaves two columns as they are, the latitude first, which the
         names of a frame tell apart; "none" leaves numbers as they are. Only "columns" leaves
         columns out.
+    :param categorical: The names or numbers of columns of numbers that are categories.
+    :param most_indicators: A column of categories with more levels becomes a column of the numbers
+        of its levels, after all other columns. An unknown level has the number of levels, and no
+        warning. None for zeros and ones for all columns of categories.
+    :param bounds: The lowest and the highest value of columns of numbers, by name or number. The
+        scale of such a column is that of values spread evenly between these bounds, which become
+        -sqrt(3) and sqrt(3), whatever the rows are.
     :ivar names: The names of the K columns that rows have afterwards.
+    :ivar num_levels: The number of levels of each of the last columns, which hold numbers of
+        levels.
     :ivar left_out: The names of the columns that do not vary in the training rows.
     :ivar shift: The number that is subtracted from each column, ``[K]``.
     :ivar scale: The divisor of each column, ``[K]``.
@@ -45,19 +57,41 @@ class TableScaler:
         called, for rows with other columns.
     """
 
-    def __init__(self, X: Any, scale: str = "columns") -> None:
+    def __init__(
+        self,
+        X: Any,
+        scale: str = "columns",
+        *,
+        categorical: Sequence[Any] = (),
+        most_indicators: int | None = None,
+        bounds: Mapping[Any, tuple[float, float]] | None = None,
+    ) -> None:
         choice("scale", scale, ("columns", "pixels", "degrees", "none"))
-        self._reader = TableReader.from_data(X)
+        self._reader = TableReader.from_data(X, categorical)
         numbers = self._reader(X)
-        self._order = _latitude_first(self._reader, numbers) if scale == "degrees" else None
-        names = self._reader.names or [f"column {place}" for place in range(numbers.shape[1])]
+        names = list(self._reader.names or [f"column {k}" for k in range(numbers.shape[1])])
         self._names = [str(name) for name in names]
+        most = np.inf if most_indicators is None else most_indicators
+        sizes = [len(levels or ()) for levels in self._reader.levels]
+        self._groups = [place for place, size in enumerate(sizes) if size > most]
+        self.num_levels = tuple(sizes[place] for place in self._groups)
+        self._others = [place for place in range(len(names)) if place not in self._groups]
+        self._order = self._latitude_first(numbers) if scale == "degrees" else None
         self._shares = [
-            None if levels is None else np.mean(_indicators(column, len(levels)), axis=0)
-            for column, levels in zip(numbers.T, self._reader.levels, strict=True)
+            None
+            if self._reader.levels[k] is None
+            else np.mean(_indicators(numbers[:, k], sizes[k]), axis=0)
+            for k in self._others
         ]
+        if not self._others:
+            raise ValueError(
+                "X must have a column beside those of many categories, found "
+                f"{short(self._names)} alone; pass another column, of numbers or few categories."
+            )
         rows, labels = self._columns(numbers), np.array(self._labels(), dtype=object)
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+        for place, ends in self._bounded(bounds, names).items():
+            mean[place], deviation[place] = np.mean(ends), np.ptp(ends) / 12**0.5
         varying = deviation > _ROUNDING * np.abs(mean) if scale == "columns" else mean == mean
         if not np.any(varying):
             raise ValueError("X: no column varies; pass columns that tell rows apart.")
@@ -71,31 +105,57 @@ class TableScaler:
                 raise ValueError("X: no pixel varies; pass pixels that tell images apart.")
             self.shift, self.scale = (np.full(len(labels), v) for v in (low, high - low))
         of_one_level = [
-            name
-            for name, shares in zip(self._names, self._shares, strict=True)
+            self._names[place]
+            for place, shares in zip(self._others, self._shares, strict=True)
             if shares is not None and not len(shares)
         ]
-        self.names = tuple(labels[varying])
+        self.names = (*labels[varying], *(self._names[place] for place in self._groups))
         self.left_out = (*of_one_level, *labels[~varying])
 
     def __call__(self, X: Any) -> Array:
         """The rows on the scales of the training rows, ``[N, K]``."""
         numbers = self._reader(X)
         for place, unknown, found in self._reader.unknown_levels(X, numbers):
-            warn(
-                f"X: {np.count_nonzero(unknown)} of {len(numbers)} rows have levels of column "
-                f"{self._names[place]!r} that the training rows do not have, {found}; they are "
-                f"taken for the mean of its {len(self._reader.levels[place] or ())} levels. Train "
-                "with rows of all levels, if these matter."
+            if place not in self._groups:
+                warn(
+                    f"X: {np.count_nonzero(unknown)} of {len(numbers)} rows have levels of column "
+                    f"{self._names[place]!r} that the training rows do not have, {found}; they are "
+                    f"taken for the mean of its {len(self._reader.levels[place] or ())} levels. "
+                    "Train with rows of all levels, if these matter."
+                )
+        scaled = (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
+        columns: Array = np.hstack([scaled, numbers[:, self._groups]])
+        return columns.astype(gpflow.default_float())
+
+    def _bounded(
+        self, bounds: Mapping[Any, tuple[float, float]] | None, names: Sequence[Any]
+    ) -> dict[int, Array]:
+        """The bounds by the place of a column among those of numbers and indicators.
+
+        :raises ValueError: For columns that are no numbers, and bounds that are no ranges.
+        """
+        places, first = dict[int, int](), 0
+        for place, shares in zip(self._others, self._shares, strict=True):
+            places[place], first = first, first + (1 if shares is None else len(shares))
+        checked = dict[int, Array]()
+        for column, ends in (bounds or {}).items():
+            place = column_place("bounds", column, names)
+            pair = finite_array(
+                "bounds", ends, (1,), "a lowest and a highest value for each column"
             )
-        scaled: Array = (self._columns(numbers)[:, self._varying] - self.shift) / self.scale
-        return scaled.astype(gpflow.default_float())
+            if self._reader.levels[place] is not None or len(pair) != 2 or not pair[0] < pair[1]:
+                raise ValueError(
+                    "bounds must have a lowest and a higher value for columns of numbers, found "
+                    f"{short(ends)} for {self._names[place]!r}; pass {{column: (low, high)}}."
+                )
+            checked[places[place]] = pair
+        return checked
 
     def _columns(self, numbers: Array) -> Array:
         """Columns of numbers, and columns of zeros and ones for categories."""
         parts = [
             column[:, None] if shares is None else _indicators(column, 1 + len(shares), shares)
-            for column, shares in zip(numbers.T, self._shares, strict=True)
+            for column, shares in zip(numbers[:, self._others].T, self._shares, strict=True)
         ]
         columns: Array = np.concatenate(parts, axis=1)
         return columns if self._order is None else columns[:, self._order]
@@ -103,9 +163,27 @@ class TableScaler:
     def _labels(self) -> list[str]:
         """The names of all columns of :meth:`_columns`."""
         labels = []
-        for name, levels in zip(self._names, self._reader.levels, strict=True):
+        for place in self._others:
+            name, levels = self._names[place], self._reader.levels[place]
             labels += [name] if levels is None else [f"{name}: {level}" for level in levels[1:]]
         return labels if self._order is None else [labels[place] for place in self._order]
+
+    def _latitude_first(self, numbers: Array) -> list[int]:
+        """The places of latitude and longitude among two columns, which must be these."""
+        numbers = numbers[:, self._others]
+        levels = [self._reader.levels[place] for place in self._others]
+        places = named_places([self._names[place] for place in self._others]) or (0, 1)
+        if numbers.shape[1] != 2 or any(levels) or not in_range(numbers, places):
+            ends = [
+                [float(f"{end:.4g}") for end in column]
+                for column in zip(numbers.min(axis=0), numbers.max(axis=0), strict=True)
+            ]
+            raise ValueError(
+                "X must have two columns, latitudes from -90 to 90 and longitudes from -180 to 360 "
+                f"degrees, found {numbers.shape[1]} columns in the ranges {short(ends)}; pass "
+                "latitude and longitude, in this order."
+            )
+        return list(places)
 
 
 def _indicators(places: Array, count: int, unknown: Array | None = None) -> Array:
@@ -115,19 +193,3 @@ def _indicators(places: Array, count: int, unknown: Array | None = None) -> Arra
     if unknown is not None:
         columns[places == count] = unknown
     return columns
-
-
-def _latitude_first(reader: TableReader, numbers: Array) -> list[int]:
-    """The places of latitude and longitude in two columns, which must be these."""
-    places = named_places([str(name) for name in reader.names or ()]) or (0, 1)
-    if numbers.shape[1] != 2 or any(reader.levels) or not in_range(numbers, places):
-        ends = [
-            [float(f"{end:.4g}") for end in column]
-            for column in zip(numbers.min(axis=0), numbers.max(axis=0), strict=True)
-        ]
-        raise ValueError(
-            "X must have two columns, latitudes from -90 to 90 and longitudes from -180 to 360 "
-            f"degrees, found {numbers.shape[1]} columns in the ranges {short(ends)}; pass latitude "
-            "and longitude, in this order."
-        )
-    return list(places)

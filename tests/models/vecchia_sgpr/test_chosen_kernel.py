@@ -63,6 +63,21 @@ def test_the_kernel_is_chosen() -> None:
     assert idm.fit(model, progress=False).local_kernels is None and model.local_kernel is before
 
 
+def test_the_kernel_is_chosen_for_some_columns() -> None:
+    """The kernel sees no other column, before and after it is chosen."""
+    X, Y = drawn(Matern52(lengthscales=0.3))
+    more = np.column_stack([np.arange(len(X)), X])
+    model = VecchiaSGPR((more, Y), local_columns=[1, 2], num_neighbours=8, progress=False)
+    assert model.local_kernel.lengthscales.shape == (2,)
+    compared = idm.fit(model, progress=False).local_kernels
+    assert compared is not None and model.local_kernel.active_dims.tolist() == [1, 2]
+    mean = model.predict_f(more[:9])[0].numpy()
+    np.testing.assert_allclose(mean, Y[:9], atol=0.3)
+    np.testing.assert_array_equal(mean, model.predict_f(more[:9] * [0, 1, 1])[0])
+    with pytest.raises(ValueError, match="local_columns must be None with a local_kernel"):
+        VecchiaSGPR((X, Y), local_kernel=Matern52(), local_columns=[0])
+
+
 def test_rows_as_far_as_new_ones() -> None:
     """Rows that are compared are conditioned on rows as far from them as new rows are."""
     X, Y = drawn(Matern32(lengthscales=0.4))

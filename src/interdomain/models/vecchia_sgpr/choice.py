@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -44,11 +44,8 @@ _FACTOR = 4.0
 Rows: TypeAlias = tuple[Array, ...]
 """Rows with their neighbours: see :class:`.Given`."""
 
-KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
-    "Matern32": lambda lengths: Matern32(lengthscales=lengths),
-    "Matern12": lambda lengths: Matern12(lengthscales=lengths),
-    "Matern52": lambda lengths: Matern52(lengthscales=lengths),
-    "TwoScales": lambda lengths: TwoScales(lengthscales=lengths),
+KERNELS: Mapping[str, Callable[..., Kernel]] = {
+    kind.__name__: kind for kind in (Matern32, Matern12, Matern52, TwoScales)
 }
 """The kernels that are compared. The first has the starts, and the others begin where it ends."""
 
@@ -71,7 +68,8 @@ class LocalTraining:
         self._kernels = {type(local.kernel).__name__: local.kernel}
         if self._chooses:
             ones = np.ones(local.kernel.lengthscales.shape)
-            self._kernels = {name: make(ones) for name, make in KERNELS.items()}
+            seen = {"lengthscales": ones, "active_dims": local.kernel.active_dims}
+            self._kernels = {name: make(**seen) for name, make in KERNELS.items()}
         self._trained = {
             name: Conditionals(LocalKernel(kernel, local.inputs), model.likelihood)
             for name, kernel in self._kernels.items()

@@ -10,13 +10,14 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import RegressionData, TensorData
 from gpflow.kernels import Kernel
+from gpflow.kernels.base import ActiveDims
 from gpflow.likelihoods import Gaussian, StudentT
 from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from gpflow.utilities.model_utils import assert_params_false
 
-from ..._arguments import Array, IntArray, choice, integer
+from ..._arguments import Array, IntArray, choice, integer, short
 from ..._tracing import unconverted
 from ...core.pairs import structure_of
 from ...sums.features import Features
@@ -102,6 +103,8 @@ class VecchiaSGPR(CollapsedModel):
         four times ``num_neighbours``. The memory of a batch grows with their square.
     :param local_inputs: "euclidean", or "degrees" for columns of latitude and longitude: neighbours
         are then those by great-circle distance, and lengthscales are chords of a globe of radius 1.
+    :param local_columns: The columns of X that a chosen local kernel sees, such as ``[0, 1]``
+        beside a column of groups; all by default. A given kernel has ``active_dims``.
     :param noise_variance: Initial noise variance; by default a tenth of the variance of Y. The
         lower bound is a millionth of the variance of Y.
     :param noise_weights: A positive number w for each row, ``[N]``: the noise variance of row n is
@@ -142,6 +145,7 @@ class VecchiaSGPR(CollapsedModel):
         num_neighbours: int = 30,
         num_prediction_neighbours: int | None = None,
         local_inputs: str = "euclidean",
+        local_columns: ActiveDims | None = None,
         noise_variance: TensorData | None = None,
         noise_weights: Any = None,
         merge: str | float = "auto",
@@ -187,8 +191,13 @@ class VecchiaSGPR(CollapsedModel):
         self._expected = ExpectedWeights(np.ones(len(X)))
         self._weighed = self._expected.values
         self.chooses_kernel, self.local_inputs = local_kernel is None, local_inputs
+        if local_kernel is not None and local_columns is not None:
+            raise ValueError(
+                f"local_columns must be None with a local_kernel, found {short(local_columns)}; "
+                "pass the kernel with active_dims."
+            )
         if local_kernel is None:
-            local_kernel = first_kernel(X, Y, local_inputs)
+            local_kernel = first_kernel(X, Y, local_inputs, local_columns)
         self.local_kernel = local_kernel
         self.local.check(X)
         self.search()

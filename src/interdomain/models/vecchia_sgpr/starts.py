@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from gpflow.kernels import Kernel, Matern32
+from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import Array
 from .conditionals import Conditionals
@@ -26,14 +27,17 @@ is a start of its own."""
 _ROWS_LOOKED_AT = 500
 
 
-def first_kernel(X: Array, Y: Array, inputs: str) -> Kernel:
-    """A Matérn-3/2 kernel whose lengthscales are shares of the deviations of the columns."""
-    scales = deviations(LocalKernel(Matern32(), inputs).points(X))
+def first_kernel(X: Array, Y: Array, inputs: str, columns: ActiveDims | None) -> Kernel:
+    """A Matérn-3/2 kernel whose lengthscales are shares of the deviations of the columns.
+
+    :param columns: The columns of X that it sees; None for all.
+    """
+    scales = deviations(LocalKernel(Matern32(active_dims=columns), inputs).points(X))
     lengthscales = _LENGTHSCALES[1] * len(scales) ** 0.5 * scales
     if inputs == "degrees":
         lengthscales = np.sqrt(np.mean(lengthscales**2))
     variance = float(np.mean(np.var(np.asarray(Y, np.float64), axis=0)))
-    return Matern32(variance if variance > 0 else 1.0, lengthscales)
+    return Matern32(variance if variance > 0 else 1.0, lengthscales, active_dims=columns)
 
 
 def deviations(points: Array) -> Array:
