@@ -40,12 +40,23 @@ KINDS = np.array(["red", "green", "blue"], dtype=object)[np.arange(ROWS) % 3]
 HOSTILE = '"); import os; os.abort() #'
 MIXED = Frame({HOSTILE: X[:, 0], "kind": KINDS})
 
+SHOPS = np.array([f"shop {k}" for k in range(15)], dtype=object)[np.arange(ROWS) % 15]
+NOISE = np.linspace(0.01, 0.1, ROWS)
+LABELLED = {
+    "likelihood": Bernoulli(),
+    "targets": recipes.labelled,
+    "likelihood_code": "Bernoulli()",
+}
+
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "table": (X, Y, {}),
     "maps": (X[:, :2], Y, {}),
     "globe": (PLACES, 50 + 9 * Y, {}),
     "classes": (X, LABELS, {"likelihood": Bernoulli()}),
     "images": (PIXELS, LABELS, {"image_shape": (6, 6), "likelihood": Bernoulli()}),
+    "groups": (Frame(a=X[:, 0], shop=SHOPS, b=X[:, 1]), Y, {}),
+    "noise": (X[:, :2], Y, {"noise_variance": NOISE, "bounds": {0: (0, 2), 1: (0, 1)}}),
+    "labels": (X[:, :1], KINDS, LABELLED),
 }
 
 OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
@@ -55,8 +66,11 @@ FIT = {
     "table": {*ENDING, *OF_TABLES, "orthogonal points"},
     "maps": {"exact", "waves", "splines", "neighbours", "effects", "blocks", "orthogonal points"},
     "globe": {"exact", "neighbours", "harmonics", "harmonics and neighbours"},
-    "classes": {"waves", "harmonics", "effects", *OF_TABLES, "orthogonal points"},
-    "images": {"patches", "orthogonal points"},
+    "groups": {"exact", "waves", "splines", "neighbours", "effects"},
+    "noise": {"waves", "splines", "neighbours"},
+    "labels": {"all rows", "waves", "points", "orthogonal points", "blocks"},
+    "classes": {"all rows", "waves", "harmonics", "effects", *OF_TABLES, "orthogonal points"},
+    "images": {"patches", "orthogonal points", "points"},
 }
 
 
@@ -72,7 +86,8 @@ def small(case: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
-    assert set(small(case)) == FIT[case] | {"points"}
+    unweighted = {"points"} - ({"points"} if case in ("groups", "noise") else set())
+    assert set(small(case)) == FIT[case] | unweighted
     assert case != "maps" or "num_splines=[20, 20]" in small(case)["splines"].code
 
 
@@ -97,11 +112,18 @@ def rows_of(X: Any, rows: Any) -> Any:
 def ran(case: str, name: str) -> None:
     """The script, as it is printed, leaves a model, and a function that predicts in units of Y."""
     X, Y, arguments = CASES[case]
-    passed = {key: value for key, value in arguments.items() if key == "likelihood"}
+    names = {"noise_variance", *({"likelihood"} if "targets" not in arguments else ())}
+    passed = {key: value for key, value in arguments.items() if key in names}
     scope = printed(small(case)[name].code, X=X, Y=Y, **passed)
     assert scope["X"] is X and scope["Y"] is Y, name  # to be predicted at, as they were
     expected, variance = scope["model"].predict_y(prepared(case).X[:5])
-    center, unit = (0.0, 1.0) if arguments else (Y.mean(axis=0), Y.std(axis=0))
+    if case == "labels":
+        probabilities = scope["predict"](X[:5])
+        assert probabilities.shape == (5, 3)
+        np.testing.assert_allclose(probabilities, expected / np.sum(expected, axis=1)[:, None])
+        return
+    given = "likelihood" in arguments
+    center, unit = (0.0, 1.0) if given else (Y.mean(axis=0), Y.std(axis=0))
     for rows in (slice(5), slice(1)):  # a single row, too
         mean, deviation = scope["predict"](rows_of(X, rows))
         atol = 1e-7 * np.max(unit)

@@ -1,9 +1,36 @@
-"""Which model suits some data: races of them on one clock, and the winner.
+"""Estimators that choose a model by themselves, and what they choose with.
+
+``GPRegressor`` and ``GPClassifier`` have the interface of scikit-learn, which they need: ``pip
+install "interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend``
+compares the models that suit some data.
 
 An annex: imported on demand, it takes kernels, features and models by their public names.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .race import race
 from .recommend import recommend
 
-__all__ = ["race", "recommend"]
+if TYPE_CHECKING:
+    from .classifier import GPClassifier
+    from .regressor import GPRegressor
+
+_ON_DEMAND = {"GPClassifier": "classifier", "GPRegressor": "regressor"}
+
+
+def __getattr__(name: str) -> Any:
+    """An estimator, which needs scikit-learn."""
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{name} needs scikit-learn, which is not installed; run pip install "
+            '"interdomain[estimators]".'
+        ) from error
+
+
+__all__ = ["GPClassifier", "GPRegressor", "race", "recommend"]

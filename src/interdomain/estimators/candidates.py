@@ -6,11 +6,10 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from gpflow.base import RegressionData
-from gpflow.likelihoods import Gaussian, Likelihood
+from gpflow.likelihoods import Gaussian, Likelihood, StudentT
 from gpflow.utilities import deepcopy
 
 from .._targets import number_of_latents
@@ -29,11 +28,28 @@ _SPLINES_EACH = 20
 
 _MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
 
+_WEIGHTED = {"waves", "splines", "neighbours", "harmonics"}
+"""Candidates that take noise weights of rows."""
+
+_SUMS = {"waves", "splines", "effects", "harmonics", "effects and harmonics"}
+"""Candidates that are computed from sums over rows."""
+
+_GROUPS = "a number for each level of the columns of many categories"
+
+MOST_ROWS_OF_Q, _STEPS_OF_Q = 200, 200
+"""The largest number of rows of a q of all rows, and the number of steps: classes that are apart
+have no finite optimum."""
+
 STEPS = 3_000
 """The number of training steps with minibatches of candidates at full size."""
 
 _RATE = 0.03
 """Adam's learning rate with harmonics (``benchmarks/any_likelihood``)."""
+
+
+_Listed: TypeAlias = tuple[
+    str, bool, Callable[..., Any], Mapping[str, Any] | None, Mapping[str, Any]
+]
 
 
 class Candidate(NamedTuple):
@@ -58,20 +74,26 @@ def candidates_for(
     :param num_inducing: The largest number of points, harmonics or features of effects.
     :param steps: The argument ``steps`` of minibatches; nothing, to leave it to a race.
     """
-    gaussian, (num_rows, columns), outputs = likelihood is None, data.X.shape, data.Y.shape[1]
+    gaussian, num_rows, outputs = likelihood is None, len(data.X), data.Y.shape[1]
+    columns, numbers = data.num_numeric, data.X[:, : data.num_numeric]
     size = min(num_inducing, max(num_rows // 4, 2))
-    two = np.all((data.X == data.X.min(axis=0)) | (data.X == data.X.max(axis=0)), axis=0)
+    two = np.all((numbers == numbers.min(axis=0)) | (numbers == numbers.max(axis=0)), axis=0)
     common = {
         "num_inducing": size,
         "categorical": np.flatnonzero(two).tolist(),  # two values count as categories
         "image_shape": data.image_shape,
         "likelihood": likelihood or Gaussian(0.1),
         "latents": number_of_latents(likelihood, outputs) if likelihood else outputs,
+        "num_levels": list(data.num_levels),
+        "inputs": "degrees" if data.on_globe else "euclidean",
+        "box": data.box,
     }
-    is_table = data.image_shape is None
+    # Arguments with defaults that have to be passed.
+    passed = {"likelihood": not gaussian, "box": data.box is not None}
+    is_table, real = data.image_shape is None, gaussian or type(likelihood) is StudentT
     few, boxed, enough = (is_table and columns <= most for most in _MOST_COLUMNS)
     zonal = enough and not few  # of few columns waves say the same, sooner
-    several, near = is_table and columns > 1, enough and gaussian
+    several, near = is_table and columns > 1, enough and real
     effects = recipes.effects if gaussian else recipes.effects_of_all_pairs
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
     waves, chosen = {"num_inducing": min(2 * size, num_rows // 2)}, {"num_inducing": size}
@@ -81,9 +103,17 @@ def candidates_for(
     diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
     nearby = {} if data.X_new is None else {"options": {"predict_at": data.X_new}}
     minibatches, exact = recipes.harmonics_by_minibatches, gaussian and num_rows <= _MOST_ROWS_EXACT
+    both = near and zonal and gaussian
     # The name, whether it suits, the recipe, the arguments of `fit`, and what is other than common.
-    listed: list[tuple[str, bool, Callable[..., Any], Mapping[str, Any] | None, dict[str, Any]]] = [
+    listed: list[_Listed] = [
         ("exact", exact, recipes.exact, {}, {}),
+        (
+            "all rows",
+            is_table and not gaussian and num_rows <= MOST_ROWS_OF_Q,
+            recipes.all_rows,
+            {"steps": _STEPS_OF_Q},
+            {},
+        ),
         ("patches", not is_table, recipes.patches, batches, patches),
         ("waves", boxed, recipes.waves, {}, waves),
         ("splines", few and gaussian, recipes.splines, {}, splines),
@@ -93,8 +123,8 @@ def candidates_for(
         ("points", True, recipes.points, batches, {}),
         ("orthogonal points", True, recipes.orthogonal_points, batches, {}),
         ("blocks", is_table, recipes.blocks, batches, {}),
-        ("effects and harmonics", near and zonal, recipes.effects_and_harmonics, {}, twice),
-        (BOTH, near and zonal, recipes.harmonics_and_neighbours, nearby, degrees),
+        ("effects and harmonics", both, recipes.effects_and_harmonics, {}, twice),
+        (BOTH, both, recipes.harmonics_and_neighbours, nearby, degrees),
         ("harmonics with diagonal q", zonal, minibatches, diagonal, {"q_diag": True}),
         ("harmonics with full q", zonal, minibatches, full, {"q_diag": False}),
     ]
@@ -102,26 +132,60 @@ def candidates_for(
         degree = {"max_degree": max(math.isqrt(size) - 1, 1)}
         listed = [
             ("exact", exact, recipes.globe_exact, {}, {}),
-            ("neighbours", gaussian, recipes.globe_neighbours, nearby, {}),
+            ("neighbours", real, recipes.globe_neighbours, nearby, {}),
             ("harmonics", True, recipes.globe_harmonics, {}, degree),
             ("points", True, recipes.globe_points, batches, {}),
             (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, nearby, degree),
         ]
+    if data.num_levels:
+        listed = [_with_groups(*each) for each in listed]
+    if data.noise_weights is not None:
+        listed = [each for each in listed if each[0] in _WEIGHTED]
     suitable = {}
     for name, suits, recipe, training, of_recipe in listed:
         if suits:
-            given, parameters = common | of_recipe, inspect.signature(recipe).parameters
-            # The default of a likelihood is Gaussian noise.
-            settings = {
-                argument: given[argument]
-                for argument in list(parameters)[1:]
-                if not gaussian or parameters[argument].default is inspect.Parameter.empty
-            }
-            code = program(data.code, recipe, settings, training, standardised=gaussian)
-            why = " ".join(str(recipe.__doc__).split())
-            build = functools.partial(_built, recipe, settings)
+            given = common | of_recipe
+            settings = _settings(recipe, given, passed)
+            if recipe is recipes.beside_groups:
+                settings["settings"] = _settings(given["recipe"], given, passed)
+            code = program(data, recipe, settings, training)
+            why = " ".join(str(given.get("recipe", recipe).__doc__).split())
+            why += f" Beside it, {_GROUPS}." * (recipe is recipes.beside_groups)
+            known = data.noise_weights is not None
+            build = functools.partial(_built, recipe, settings, known_noise=known)
             suitable[name] = Candidate(why, code, (build, training))
     return suitable
+
+
+def _with_groups(
+    name: str,
+    suits: bool,
+    recipe: Callable[..., Any],
+    training: Mapping[str, Any] | None,
+    of_recipe: Mapping[str, Any],
+) -> _Listed:
+    """The candidate with a number for each level of groups: as it is known with groups, or beside
+    them. The candidates of minibatches are left out, whose q would have to be of all levels."""
+    if name == "exact":
+        return name, suits, recipes.exact_and_groups, training, {}
+    if name == "neighbours":
+        assert training is not None
+        options = {"options": {"parts": "both", **training.get("options", {})}}
+        return name, suits, recipes.neighbours_and_groups, options, {}
+    suits = suits and name in _SUMS
+    more = {"recipe": recipe, "training": training, "settings": {}}
+    return name, suits, recipes.beside_groups, {}, {**of_recipe, **more}
+
+
+def _settings(
+    recipe: Callable[..., Any], given: Mapping[str, Any], passed: Mapping[str, bool]
+) -> dict[str, Any]:
+    """The arguments of a recipe beside the rows; of those with defaults the ones to pass."""
+    return {
+        argument: given[argument]
+        for argument, parameter in list(inspect.signature(recipe).parameters.items())[1:]
+        if parameter.default is inspect.Parameter.empty or passed[argument]
+    }
 
 
 def _highest_degree(columns: int, size: int) -> int:
@@ -132,7 +196,22 @@ def _highest_degree(columns: int, size: int) -> int:
     return degree
 
 
-def _built(recipe: Callable[..., Any], settings: Mapping[str, Any], data: RegressionData) -> Any:
+def _built(
+    recipe: Callable[..., Any],
+    settings: Mapping[str, Any],
+    data: tuple[Any, ...],
+    *,
+    known_noise: bool,
+) -> Any:
     """The model of scaled rows. Each has its own likelihood."""
-    likelihoods = {k: deepcopy(v) for k, v in settings.items() if isinstance(v, Likelihood)}
-    return recipe(data, **{**settings, **likelihoods})
+    model = recipe(data, **_with_own_likelihoods(settings))
+    return recipes.known_noise(model) if known_noise else model
+
+
+def _with_own_likelihoods(settings: Mapping[str, Any]) -> dict[str, Any]:
+    own = dict[str, Any]()
+    for name, value in settings.items():
+        own[name] = deepcopy(value) if isinstance(value, Likelihood) else value
+        if name == "settings":
+            own[name] = _with_own_likelihoods(value)
+    return own

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,38 +13,87 @@ from gpflow import Parameter
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 
-from .._arguments import Array, as_image_shape, finite_array, instance
+from .._arguments import Array, BoolArray, as_image_shape, finite_array, instance, short
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..tables import TableScaler
 from . import recipes
 from .places import is_on_the_globe
-from .race import check_enough
 
 HELD_OUT = 5
 """One row in this many is held out."""
 
+MOST_INDICATORS = 10
+"""Columns of categories with more levels are groups, of one number for each level."""
+
+_MOST_LEVELS = 1_000
+"""The largest number of levels of groups in small versions of models."""
+
+_TARGETS = {
+    recipes.matrix: "Y_train",
+    recipes.standardised: "Y_train, Y_mean, Y_std",
+    recipes.labelled: "Y_train, classes",
+}
+"""The names of what functions of Y return."""
+
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
 
-class PreparedData(NamedTuple):
+@dataclass(frozen=True)
+class PreparedData:
     """A table, scaled.
 
-    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and degrees remain degrees.
-    :ivar Y: ``[N, P]``; standardised if noise is Gaussian.
+    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and degrees remain degrees. The
+        last columns may hold numbers of levels.
+    :ivar Y: ``[N, P]``; standardised if ``units`` are other than zero and one.
     :ivar code: Lines of code that make X_train and Y_train of the X and Y that were passed.
     :ivar image_shape: The shape of the images that the rows are; None for a table.
-    :ivar on_globe: Whether X has two columns alone, latitude and longitude in degrees.
+    :ivar on_globe: Whether X has two columns of numbers alone, latitude and longitude in degrees.
     :ivar sentences: What the user should know of the columns.
     :ivar X_new: Rows at which the model is to predict, ``[n, D]`` scaled likewise; or None.
+    :ivar scaler: What scales further rows.
+    :ivar targets: The function of :mod:`.recipes` that Y was brought to scale with.
+    :ivar likelihood_code: The likelihood in a program; None if the user passes it.
+    :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None for a Y as it is.
+    :ivar noise_weights: The noise weight of each row, ``[N]``; None for ones.
+    :ivar box: The lowest and the highest value of each column of numbers, where bounds were given.
+    :ivar num_levels: The number of levels of each of the last columns of X.
     """
 
     X: Array
     Y: Array
     code: str
     image_shape: tuple[int, ...] | None
+    scaler: TableScaler
+    targets: Callable[[Any], Any]
+    likelihood_code: str | None = None
     on_globe: bool = False
     sentences: tuple[str, ...] = ()
     X_new: Array | None = None
+    units: tuple[Array, Array] | None = None
+    noise_weights: Array | None = None
+    box: list[list[float]] | None = None
+    num_levels: tuple[int, ...] = ()
+
+    @property
+    def num_numeric(self) -> int:
+        """The number of the other columns of X."""
+        return self.X.shape[1] - len(self.num_levels)
+
+    def of_columns(self, columns: BoolArray, X: Array, Y: Array) -> PreparedData:
+        """Other rows, of some of the columns.
+
+        :param columns: Which columns are left, ``[D]``.
+        :param X: The rows, of these columns alone.
+        """
+        new = None if self.X_new is None else self.X_new[:, columns]
+        box = self.box and np.array(self.box)[:, columns[: self.num_numeric]].tolist()
+        return replace(self, X=X, Y=Y, X_new=new, box=box)
+
+    @property
+    def rows(self) -> tuple[Array, ...]:
+        """X and Y, and the noise weights where there are any."""
+        weights = () if self.noise_weights is None else (self.noise_weights,)
+        return (self.X, self.Y, *weights)
 
 
 def prepare(
@@ -53,24 +103,41 @@ def prepare(
     image_shape: Sequence[int] | None = None,
     inputs: str | None = None,
     X_new: Any = None,
+    *,
+    targets: Callable[[Any], Any] | None = None,
+    likelihood_code: str | None = None,
+    categorical: Sequence[Any] = (),
+    bounds: Mapping[Any, tuple[float, float]] | None = None,
+    noise_variance: Any = None,
 ) -> PreparedData:
     """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
-    errors are those of :func:`recommend`."""
-    finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
-    scaler = TableScaler(X, "none")
-    given = scaler(X)
+    errors are those of :func:`recommend`.
+
+    :param targets: The function of :mod:`.recipes` that Y is brought to scale with; None for
+        ``standardised`` under Gaussian noise, and ``matrix`` otherwise.
+    :param likelihood_code: The likelihood in a program, if the user does not pass it.
+    :param categorical: As for :class:`~interdomain.tables.TableScaler`, and so are ``bounds``.
+    :param noise_variance: The variance of the noise of each row, ``[N]``; None if it is unknown.
+    """
+    if targets is not recipes.labelled:
+        finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
+    options: dict[str, Any] = {"categorical": list(categorical)} if len(categorical) else {}
+    table = TableScaler(X, "none", most_indicators=MOST_INDICATORS, **options)
+    given = table(X)
     if len(Y) != len(given) or not np.size(Y):
         raise ValueError(
             f"Y must be [N, P] with the {len(given)} rows of X, found shape {np.shape(Y)}."
         )
-    targets = np.asarray(Y, float).reshape(len(Y), -1)
-    check_enough("X", len(given), HELD_OUT)
+    if targets is None:
+        targets = recipes.standardised if likelihood is None else recipes.matrix
+        likelihood_code = "Gaussian(0.1)" if likelihood is None else None
+    plain = recipes.labelled(Y)[0] if targets is recipes.labelled else recipes.matrix(Y)
     if likelihood is not None:
-        number_of_latents(likelihood, targets.shape[1])
-        check_targets(likelihood, targets)
-    if not np.all(np.nanmin(targets, axis=0) < np.nanmax(targets, axis=0)):
+        number_of_latents(likelihood, plain.shape[1])
+        check_targets(likelihood, plain)
+    if not np.all(np.nanmin(plain, axis=0) < np.nanmax(plain, axis=0)):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
-    shape = None
+    shape, numeric = None, given.shape[1] - len(table.num_levels)
     if image_shape is not None:
         shape = as_image_shape(image_shape)
         if math.prod(shape) != given.shape[1]:
@@ -78,21 +145,25 @@ def prepare(
                 f"image_shape must have {given.shape[1]} pixels, the columns of X, found {shape}; "
                 "pass (height, width) or (height, width, channels)."
             )
-    names = scaler.names
-    on_globe, sentences = is_on_the_globe(names, given, inputs, is_table=shape is None)
+    names = table.names[:numeric]
+    on_globe, sentences = is_on_the_globe(names, given[:, :numeric], inputs, is_table=shape is None)
     scale, what = "columns", "levels, means and deviations of these rows"
     if shape is not None:
         scale, what = "pixels", "the range of these pixels"
     elif on_globe:
         scale, what = "degrees", "latitude, then longitude"
-    scaler = TableScaler(X, scale)
+    if table.num_levels:
+        options["most_indicators"] = MOST_INDICATORS
+    if bounds and not on_globe:
+        options["bounds"] = dict(bounds)
+    scaler = TableScaler(X, scale, **options)
     rows, left_out = scaler(X), scaler.left_out
-    of_targets = "Y_train, Y_mean, Y_std = standardised(Y)"
-    if likelihood is None:
-        targets, _, _ = recipes.standardised(Y)
-    else:
-        targets, of_targets = recipes.matrix(Y), "Y_train = matrix(Y)"
-    of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}")  # {what}\nX_train = scaler(X)'
+    scaled, units, of_targets = plain, None, f"{_TARGETS[targets]} = {targets.__name__}(Y)"
+    if targets is recipes.standardised:
+        scaled, *moments = recipes.standardised(Y)
+        units = moments[0], moments[1]
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items())
+    of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}"{arguments})  # {what}'
     if left_out:
         sentences += (f"Columns of X that do not vary are left out: {', '.join(left_out)}.",)
     parts = () if likelihood is None else likelihood.submodules
@@ -102,9 +173,66 @@ def prepare(
             f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
             f"standardised X; pass a likelihood for {_STANDARDISED}, and this as X."
         )
-    new = None if X_new is None else _scaled_new_rows(scaler, X_new, shape)
-    code = f"{of_rows}\n{of_targets}"
-    return PreparedData(rows, targets, code, shape, on_globe, sentences, new)
+    return PreparedData(
+        rows,
+        scaled,
+        f"{of_rows}\nX_train = scaler(X)\n{of_targets}",
+        shape,
+        scaler,
+        targets,
+        likelihood_code,
+        on_globe,
+        sentences,
+        None if X_new is None else _scaled_new_rows(scaler, X_new, shape),
+        units,
+        None if noise_variance is None else noise_weights(noise_variance, scaled, units),
+        _box(rows[:, : rows.shape[1] - len(scaler.num_levels)]) if "bounds" in options else None,
+        scaler.num_levels,
+    )
+
+
+def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
+    """The rows of a part of the levels, drawn at random: small versions of models of groups have as
+    many rows a level as those at full size."""
+    X, num_levels = data.X, list(data.num_levels)
+    largest = int(np.argmax([*num_levels, 0]))
+    if not num_levels or num_levels[largest] <= _MOST_LEVELS:
+        return data
+    levels = np.random.default_rng(seed).permutation(num_levels[largest])[:_MOST_LEVELS]
+    rows = np.flatnonzero(np.isin(X[:, data.num_numeric + largest], levels))
+    X = X[rows]
+    for k in range(len(num_levels)):
+        present, X[:, data.num_numeric + k] = np.unique(
+            X[:, data.num_numeric + k], return_inverse=True
+        )
+        num_levels[k] = max(len(present), 2)
+    return replace(data, X=X, Y=data.Y[rows], num_levels=tuple(num_levels))
+
+
+def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | None) -> Array:
+    """The noise weights of rows, ``[N]``, of which the noise variance is known.
+
+    :param noise_variance: ``[N]``, in the units of Y as it was passed.
+    :param Y: ``[N, P]``.
+    :raises ValueError: For numbers that are not positive, and for several outputs.
+    """
+    variances = finite_array("noise_variance", noise_variance, (1,), "a vector [N]")
+    if len(variances) != len(Y) or Y.shape[1] != 1 or not np.all(variances > 0):
+        raise ValueError(
+            f"noise_variance must be [N], positive, for the {len(Y)} rows of one output, found "
+            f"{short(noise_variance)} for {Y.shape[1]} outputs; pass the variance of each row."
+        )
+    weights: Array = (1.0 if units is None else np.square(units[1])) / variances
+    return weights
+
+
+def _box(rows: Array) -> list[list[float]]:
+    """The lowest and the highest values of rows, and of scaled bounds."""
+    ends = np.full([2, rows.shape[1]], 3**0.5) * [[-1.0], [1.0]]
+    return [
+        np.minimum(ends[0], rows.min(axis=0)).tolist(),
+        np.maximum(ends[1], rows.max(axis=0)).tolist(),
+    ]
 
 
 def _scaled_new_rows(scaler: TableScaler, X_new: Any, shape: tuple[int, ...] | None) -> Array:

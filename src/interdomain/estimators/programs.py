@@ -12,41 +12,46 @@ from typing import Any
 from gpflow.likelihoods import Likelihood
 
 from . import recipes
+from .prepared import PreparedData
 
-_ROWS, _NEW_ROWS = "(X_train, Y_train)", "scaler(X_new)"
+_NEW_ROWS = "scaler(X_new)"
 
 _AT = "predict_at"
 """The option of ``fit`` that takes new rows."""
 
 
 def program(
-    scaling: str,
+    data: PreparedData,
     recipe: Callable[..., Any],
     settings: Mapping[str, Any],
     training: Mapping[str, Any] | None,
-    *,
-    standardised: bool,
 ) -> str:
-    """A program of X and Y as they were passed, and of ``likelihood`` and ``X_new``, if they were
-    passed.
+    """A program of X and Y as they were passed; and of ``likelihood``, ``noise_variance`` and
+    ``X_new``, if they were passed.
 
-    :param scaling: The lines that make X_train and Y_train.
+    :param data: The rows, with the lines that make X_train and Y_train.
     :param recipe: The function of :mod:`.recipes` that makes the model.
     :param settings: The arguments of the recipe beside the rows.
     :param training: The arguments of ``fit``; None if the recipe trains the model.
-    :param standardised: Whether Y is standardised, and noise Gaussian.
     """
-    lines = [scaling]
-    if standardised and "likelihood" in settings:
-        lines.append("likelihood = gpflow.likelihoods.Gaussian(0.1)")
-    lines.append(f"model = {recipe.__name__}({_arguments([_ROWS], settings)})")
+    lines, rows = [data.code], "(X_train, Y_train)"
+    if "likelihood" in settings and data.likelihood_code:
+        lines.append(f"likelihood = gpflow.likelihoods.{data.likelihood_code}")
+    if data.noise_weights is not None:
+        rows = "(X_train, Y_train, Y_std**2 / noise_variance)"
+    made = f"{recipe.__name__}({_arguments([rows], settings)})"
+    called = [data.targets, *filter(inspect.isfunction, settings.values()), recipe]
+    if data.noise_weights is not None:
+        called.append(recipes.known_noise)
+        made = f"known_noise({made})"
+    lines.append(f"model = {made}")
     if training is not None:
-        rows = [_ROWS] if "batch_size" in training else []
-        lines.append(f"idm.fit({_arguments(['model', *rows], training)})")
-    of_targets = recipes.standardised if standardised else recipes.matrix
-    functions = dict.fromkeys([*_with_called(of_targets), *_with_called(recipe)])
-    make = recipes.predictor_in_units if standardised else recipes.predictor
+        first = ["model", *[rows] * ("batch_size" in training)]
+        lines.append(f"idm.fit({_arguments(first, training)})")
+    make = recipes.PREDICTORS[data.targets]
     predict = make(*[None] * len(inspect.signature(make).parameters))
+    called.append(predict)
+    functions = list(dict.fromkeys(each for one in called for each in _with_called(one)))[:-1]
     text = "\n\n\n".join([*map(_source, functions), "\n".join(lines), _source(predict)])
     imports = []
     for node in ast.parse(inspect.getsource(recipes)).body:
@@ -84,4 +89,6 @@ def _text(name: str, value: Any) -> str:
     """An argument as code; a likelihood is called by its name, and new rows are scaled anew."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {_text(key, each)}' for key, each in value.items())}}}"
+    if inspect.isfunction(value):
+        return value.__name__
     return name if isinstance(value, Likelihood) else _NEW_ROWS if name == _AT else repr(value)

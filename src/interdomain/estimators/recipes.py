@@ -7,6 +7,7 @@ functions of this file that it calls, and the imports that these need.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gpflow
@@ -31,6 +32,28 @@ def standardised(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray, AnyNDArray]:
     rows = matrix(Y)
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     return (rows - mean) / deviation, mean, deviation
+
+
+def labelled(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
+    """Labels [N] as zeros and ones [N, P], one column for two classes and P columns for P classes;
+    and the classes."""
+    classes, numbers = np.unique(np.asarray(Y), return_inverse=True)
+    columns = np.eye(len(classes), dtype=gpflow.default_float())[numbers]
+    return columns[:, 1:] if len(classes) == 2 else columns, classes
+
+
+def probabilities(mean: AnyNDArray) -> AnyNDArray:
+    """The probability of each class, [N, P]. Of more than two classes each has a GP of its own, for
+    this class against all others, and the sum of its probabilities is one."""
+    columns = np.hstack([1 - mean, mean]) if mean.shape[1] == 1 else mean
+    return columns / columns.sum(axis=1, keepdims=True)
+
+
+def known_noise(model: GPModel) -> GPModel:
+    """The model with the noise that its rows have, which is not trained."""
+    model.likelihood.variance.assign(1.0)
+    gpflow.set_trainable(model.likelihood.variance, False)
+    return model
 
 
 def lengthscales(X: TensorType) -> AnyNDArray:
@@ -60,9 +83,24 @@ def exact(data: Data) -> GPModel:
     return gpflow.models.GPR(data, Matern52(lengthscales=lengthscales(data[0])), noise_variance=0.1)
 
 
+def exact_and_groups(data: Data, num_levels: Sequence[int]) -> GPModel:
+    """An exact GP of numbers, and a number for each level of the last columns; O(N^3) a step."""
+    X = data[0]
+    numbers, groups, _ = columns_and_groups(X, num_levels)
+    kernel = Matern52(lengthscales=lengthscales(X[:, numbers]), active_dims=numbers)
+    return gpflow.models.GPR(data, gpflow.kernels.Sum([kernel, *groups]), noise_variance=0.1)
+
+
+def all_rows(data: Data, likelihood: Likelihood, latents: int) -> GPModel:
+    """GPflow's VGP, with a q of all rows: with so few rows nothing has to be left out; O(N^3) a
+    step."""
+    kernel = Matern52(lengthscales=lengthscales(data[0]))
+    return gpflow.models.VGP(data, kernel, likelihood, num_latent_gps=latents)
+
+
 def points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
     """GPflow's SVGP with M inducing points, for any table; O(M^3) a step."""
-    X, _ = data
+    X = data[0]
     kernel = Matern52(lengthscales=lengthscales(X))
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
@@ -72,7 +110,7 @@ def orthogonal_points(
     data: Data, num_inducing: int, likelihood: Likelihood, latents: int
 ) -> GPModel:
     """Points and points orthogonal to them; a quarter of the O(M^3) of one set."""
-    X, _ = data
+    X = data[0]
     kernel = Matern52(lengthscales=lengthscales(X))
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     sets = [gpflow.inducing_variables.InducingPoints(Z[first::2]) for first in range(2)]
@@ -83,7 +121,7 @@ def orthogonal_points(
 
 def blocks(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
     """A sum of smaller models, split by negations of principal components; O(T M^3) a step."""
-    X, _ = data
+    X = data[0]
     transforms = idm.transforms.PrincipalNegation.from_data(X, min(X.shape[1], 2))
     kernel = idm.kernels.HarmonicKernel(Matern52(lengthscales=X.shape[1] ** 0.5), transforms)
     each = round(num_inducing / kernel.num_components ** (1 / 3))  # as much work as one model
@@ -99,7 +137,7 @@ def patches(
     latents: int,
 ) -> GPModel:
     """Patches of images: what small parts look like; O(B P M + M^3) a step, P patches an image."""
-    X, _ = data
+    X = data[0]
     base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
     side = min(5, *image_shape[:2])
     kernel = idm.kernels.Convolutional(base, image_shape=image_shape, patch_shape=(side, side))
@@ -107,18 +145,20 @@ def patches(
     return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
 
 
-def waves(data: Data, num_inducing: int, likelihood: Likelihood | None = None) -> GPModel:
+def waves(
+    data: Data, num_inducing: int, likelihood: Likelihood | None = None, box: Any = None
+) -> GPModel:
     """Fourier features of a box: one to three columns; O(N M^2), once."""
-    X, _ = data
+    X = data[0] if box is None else np.array(box)
     base = Matern32(lengthscales=np.full(X.shape[1], 0.3))
-    box = idm.kernels.Periodized.from_data(base, X, margin=2)
-    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(box, num_inducing)
-    return sums_over_rows(data, box, features, likelihood)
+    kernel = idm.kernels.Periodized.from_data(base, X, margin=2)
+    features = idm.inducing_variables.BoxFourierFeatures.for_kernel(kernel, num_inducing)
+    return sums_over_rows(data, kernel, features, likelihood)
 
 
-def splines(data: Data, num_splines: list[int]) -> GPModel:
+def splines(data: Data, num_splines: list[int], box: Any = None) -> GPModel:
     """B-splines of a grid, sparse: maps with many details; O(N) once, then O(M^1.5) a step."""
-    X, _ = data
+    X = data[0] if box is None else np.array(box)
     base = [Matern32(lengthscales=0.3, active_dims=[k]) for k in range(X.shape[1])]
     for one in base[1:]:
         gpflow.set_trainable(one.variance, False)  # the product has one
@@ -128,9 +168,78 @@ def splines(data: Data, num_splines: list[int]) -> GPModel:
     return sums_over_rows(data, product, features, None)
 
 
-def neighbours(data: Data) -> GPModel:
+def neighbours(data: Data, likelihood: Likelihood | None = None) -> GPModel:
     """The nearest m rows: rough functions, or many rows and little noise; O(N m^3)."""
-    return idm.models.VecchiaSGPR(data)
+    return idm.models.VecchiaSGPR(data[:2], likelihood=likelihood, noise_weights=weights_of(data))
+
+
+def neighbours_and_groups(
+    data: Data, num_levels: Sequence[int], inputs: str, likelihood: Likelihood | None = None
+) -> GPModel:
+    """The nearest m rows, and a number for each level of the last columns; O(N m^3 + L^3) for L
+    levels."""
+    numbers, groups, features = columns_and_groups(data[0], num_levels)
+    priors = [idm.kernels.FiniteRank(*pair) for pair in zip(groups, features, strict=True)]
+    return idm.models.VecchiaSGPR(
+        data[:2],
+        *summed(priors, features),
+        likelihood=likelihood,
+        local_columns=numbers,
+        local_inputs=inputs,
+        noise_weights=weights_of(data),
+    )
+
+
+def beside_groups(
+    data: Data,
+    recipe: Callable[..., GPModel],
+    settings: Mapping[str, Any],
+    training: Mapping[str, Any] | None,
+    num_levels: Sequence[int],
+    likelihood: Likelihood | None = None,
+) -> GPModel:
+    """A number for each level of the last columns beside a model of the others, which comes first;
+    O(N M^2 + L M^2) for L levels."""
+    numbers, groups, features = columns_and_groups(data[0], num_levels)
+    model = recipe((data[0][:, numbers], *data[1:]), **settings)
+    if training is not None:
+        idm.fit(model, **training)
+    parts = getattr(model.kernel, "kernels", [model.kernel])
+    first = getattr(model.inducing_variable, "inducing_variables", [model.inducing_variable])
+    for part in parts:
+        part.kernel.active_dims = numbers
+    pairs = [(part.kernel, feature) for part, feature in zip(parts, first, strict=True)]
+    pairs += zip(groups, features, strict=True)
+    priors = [idm.kernels.FiniteRank(*pair) for pair in pairs]
+    prior, together = summed(priors, [feature for _, feature in pairs])
+    if likelihood is None:
+        return idm.models.StructuredSGPR(data, prior, together, likelihood=model.likelihood)
+    return idm.models.DualSVGP(data, prior, model.likelihood, together)
+
+
+def columns_and_groups(
+    X: TensorType, num_levels: Sequence[int]
+) -> tuple[slice, list[Any], list[Any]]:
+    """The columns before those of groups; the kernels of the groups, and their features."""
+    size = X.shape[1] - len(num_levels)
+    kernels = [
+        idm.tables.GroupIntercepts(np.arange(levels), variance=0.5, active_dims=[size + k])
+        for k, levels in enumerate(num_levels)
+    ]
+    return slice(size), kernels, [idm.tables.GroupFeatures(kernel) for kernel in kernels]
+
+
+def summed(priors: list[Any], features: list[Any]) -> tuple[Kernel, Any]:
+    """The sum of kernels, and the features of all."""
+    if len(priors) == 1:
+        return priors[0], features[0]
+    together = idm.inducing_variables.SumInducingVariables(features)
+    return gpflow.kernels.Sum(priors), together
+
+
+def weights_of(data: Data) -> Any:
+    """The noise weights of rows (X, Y, weights); None of rows without them."""
+    return data[2] if len(data) > 2 else None
 
 
 def effects(data: Data, num_inducing: int, categorical: list[int]) -> GPModel:
@@ -142,7 +251,7 @@ def effects_of_all_pairs(
     data: Data, num_inducing: int, categorical: list[int], likelihood: Likelihood
 ) -> GPModel:
     """A sum of effects of single columns and of pairs; O(N M^2), once."""
-    X, _ = data
+    X = data[0]
     wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"
     table = idm.tables.Additive.from_data(
         X, wanted, categorical=categorical, separate_lengthscales=True
@@ -181,7 +290,7 @@ def harmonics_by_minibatches(
     data: Data, num_inducing: int, q_diag: bool, likelihood: Likelihood, latents: int
 ) -> GPModel:
     """Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step."""
-    X, _ = data
+    X = data[0]
     zonal, few = zonal_harmonics(X, 2)
     idm.fit(sums_over_rows(data, zonal, few, likelihood), steps=1)  # scales, on a subset
     features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
@@ -200,10 +309,12 @@ def globe_exact(data: Data) -> GPModel:
     return gpflow.models.GPR(data, idm.kernels.GlobeMatern52(), noise_variance=0.1)
 
 
-def globe_neighbours(data: Data) -> GPModel:
+def globe_neighbours(data: Data, likelihood: Likelihood | None = None) -> GPModel:
     """The nearest m places by great circles: rough functions, or many rows and little noise;
     O(N m^3)."""
-    return idm.models.VecchiaSGPR(data, local_inputs="degrees")
+    return idm.models.VecchiaSGPR(
+        data[:2], likelihood=likelihood, local_inputs="degrees", noise_weights=weights_of(data)
+    )
 
 
 def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None = None) -> GPModel:
@@ -223,7 +334,7 @@ def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
 
 def globe_points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
     """Stock inducing points with a kernel of the globe: the first thing to try; O(M^3) a step."""
-    X, _ = data
+    X = data[0]
     kernel = idm.kernels.GlobeMatern52()
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
@@ -251,3 +362,24 @@ def predictor_in_units(model: Any, scaler: Any, Y_mean: Any, Y_std: Any) -> Any:
         return mean * Y_std + Y_mean, np.sqrt(variance) * Y_std
 
     return predict
+
+
+def predictor_of_classes(model: Any, scaler: Any) -> Any:
+    """The function at the end of a program of labels."""
+
+    def predict(X_new: TensorType) -> AnyNDArray:
+        """The probability of each class at new rows."""
+        rows = scaler(X_new)
+        return probabilities(
+            idm.predict_in_batches(model, rows, method="predict_y", progress=False)[0]
+        )
+
+    return predict
+
+
+PREDICTORS = {
+    matrix: predictor,
+    standardised: predictor_in_units,
+    labelled: predictor_of_classes,
+}
+"""The end of a program, by what it does with Y."""

@@ -6,22 +6,23 @@ import contextlib
 import io
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from gpflow.likelihoods import Likelihood
 
-from .._arguments import choice, integer, number
+from .. import fit
+from .._arguments import choice, integer, number, short
 from .._progress import progress_bar
 from ..sphere import unit_vectors
 from ..training import StopFit
 from .baseline import density_of_the_mean
 from .candidates import BOTH, STEPS, Candidate, candidates_for
 from .held_out import held_out_rows
-from .prepared import HELD_OUT, checked_likelihood, prepare
-from .race import CLOCKS, race
+from .prepared import HELD_OUT, PreparedData, checked_likelihood, prepare, with_fewer_levels
+from .race import CLOCKS, check_enough, race
 from .results import Clock, Race, RaceEntry
 
 _ROWS, _SIZE = 3_000, 150
@@ -29,6 +30,7 @@ _ROWS, _SIZE = 3_000, 150
 
 _ROWS_NEARBY = 40_000
 """The largest number of training rows for models of neighbours: among few rows, neighbours are far.
+So it is for models of groups, which have few rows each.
 (Models that predict by more rows than they were trained on are too sure of repeated rows.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
@@ -65,6 +67,7 @@ class Recommendation:
     :ivar candidates: All candidates at full size, by name.
     :ivar seconds: The seconds that everything took, by the chosen clock.
     :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
+    :ivar data: The rows on the scales of the models.
     """
 
     name: str
@@ -73,6 +76,20 @@ class Recommendation:
     candidates: Mapping[str, Candidate] = field(repr=False)
     seconds: float
     learnt: bool = True
+    data: PreparedData = field(repr=False, kw_only=True)
+
+    def fit(self, *, progress: bool = True) -> Any:
+        """Make the recommended model at full size, and train it on all rows, as the program does.
+
+        :return: The GPflow model, of rows on the scales of ``data.scaler`` and, under Gaussian
+            noise, of Y in standard deviations from its mean, ``data.units``.
+        """
+        build, training = self.candidates[self.name].entrant
+        model = build(self.data.rows)
+        if training is not None:
+            rows = [self.data.rows] if "batch_size" in training else []
+            fit(model, *rows, progress=progress, **training)
+        return model
 
     @property
     def code(self) -> str:
@@ -165,27 +182,62 @@ def recommend(
         than X, or of images.
     """
     choice("clock", clock, tuple(CLOCKS))
-    now = CLOCKS[clock]
-    started = now()
+    started = CLOCKS[clock]()
     likelihood = checked_likelihood(likelihood)
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     data = prepare(X, Y, likelihood, image_shape, inputs, X_new)
-    full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
+    check_enough("X", len(data.X), HELD_OUT)
+    return choose(data, likelihood, seconds, started, clock=clock, seed=seed, progress=progress)
 
-    number_apart = max(min(len(data.X) // HELD_OUT, _MOST_HELD_OUT), 1)
-    compared, new = data.X, data.X_new
+
+def choose(
+    data: PreparedData,
+    likelihood: Likelihood | None,
+    seconds: float,
+    started: float,
+    *,
+    clock: Clock = "cpu",
+    seed: int = 0,
+    progress: bool = True,
+    names: Collection[str] | None = None,
+) -> Recommendation:
+    """Choose among the candidates for prepared rows: see :func:`recommend`.
+
+    :param started: When the seconds began, by the clock.
+    :param names: The candidates to choose among, if they suit; None for all. One alone is taken
+        without a race.
+    :raises ValueError: If none of them suits.
+    """
+    now = CLOCKS[clock]
+    full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
+    suitable, full = list(full), {k: v for k, v in full.items() if names is None or k in names}
+    if not full:
+        raise ValueError(
+            f"model must be one for these rows, of {data.num_numeric} columns of numbers, found "
+            f"{short(list(names or ()))}; pass 'auto' for one of {', '.join(suitable)}."
+        )
+    if len(full) == 1:
+        race_of_none = Race({}, (seconds,), clock, len(data.X), 0)
+        return Recommendation(
+            next(iter(full)), data.sentences, race_of_none, full, now() - started, data=data
+        )
+    sample = with_fewer_levels(data, seed)
+    number_apart = max(min(len(sample.X) // HELD_OUT, _MOST_HELD_OUT), 1)
+    compared, new = (
+        None if part is None else part[:, : data.num_numeric] for part in (sample.X, sample.X_new)
+    )
     if data.on_globe and new is not None:
         compared, new = (np.asarray(unit_vectors(part)) for part in (compared, new))
     of_held_out, order = held_out_rows(compared, number_apart, seed, new)
     apart, rows = len(of_held_out), order[:_ROWS]
     # In few rows a rare level may be missing; pixels may be the same anyway.
-    columns = np.ptp(data.X[rows], axis=0) > 0
+    columns = np.ptp(sample.X[rows], axis=0) > 0
     columns |= data.image_shape is not None or data.on_globe
+    columns[data.num_numeric :] = True
     parts = rows, order[:_ROWS_NEARBY], of_held_out
-    train, many, held_out = ((data.X[part][:, columns], data.Y[part]) for part in parts)
-    new_rows = None if data.X_new is None else data.X_new[:, columns]
-    few = data._replace(X=train[0], Y=train[1], X_new=new_rows)
+    train, many, held_out = ((sample.X[part][:, columns], sample.Y[part]) for part in parts)
+    few = sample.of_columns(columns, *train)
     small = candidates_for(few, likelihood, _SIZE, {})
 
     # Candidates that end by themselves come first: the others share whatever time is left.
@@ -218,7 +270,7 @@ def recommend(
                 warnings.simplefilter("ignore")
                 entries |= race(
                     {name: (build, training)},
-                    many if name.endswith("neighbours") else train,
+                    many if name.endswith("neighbours") or data.num_levels else train,
                     [left],
                     validation_data=held_out,
                     clock=clock,
@@ -259,4 +311,5 @@ def recommend(
         )
     if not_tried := [name for name in in_turn if name not in entries]:
         sentences.append(f"Not tried, for want of time: {', '.join(not_tried)}.")
-    return Recommendation(winner, tuple(sentences), outcome, full, now() - started, learnt)
+    passed = now() - started
+    return Recommendation(winner, tuple(sentences), outcome, full, passed, learnt, data=data)
