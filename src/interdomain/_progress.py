@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from tqdm import tqdm
+
+_ALLOWED: ContextVar[bool] = ContextVar("bars are shown", default=True)
+
+
+@contextlib.contextmanager
+def bars(*, shown: bool) -> Iterator[None]:
+    """Within it, bars are shown only if this is true and their own callers want them."""
+    before = _ALLOWED.set(shown and _ALLOWED.get())
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
 
 
 def progress_bar(description: str, unit: str, total: int | None, *, shown: bool, **how: Any) -> Any:
@@ -20,7 +34,7 @@ def progress_bar(description: str, unit: str, total: int | None, *, shown: bool,
         desc=description,
         unit=unit,
         file=sys.stderr,
-        disable=not shown,
+        disable=not (shown and _ALLOWED.get()),
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
         **how,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,139 +16,108 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import predict_in_batches
 from .._arguments import Array, BoolArray, choice, warn
-from .candidates import BOTH, MOST_ROWS_OF_Q
+from .._progress import bars
+from .candidates import BOXED, NAMED, names_for
 from .prepared import prepare
-from .recommend import Recommendation, choose
+from .recommend import choose
 
-NAMED: Mapping[str, tuple[str, ...]] = {
-    "exact": ("exact", "all rows"),
-    "neighbours": ("neighbours",),
-    "splines": ("splines",),
-    "waves": ("waves",),
-    "harmonics": ("harmonics",),
-    "effects": ("effects",),
-    "globe": (BOTH, "harmonics"),
-    "points": ("points",),
-}
-"""The candidates by the names of ``model``; the first that suits is taken."""
-
-ENDING = "waves", "splines", "neighbours", "effects", "harmonics", "effects and harmonics", BOTH
-"""Candidates whose training ends by itself, and to which rows can be added under Gaussian noise."""
-
-_FEW_ROWS = 2_000
-"""As many rows or fewer need no candidates of minibatches, which would take all of the seconds."""
-
-_BOXED, _MARGIN = ("waves", "splines"), 0.1
-"""Candidates that know nothing beyond their rows, and the share of the rows' range beyond them."""
-
-
-_ROUNDING = 1e-9
+_MARGIN, _ROUNDING = 0.1, 1e-9
+"""How far the box of a model exceeds the rows, in ranges of the rows; and what counts as in it."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator of scikit-learn that chooses a GPflow model of the rows, and trains it."""
+    """An estimator that chooses a GPflow model of the rows: the parameters of both."""
 
-    model: Any
-    seconds: float
-    categorical: Any
-    inputs: str | None
-    random_state: Any
-    progress: bool
-    model_: Any
+    _noise_is_known = False
 
-    def _checked(self, X: Any) -> Any:
-        """New rows of numbers as a matrix. A frame stays as it is, and so do rows of categories."""
-        check_is_fitted(self)
-        rows, mixed = self._with_categories(X)
-        if mixed:
-            return validate_data(self, rows, reset=False, skip_check_array=True)
-        return validate_data(self, rows, reset=False, dtype=np.float64)
+    def __init__(
+        self,
+        model: str = "auto",
+        *,
+        seconds: float = 60,
+        categorical: Sequence[Any] | None = None,
+        inputs: str | None = None,
+        random_state: Any = 0,
+        progress: bool = True,
+    ) -> None:
+        self.model, self.seconds, self.categorical = model, seconds, categorical
+        self.inputs, self.random_state, self.progress = inputs, random_state, progress
 
-    def _checked_pair(self, X: Any, y: Any, *, reset: bool, **of_targets: Any) -> Any:
-        """Rows and their targets."""
-        rows, mixed = self._with_categories(X)
-        least = 2 if reset else 1
-        if not mixed:
+    def _checked(self, X: Any, y: Any = None, *, reset: bool = False, **of_targets: Any) -> Any:
+        """Rows of numbers as a matrix, with their targets if they are training rows. A frame stays
+        as it is, and so do rows with categories.
+
+        :param of_targets: What scikit-learn has to know of targets that are numbers.
+        """
+        if not reset:
+            check_is_fitted(self)
+        pair = (y,) if reset or of_targets else ()
+        least, framed = 1 + reset, hasattr(X, "columns")
+        if not framed and self.categorical is None:
             options = {"dtype": np.float64, "ensure_min_samples": least, **of_targets}
-            return validate_data(self, rows, y, reset=reset, **options)
-        validate_data(self, rows, y, reset=reset, skip_check_array=True)
-        if of_targets:
-            y = check_array(y, dtype=np.float64, ensure_2d=False, estimator=self, input_name="y")
-        else:
-            y = column_or_1d(y, warn=True)
+            return validate_data(self, X, *pair, reset=reset, **options)
+        rows = X if framed else np.asarray(X, object)
+        validate_data(self, rows, *pair, reset=reset, skip_check_array=True)
+        if not pair:
+            return rows
+        numbers = {"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": least}
+        y = check_array(y, input_name="y", **numbers) if of_targets else column_or_1d(y, warn=True)
         check_consistent_length(rows, y)
-        if len(y) < least:
-            raise ValueError(f"Found {len(y)} sample(s) while a minimum of {least} is required.")
         return rows, y
 
-    def _with_categories(self, X: Any) -> tuple[Any, bool]:
-        """The rows, and whether they may have columns of categories."""
-        if hasattr(X, "columns"):
-            return X, True
-        mixed = self.categorical is not None
-        return (np.asarray(X, object) if mixed else X), mixed
-
     def _choose(
-        self,
-        X: Any,
-        Y: Array,
-        likelihood: Likelihood | None,
-        names: Sequence[str] | None = None,
-        **options: Any,
-    ) -> Recommendation:
+        self, X: Any, Y: Any, likelihood: Likelihood | None, *, grows: bool = False, **options: Any
+    ) -> None:
         """Train the named model, or the one that predicts held-out rows best.
 
-        :param names: The candidates that "auto" chooses among; None for all.
+        :param grows: Whether rows will be added.
         :param options: Further arguments of :func:`.prepare`.
         """
-        started = time.process_time()
-        choice("model", self.model, ("auto", *NAMED))
+        started, seed = time.process_time(), check_random_state(self.random_state).randint(2**31)
         inputs = "degrees" if self.model == "globe" else self.inputs
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        categorical = () if self.categorical is None else self.categorical
-        data = prepare(X, Y, likelihood, None, inputs, categorical=categorical, **options)
-        count = len(data.X)
-        if self.model != "auto":
-            names = NAMED[self.model]
-        elif data.noise_weights is not None:
-            names = NAMED["neighbours"]
-        elif names is None and count <= MOST_ROWS_OF_Q:
-            names = NAMED["exact"]
-        elif names is None and count <= _FEW_ROWS:
-            names = ("exact", "all rows", *ENDING)
-        chosen = choose(
-            data, likelihood, self.seconds, started, seed=seed, progress=self.progress, names=names
-        )
-        self.model_ = chosen.fit(progress=self.progress)
-        self._scaler, self._units, self._numeric = data.scaler, data.units, data.num_numeric
-        self._box = None
-        if chosen.name in _BOXED:
+        options["categorical"] = () if self.categorical is None else self.categorical
+        data = prepare(X, Y, likelihood, None, inputs, **options)
+        names = names_for(choice("model", self.model, ("auto", *NAMED)), data, grows=grows)
+        with self._shown():
+            found = choose(data, likelihood, self.seconds, started, seed=int(seed), names=names)
+            self.model_ = found.fit()
+        self.report_, self.code_ = str(found), found.code
+        self._data, self._is_boxed = data.without_rows(), found.name in BOXED
+        self._box = None if data.box is None else np.array(data.box)
+        if self._is_boxed and self._box is None:
             numbers = data.X[:, : data.num_numeric]
-            margin = _MARGIN * np.ptp(numbers, axis=0)
-            ends = numbers.min(axis=0) - margin, numbers.max(axis=0) + margin
-            self._box = np.array(data.box or ends)
-        self.report_, self.code_ = str(chosen), chosen.code
-        if not chosen.learnt:
-            warn(chosen.sentences[0])
-        return chosen
+            low, high = numbers.min(axis=0), numbers.max(axis=0)
+            self._box = np.stack([low, high]) + _MARGIN * np.stack([low - high, high - low])
+        if not found.learnt:
+            warn(found.sentences[0])
 
-    def _predict(self, rows: Array, method: str) -> tuple[Array, Array]:
-        """Mean and variance of f or of y at rows, ``[N, P]`` each, on the scale of the model."""
-        moments = predict_in_batches(self.model_, rows, method=method, progress=self.progress)
+    @contextlib.contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Bars if they are wanted, and no advice on parameters that the estimator chooses."""
+        with bars(shown=self.progress), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*are so narrow beside the kernel")
+            yield
+
+    def _rows(self, checked: Any) -> tuple[Array, BoolArray]:
+        """Checked rows on the scale of the model; and which of them are beyond its box, whose edge
+        a model of a box has for them."""
+        rows: Array = self._data.scaler(checked)
+        beyond: BoolArray = np.zeros(len(rows), bool)
+        if self._box is not None:
+            numbers = rows[:, : self._data.num_numeric]
+            inside = np.clip(numbers, *self._box)
+            beyond = np.any(np.abs(inside - numbers) > _ROUNDING, axis=1)
+            if self._is_boxed:
+                numbers[:] = inside
+        return rows, beyond
+
+    def _predict(self, X: Any) -> tuple[Array, Array, BoolArray]:
+        """Mean and variance of y at rows, or of f if noise is known, ``[N, P]`` each on the scale
+        of the model; and which rows are beyond its box, where these are zero and one."""
+        rows, beyond = self._rows(self._checked(X))
+        options: Any = {"method": "predict_f" if self._noise_is_known else "predict_y"}
+        moments = predict_in_batches(self.model_, rows, progress=self.progress, **options)
         mean, variance = (np.asarray(part, np.float64) for part in moments)
-        return mean, variance
-
-    def _rows(self, X: Any) -> tuple[Array, BoolArray]:
-        """Rows on the scale of the model; and which of them are beyond its box. These are moved to
-        its edge."""
-        return self._scaled(self._checked(X))
-
-    def _scaled(self, checked: Any) -> tuple[Array, BoolArray]:
-        """See :meth:`_rows`."""
-        rows: Array = self._scaler(checked)
-        if self._box is None:
-            return rows, np.zeros(len(rows), bool)
-        numbers = rows[:, : self._numeric]
-        inside = np.clip(numbers, *self._box)
-        beyond: BoolArray = np.any(np.abs(inside - numbers) > _ROUNDING, axis=1)
-        return np.hstack([inside, rows[:, self._numeric :]]), beyond
+        beyond &= self._is_boxed
+        mean[beyond], variance[beyond] = 0.0, 1.0
+        return mean, variance, beyond

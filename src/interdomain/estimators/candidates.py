@@ -20,6 +20,24 @@ from .race import Entrant
 
 BOTH = "harmonics and neighbours"
 
+NAMED: Mapping[str, tuple[str, ...]] = {
+    "exact": ("exact", "all rows"),
+    "globe": (BOTH, "harmonics"),
+    "neighbours": ("neighbours",),
+    "splines": ("splines",),
+    "waves": ("waves",),
+    "harmonics": ("harmonics",),
+    "effects": ("effects",),
+    "points": ("points",),
+}
+"""The candidates by the names that estimators have for them; the first that suits is taken."""
+
+ENDING = ("waves", "splines", "neighbours", "effects", "harmonics", "effects and harmonics", BOTH)
+"""Candidates whose training ends by itself. Rows can be added to them under Gaussian noise."""
+
+BOXED = "waves", "splines"
+"""Candidates that know nothing beyond their rows."""
+
 _MOST_COLUMNS = 2, 3, 50
 """For splines, waves and harmonics: with more, there are too many harmonics of degree two."""
 
@@ -35,6 +53,10 @@ _SUMS = {"waves", "splines", "effects", "harmonics", "effects and harmonics"}
 """Candidates that are computed from sums over rows."""
 
 _GROUPS = "a number for each level of the columns of many categories"
+
+_FEW_ROWS = 2_000
+"""Estimators with as many rows or fewer need no candidates of minibatches, which would take all
+of the seconds."""
 
 MOST_ROWS_OF_Q, _STEPS_OF_Q = 200, 200
 """The largest number of rows of a q of all rows, and the number of steps: classes that are apart
@@ -144,7 +166,7 @@ def candidates_for(
     suitable = {}
     for name, suits, recipe, training, of_recipe in listed:
         if suits:
-            given = common | of_recipe
+            given = {**common, **of_recipe}
             settings = _settings(recipe, given, passed)
             if recipe is recipes.beside_groups:
                 settings["settings"] = _settings(given["recipe"], given, passed)
@@ -155,6 +177,23 @@ def candidates_for(
             build = functools.partial(_built, recipe, settings, known_noise=known)
             suitable[name] = Candidate(why, code, (build, training))
     return suitable
+
+
+def names_for(model: str, data: PreparedData, *, grows: bool) -> tuple[str, ...] | None:
+    """The names of the candidates of an estimator; None for all.
+
+    :param model: "auto", or a name of :data:`NAMED`.
+    :param grows: Whether rows will be added.
+    """
+    if model != "auto":
+        return NAMED[model]
+    if data.noise_weights is not None:
+        return NAMED["neighbours"]
+    if grows:
+        return ENDING
+    if len(data.X) <= MOST_ROWS_OF_Q:
+        return NAMED["exact"]
+    return NAMED["exact"] + ENDING if len(data.X) <= _FEW_ROWS else None
 
 
 def _with_groups(

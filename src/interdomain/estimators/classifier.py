@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,49 +17,27 @@ from .base import Estimator
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """A Gaussian process that predicts the probabilities of classes.
 
-    ``fit`` compares models of this library and GPflow on held-out rows, as
-    :func:`interdomain.recommend` does, and trains the best one on all rows. X needs no scaling, and
-    may have categories as for :class:`GPRegressor`. Noise is Bernoulli, with a probit link. Of more
-    than two classes each has a latent GP, for this class against all others, with the same kernel.
+    It chooses a model as :class:`GPRegressor` does, and X may be the same. Noise is Bernoulli, with
+    a probit link. Of more than two classes each has a latent GP, for this class against all others,
+    with the same kernel. There is no ``partial_fit``: sums over rows of a likelihood that is not
+    Gaussian depend on the posterior, so that old rows have to be looked at again.
 
     >>> import numpy as np
     >>> from interdomain.estimators import GPClassifier
     >>> X = np.random.default_rng(0).uniform(size=(100, 2))
     >>> y = np.where(X[:, 0] > X[:, 1], "red", "blue")
     >>> classifier = GPClassifier(progress=False).fit(X, y)
-    >>> classifier.predict([[0.9, 0.1]]), classifier.predict_proba([[0.9, 0.1]]).shape
-    (array(['red'], dtype='<U4'), (1, 2))
+    >>> str(classifier.predict([[0.9, 0.1]])[0]), classifier.predict_proba([[0.9, 0.1]]).shape
+    ('red', (1, 2))
 
-    There is no ``partial_fit``: the sums over rows of a likelihood that is not Gaussian depend on
-    the posterior, so that old rows have to be looked at again.
-
-    :param model: As for :class:`GPRegressor`, for models of any likelihood: "auto", "exact" (up to
-        200 rows), "waves", "harmonics", "effects", "globe" or "points".
-    :param seconds: As for :class:`GPRegressor`; so are ``categorical``, ``inputs``,
-        ``random_state`` and ``progress``.
+    :param model: "auto", "exact" (up to 200 rows), "waves", "harmonics", "effects", "globe" or
+        "points": see :class:`GPRegressor`, which also describes all other parameters.
     :ivar classes_: The classes, in increasing order.
-    :ivar model_: The GPflow model; so are ``code_``, ``report_``, ``n_features_in_`` and
-        ``feature_names_in_`` as of :class:`GPRegressor`.
+    :ivar model_: The GPflow model. See :class:`GPRegressor` for ``code_``, ``report_``,
+        ``n_features_in_`` and ``feature_names_in_``.
     :raises ValueError: In ``fit``, for values that are missing, a single class, a model that does
         not suit the rows, and wrong arguments.
     """
-
-    def __init__(
-        self,
-        model: str = "auto",
-        *,
-        seconds: float = 60,
-        categorical: Sequence[Any] | None = None,
-        inputs: str | None = None,
-        random_state: Any = 0,
-        progress: bool = True,
-    ) -> None:
-        self.model = model
-        self.seconds = seconds
-        self.categorical = categorical
-        self.inputs = inputs
-        self.random_state = random_state
-        self.progress = progress
 
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Choose a model and train it.
@@ -68,7 +45,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         :param X: Rows ``[N, D]``, or a data frame.
         :param y: Classes ``[N]``: numbers or text.
         """
-        rows, labels = self._checked_pair(X, y, reset=True)
+        rows, labels = self._checked(X, y, reset=True)
         check_classification_targets(labels)
         _, self.classes_ = recipes.labelled(labels)
         if len(self.classes_) < 2:
@@ -88,8 +65,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         :param X: Rows ``[n, D]``, or a data frame with the columns of the training rows.
         """
-        rows, beyond = self._rows(X)
-        mean, _ = self._predict(rows, "predict_y")
+        mean, _, beyond = self._predict(X)
         mean[beyond] = 0.5
         return np.asarray(recipes.probabilities(mean))
 

@@ -28,7 +28,7 @@ MOST_INDICATORS = 10
 _MOST_LEVELS = 1_000
 """The largest number of levels of groups in small versions of models."""
 
-_TARGETS = {
+_TARGETS: Mapping[Callable[..., Any], str] = {
     recipes.matrix: "Y_train",
     recipes.standardised: "Y_train, Y_mean, Y_std",
     recipes.labelled: "Y_train, classes",
@@ -88,6 +88,44 @@ class PreparedData:
         new = None if self.X_new is None else self.X_new[:, columns]
         box = self.box and np.array(self.box)[:, columns[: self.num_numeric]].tolist()
         return replace(self, X=X, Y=Y, X_new=new, box=box)
+
+    def without_rows(self) -> PreparedData:
+        """The scales and columns alone."""
+        return replace(self, X=self.X[:0], Y=self.Y[:0], X_new=None, noise_weights=None)
+
+    @property
+    def shift(self) -> Array:
+        """The mean of Y that is subtracted, ``[P]``."""
+        return np.zeros(self.Y.shape[1]) if self.units is None else self.units[0]
+
+    @property
+    def scale(self) -> Array:
+        """The divisor of Y, ``[P]``."""
+        return np.ones(self.Y.shape[1]) if self.units is None else self.units[1]
+
+    def further_rows(self, X: Any, Y: Any, noise_variance: Any = None) -> tuple[Array, ...]:
+        """Further training rows, on the scales of the rows: X ``[n, D]``, Y ``[n, P]``, and noise
+        weights ``[n]`` if ``noise_variance`` is passed.
+
+        :raises ValueError: For rows of other outputs, or of levels that the rows do not have.
+        """
+        rows, targets = self.scaler(X), recipes.matrix(Y)
+        if targets.shape[1] != self.Y.shape[1]:
+            raise ValueError(
+                f"y must have {self.Y.shape[1]} outputs, as in the first call, found "
+                f"{targets.shape[1]}; pass all of them."
+            )
+        new = np.any(rows[:, self.num_numeric :] >= self.num_levels, axis=0)
+        if np.any(new):
+            names = np.array(self.scaler.names)[self.num_numeric :][new]
+            raise ValueError(
+                f"X must have levels of the first rows in columns {short(list(names))}, found new "
+                "ones; fit again with rows of all levels."
+            )
+        targets = (targets - self.shift) / self.scale
+        if noise_variance is None:
+            return rows, targets
+        return rows, targets, noise_weights(noise_variance, targets, self.units)
 
     @property
     def rows(self) -> tuple[Array, ...]:

@@ -40,7 +40,11 @@ def program(
     if data.noise_weights is not None:
         rows = "(X_train, Y_train, Y_std**2 / noise_variance)"
     made = f"{recipe.__name__}({_arguments([rows], settings)})"
-    called = [data.targets, *filter(inspect.isfunction, settings.values()), recipe]
+    called: list[Callable[..., Any]] = [
+        data.targets,
+        *filter(inspect.isfunction, settings.values()),
+        recipe,
+    ]
     if data.noise_weights is not None:
         called.append(recipes.known_noise)
         made = f"known_noise({made})"
@@ -49,7 +53,7 @@ def program(
         first = ["model", *[rows] * ("batch_size" in training)]
         lines.append(f"idm.fit({_arguments(first, training)})")
     make = recipes.PREDICTORS[data.targets]
-    predict = make(*[None] * len(inspect.signature(make).parameters))
+    predict: Callable[..., Any] = make(*[None] * len(inspect.signature(make).parameters))
     called.append(predict)
     functions = list(dict.fromkeys(each for one in called for each in _with_called(one)))[:-1]
     text = "\n\n\n".join([*map(_source, functions), "\n".join(lines), _source(predict)])

@@ -38,7 +38,7 @@ def labelled(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
     """Labels [N] as zeros and ones [N, P], one column for two classes and P columns for P classes;
     and the classes."""
     classes, numbers = np.unique(np.asarray(Y), return_inverse=True)
-    columns = np.eye(len(classes), dtype=gpflow.default_float())[numbers]
+    columns: AnyNDArray = np.eye(len(classes), dtype=gpflow.default_float())[numbers]
     return columns[:, 1:] if len(classes) == 2 else columns, classes
 
 
@@ -377,7 +377,7 @@ def predictor_of_classes(model: Any, scaler: Any) -> Any:
     return predict
 
 
-PREDICTORS = {
+PREDICTORS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     matrix: predictor,
     standardised: predictor_in_units,
     labelled: predictor_of_classes,

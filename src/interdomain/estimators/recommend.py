@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +13,7 @@ from gpflow.likelihoods import Likelihood
 
 from .. import fit
 from .._arguments import choice, integer, number, short
-from .._progress import progress_bar
+from .._progress import bars, progress_bar
 from ..sphere import unit_vectors
 from ..training import StopFit
 from .baseline import density_of_the_mean
@@ -85,10 +83,11 @@ class Recommendation:
             noise, of Y in standard deviations from its mean, ``data.units``.
         """
         build, training = self.candidates[self.name].entrant
-        model = build(self.data.rows)
-        if training is not None:
-            rows = [self.data.rows] if "batch_size" in training else []
-            fit(model, *rows, progress=progress, **training)
+        with bars(shown=progress):
+            rows: Any = self.data.rows
+            model = build(rows)
+            if training is not None:
+                fit(model, *[rows] * ("batch_size" in training), **training)
         return model
 
     @property
@@ -224,9 +223,9 @@ def choose(
         )
     sample = with_fewer_levels(data, seed)
     number_apart = max(min(len(sample.X) // HELD_OUT, _MOST_HELD_OUT), 1)
-    compared, new = (
-        None if part is None else part[:, : data.num_numeric] for part in (sample.X, sample.X_new)
-    )
+    compared, new = sample.X[:, : data.num_numeric], sample.X_new
+    if new is not None:
+        new = new[:, : data.num_numeric]
     if data.on_globe and new is not None:
         compared, new = (np.asarray(unit_vectors(part)) for part in (compared, new))
     of_held_out, order = held_out_rows(compared, number_apart, seed, new)
@@ -266,7 +265,7 @@ def choose(
             if likelihood is not None and training is not None and not endless[name]:
                 training = {**training, "callbacks": [in_time]}
             # Warnings and bars of small versions are not the user's.
-            with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            with warnings.catch_warnings(), bars(shown=False):
                 warnings.simplefilter("ignore")
                 entries |= race(
                     {name: (build, training)},

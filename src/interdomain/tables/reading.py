@@ -40,8 +40,9 @@ class TableReader:
         """
         if not is_frame(X) and not len(categorical):
             return cls(None, [None] * filled_matrix("X", X, _RULE).shape[1])
-        names = list(X.columns) if is_frame(X) else list(range(np.shape(X)[1]))
-        columns = [_column(X, place) for place in range(len(names))]
+        rows = X if is_frame(X) else _matrix(X)
+        names = list(X.columns) if is_frame(X) else list(range(rows.shape[1]))
+        columns = [_column(rows, place) for place in range(len(names))]
         if not names or not len(columns[0]):
             raise ValueError(f"X must be {_RULE}, found {len(names)} columns without rows.")
         chosen = {column_place("categorical", column, names) for column in categorical}
@@ -78,11 +79,7 @@ class TableReader:
         if is_frame(X):
             names = list(X.columns)
             return [(names[place], _column(X, place)) for place in self._places(names)]
-        rows = np.asarray(X, dtype=object)
-        if rows.ndim != 2:
-            raise ValueError(
-                f"X must be {_RULE}, found shape {rows.shape}; pass X[:1] for one row."
-            )
+        rows = _matrix(X)
         self._check_number(rows.shape[1])
         return list(enumerate(rows.T))
 
@@ -148,11 +145,19 @@ def is_frame(X: Any) -> bool:
     return getattr(X, "columns", None) is not None
 
 
+def _matrix(X: Any) -> Any:
+    """Rows without names, of numbers and categories."""
+    rows = np.asarray(X, dtype=object)
+    if rows.ndim != 2:
+        raise ValueError(f"X must be {_RULE}, found shape {rows.shape}; pass X[:1] for one row.")
+    return rows
+
+
 def _column(X: Any, place: int) -> Any:
     """The values of a column by its place: two may have the same name."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    if hasattr(X, "__getitem__"):
+    if hasattr(X, "columns"):
         return X[list(X.columns)[place]]
     return np.asarray(X)[:, place]
 

@@ -1,0 +1,48 @@
+"""Adds rows to a trained model of Gaussian noise, without a pass over the rows that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from gpflow.models import GPR, GPModel
+
+from .. import fit
+from .._arguments import Array
+from ..models import StructuredSGPR, VecchiaSGPR
+
+
+def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
+    """The model with further rows: a new model from sums, or the same model.
+
+    Sums over rows add up, and parameters are trained again on the sums. Of neighbours only those of
+    the new rows are found, and parameters stay. GPR, which holds all rows, is trained again.
+
+    :param model: A StructuredSGPR, VecchiaSGPR or GPR.
+    :param rows: X ``[n, D]``, Y ``[n, P]`` and, if the model has them, noise weights ``[n]``.
+    :raises ValueError: For other models.
+    """
+    X, Y, *weights = rows
+    if isinstance(model, VecchiaSGPR):
+        model.extend((X, Y), *weights)
+        return model
+    if isinstance(model, StructuredSGPR):
+        added = model.accumulate((X, Y), noise_weights=weights[0] if weights else None)
+        model = StructuredSGPR(
+            model.statistics + added,
+            model.kernel,
+            model.inducing_variable,
+            mean_function=model.mean_function,
+            likelihood=model.likelihood,
+        )
+    elif isinstance(model, GPR):
+        pairs: Any = zip(model.data, (X, Y), strict=True)
+        model.data = tuple(tf.concat(pair, axis=0) for pair in pairs)
+    else:
+        raise ValueError(
+            "model must keep sums over rows or neighbours, to which rows can be added, found a "
+            f"{type(model).__name__}; pass model='auto' and call partial_fit first, or one of "
+            "'neighbours', 'waves', 'splines', 'harmonics' and 'effects' with Gaussian noise."
+        )
+    fit(model)
+    return model
