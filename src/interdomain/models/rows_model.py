@@ -72,10 +72,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
         size = int(inducing_variable.num_inducing)
-        structure = structure_of(inducing_variable, kernel)
         what = f"the precision of {size:,} features and its factor"
-        entries = dense_entries(size) if structure is None else structure.entries
-        check_size("inducing_variable", what, entries)
+        check_size("inducing_variable", what, self._entries(inducing_variable, kernel))
         self._rows_of = functools.partial(
             Rows,
             batch_size=batch_size,
@@ -102,6 +100,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             X, Y, *_ = source.sample
             if np.any(finite := source.finite(X, Y)):
                 self._warn_of_scales(X[finite], Y[finite])
+
+    def _entries(self, inducing_variable: InducingVariables, kernel: Kernel) -> int:
+        """The numbers that sums over rows of these features and a posterior hold in memory."""
+        structure = structure_of(inducing_variable, kernel)
+        dense = dense_entries(int(inducing_variable.num_inducing))
+        return dense if structure is None else structure.entries
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
         """Warn of columns that are far from the scales of the prior."""
