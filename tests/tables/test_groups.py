@@ -181,12 +181,12 @@ def test_models_of_the_features_alone(number: int) -> None:
     dual.start()
     dual.assign_sites(dual.pass_over_data().sites)
     assert type(structured._features.sums) is type(dual._features.sums) is GroupSums
-    svgp = structured.to_svgp()
-    for bound in (structured.elbo(), svgp.elbo((X, Y)), dual.elbo()):
+    svgp, without = structured.to_svgp(), make(number, 0, data=(X, Y))
+    for bound in (structured.elbo(), svgp.elbo((X, Y)), dual.elbo(), without.elbo()):
         np.testing.assert_allclose(bound, exact.log_marginal_likelihood(), rtol=1e-8)
     for full_cov in (False, True):
         expected = exact.predict_f(NEW, full_cov=full_cov)
-        for model in (structured, svgp, dual):
+        for model in (structured, svgp, dual, without):
             for mine, theirs in zip(model.predict_f(NEW, full_cov=full_cov), expected, strict=True):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8)
 

@@ -103,9 +103,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     def _entries(self, inducing_variable: InducingVariables, kernel: Kernel) -> int:
         """The numbers that sums over rows of these features and a posterior hold in memory."""
-        structure = structure_of(inducing_variable, kernel)
-        dense = dense_entries(int(inducing_variable.num_inducing))
-        return dense if structure is None else structure.entries
+        if (structure := structure_of(inducing_variable, kernel)) is not None:
+            return structure.entries
+        return dense_entries(int(inducing_variable.num_inducing))
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
         """Warn of columns that are far from the scales of the prior."""
@@ -281,8 +281,9 @@ class ConvertibleModel(RowsModel):
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
 
         It can serve predictions, or be trained further with minibatches. It holds no data, and
-        shares the kernel, the likelihood, the mean function and the inducing variable with this
-        model.
+        shares kernel, likelihood, mean function and inducing variable with this model.
+
+        :raises ValueError: For more than 4,096 splines or groups, of which no dense q is made.
         """
         q_mu, q_sqrt = self._whitened_q()
         num_latents = self.num_latent_gps

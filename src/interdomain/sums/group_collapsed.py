@@ -49,13 +49,12 @@ class GroupGram(NamedTuple):
         return np.concatenate([np.ravel(part) for part in self])
 
     @classmethod
-    def unpacked(cls, numbers: tf.Tensor, size: int) -> GroupGram:
+    def unpacked(cls, numbers: tf.Tensor, size: int, others: int) -> GroupGram:
         """The sum with the numbers of a vector.
 
         :param size: L.
+        :param others: B.
         """
-        # As (B + L / 2)^2 = numbers - L + L^2 / 4.
-        others = round(np.sqrt(int(numbers.shape[0]) - size + size**2 / 4) - size / 2)
         counts, border, corner = tf.split(numbers, [size, size * others, others**2])
         border, corner = tf.reshape(border, [size, others]), tf.reshape(corner, [others, others])
         return cls(counts, border, corner)
@@ -186,12 +185,17 @@ def _products(border: tf.Tensor, factors: tf.Tensor, has_gradient: bool) -> tf.T
         product: Array = scaled.T @ scaled
         return product
 
+    def slopes(border: Array, upstream: Array) -> Array:
+        gradient: Array = np.einsum("lb,lb->l", border @ upstream, border)
+        return gradient
+
     @tf.custom_gradient
     def products(factors: tf.Tensor) -> Any:
         product = numpy_function(symmetric, [border, factors], tf.float64, stateful=False)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return tf.reduce_sum(tf.matmul(border, upstream) * border, axis=1)
+            found = numpy_function(slopes, [border, upstream], tf.float64, stateful=False)
+            return tf.ensure_shape(found, factors.shape)
 
         return tf.ensure_shape(product, [border.shape[1]] * 2), gradient
 

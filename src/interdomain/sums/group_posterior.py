@@ -59,9 +59,8 @@ class GroupPosterior(WeightsPosterior):
         self.fill_cache(precompute_cache)
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
-        means, *parts = zip(
-            *(part.posterior(noise) for part, noise in self._latents()), strict=True
-        )
+        latents: Any = self._latents()
+        means, *parts = zip(*(part.posterior(noise) for part, noise in latents), strict=True)
         first, others = self._groups.Kuu()
         explained = tf.where(np.any(self._of_first), 1 / first, 0.0)
         whitening = tf.zeros([0, len(self._of_others)], tf.float64)
@@ -157,12 +156,12 @@ class GroupQ(Q):
     """The posterior of the weights of all latent GPs, without the covariance of intercepts."""
 
     def __init__(self, sums: Any, latents: Latents) -> None:
-        self.sums, self.latents = sums, latents
+        self.sums, self.latents, self._groups = sums, latents, sums.groups
         self.posterior = GroupPosterior(sums, lambda: latents, PrecomputeCacheType.TENSOR)
 
     def kl(self) -> float:
         """The KL divergence from the prior, of all latent GPs."""
-        (prior, others), size = self.sums.prior(), self.sums.groups.num_first
+        (prior, others), size = self._groups.Kuu(), self._groups.num_first
         assert self.posterior.cache is not None
         means, roots, slopes, variances, *_ = self.posterior.cache
         first, rest = means[:size], means[size:]

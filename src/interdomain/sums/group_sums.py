@@ -88,22 +88,26 @@ class GroupSums(Sums):
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
         indices, others = (part.numpy() for part in self._of_rows(rows))
         dense = np.concatenate([others, columns], axis=1)
-        products = self.groups.products
-        return products(indices, dense, columns.shape[1], precisions.T, shifts.T)
+        parts = columns.shape[1], precisions.T, shifts.T
+        grams, products = self.groups.products(indices, dense, *parts)
+        return np.stack(grams), products
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return self.groups.weighted(X, weights)
 
     def gram_shape(self, num_columns: int) -> tuple[int, ...]:
-        others = self.groups.size - self.groups.num_first + num_columns
-        return (self.groups.num_first * (1 + others) + others**2,)
+        first, others = self._sizes
+        others += num_columns
+        return (first * (1 + others) + others**2,)
 
-    def _unpacked(self, gram: tf.Tensor) -> GroupGram:
-        return GroupGram.unpacked(gram, self.groups.num_first)
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """The numbers of intercepts that are a diagonal, and of other features."""
+        return self.groups.num_first, self.groups.size - self.groups.num_first
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
-        _, border, corner = self._unpacked(gram)
-        size = self.groups.size - self.groups.num_first
+        first, size = self._sizes
+        _, border, corner = GroupGram.unpacked(gram, first, size + num_columns)
         with_features = tf.concat([border[:, size:], corner[:size, size:]], axis=0)
         return tf.gather(with_features, np.argsort(self.groups.order)), corner[size:, size:]
 
@@ -115,7 +119,8 @@ class GroupSums(Sums):
 
     def prior(self) -> tuple[tf.Tensor, StructuredOperator]:
         """The diagonal of Kuu of the first intercepts, and Kuu of the others."""
-        return self.groups.Kuu()
+        prior: tuple[tf.Tensor, StructuredOperator] = self.groups.Kuu()
+        return prior
 
     def finish(
         self,
@@ -126,8 +131,8 @@ class GroupSums(Sums):
         num_columns: int = 0,
         gram_gradient: bool = False,
     ) -> GroupCollapsed:
-        counts, border, corner = self._unpacked(gram)
-        size = self.groups.size - self.groups.num_first
+        first, size = self._sizes
+        counts, border, corner = GroupGram.unpacked(gram, first, size + num_columns)
         gram = GroupGram(counts, border[:, :size], corner[:size, :size])
         columns = tf.gather(columns, self.groups.order)
         return GroupCollapsed(self, *prior, gram, columns, gram_gradient)
@@ -137,8 +142,7 @@ class GroupSums(Sums):
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
         # Of a row all features but the first are dense numbers.
-        others = self.groups.size - self.groups.num_first
-        size, rows = max(1, _ENTRIES // (1 + others)), int(X.shape[0])
+        size, rows = max(1, _ENTRIES // (1 + self._sizes[1])), int(X.shape[0])
         parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
         mean, variance = (tf.concat(part, axis=0) for part in zip(*parts, strict=True))
         return *self.rows(X), mean, variance

@@ -56,7 +56,7 @@ class Groups(FeatureStructure):
         """All blocks of intercepts in a sum, and its other blocks as dense ones."""
         parts = list[tuple[Block, Indices | None]]()
         for block in blocks:
-            part = structure_of(*block)
+            part: Any = structure_of(*block)
             is_groups = isinstance(part, Groups)
             parts += zip(part._blocks, part._indices, strict=True) if is_groups else [(block, None)]
         return Groups(*zip(*parts, strict=True))
@@ -133,13 +133,13 @@ class Groups(FeatureStructure):
 
     def products(
         self, indices: IntArray, others: Array, num_columns: int, weights: Array, targets: Array
-    ) -> tuple[Array, Array]:
+    ) -> tuple[list[Array], Array]:
         """Sums over rows, of features and further columns.
 
         :param indices: The numbers of the nonzero intercepts, ``[n, J]``.
         :param others: The dense features, and further columns, ``[n, K + H]``.
         :param num_columns: H.
-        :param weights: ``[n, L]``, all of one sign.
+        :param weights: ``[n, W]``, all of one sign.
         :param targets: ``[n, T]``.
         :return: For each column of weights ``sum_n w_n s_n s_n^T`` as the vector of a
             :class:`.GroupGram`; and ``sum_n s_n t_n^T``, ``[M + H, T]``.
@@ -168,7 +168,7 @@ class Groups(FeatureStructure):
             grams.append(GroupGram(of_groups.diagonal()[first], border, corner).packed())
         products = transposed @ targets
         products[dense] = others.T @ targets
-        return np.stack(grams), products
+        return grams, products
 
 
 def _features(blocks: Sequence[Block], X: tf.Tensor, number: int, in_domain: bool) -> tf.Tensor:
