@@ -12,7 +12,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.models import StructuredSGPR, VecchiaSGPR
 from interdomain.sums import groups
-from interdomain.sums.dense import DenseSums
+from interdomain.sums.group_sums import GroupSums
 from interdomain.sums.whitened import WhitenedSums
 from interdomain.sums.whitened_groups import WhitenedGroupSums
 from interdomain.tables import GroupFeatures, GroupIntercepts
@@ -115,13 +115,11 @@ def test_unknown_levels_have_the_prior() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 3])
-@pytest.mark.parametrize("num_neighbours", [0, 5])
-def test_sparse_sums_are_the_dense_ones(number: int, num_neighbours: int) -> None:
+def test_sparse_sums_of_whitened_rows_are_the_dense_ones(number: int) -> None:
     """Sums of batches, the bound from these with its gradients, and explained means."""
-    model = make(number, num_neighbours, mean_function=gpflow.functions.Linear(np.ones([4, 2])))
+    model = make(number, 5, mean_function=gpflow.functions.Linear(np.ones([4, 2])))
     gpflow.set_trainable(list(model.feature_parameters.values()), False)
-    kind = WhitenedGroupSums if num_neighbours else groups.GroupSums
-    assert type(model._features.sums) is kind
+    assert type(model._features.sums) is WhitenedGroupSums
     sums = model.statistics.sums
     batch = model._rows().in_memory()
     expected = model._features.sums.tensors(*map(tf.constant, batch))
@@ -131,9 +129,7 @@ def test_sparse_sums_are_the_dense_ones(number: int, num_neighbours: int) -> Non
     value, gradients = value_and_gradients(model.elbo, model.trainable_variables)
     X, Y = model.arrays
     explained = model.explained(X)
-    dense = DenseSums if num_neighbours == 0 else WhitenedSums
-    arguments = (model._features,) + ((model._features.weights,) if num_neighbours else ())
-    model._features.sums = dense(*arguments)
+    model._features.sums = WhitenedSums(model._features, model._features.weights)
     found, slopes = value_and_gradients(model.elbo, model.trainable_variables)
     np.testing.assert_allclose(value, found, rtol=1e-10)
     for gradient, slope in zip(gradients, slopes, strict=True):
@@ -174,21 +170,25 @@ def test_levels_of_text() -> None:
     np.testing.assert_array_equal(of_numbers.codes([7, 1]), [7, 1])
 
 
-def test_models_of_the_features_alone() -> None:
+@pytest.mark.parametrize("number", [1, 3])
+def test_models_of_the_features_alone(number: int) -> None:
     """Regression, and the SVGP and the DualSVGP with its q, are the exact GP."""
-    kernel, features = intercepts(SHOPS, 1, 0.6)
+    kernel, features = blocks(number)
     X, Y = rows(1)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
     structured = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE)
     dual = idm.models.DualSVGP((X, Y), kernel, gpflow.likelihoods.Gaussian(NOISE), features)
     dual.start()
-    assert type(structured._features.sums) is type(dual._features.sums) is groups.GroupSums
-    svgp, expected = structured.to_svgp(), exact.predict_f(NEW)
-    for bound in (structured.elbo(), svgp.elbo((X, Y)), dual.elbo()):
+    dual.assign_sites(dual.pass_over_data().sites)
+    assert type(structured._features.sums) is type(dual._features.sums) is GroupSums
+    svgp, without = structured.to_svgp(), make(number, 0, data=(X, Y))
+    for bound in (structured.elbo(), svgp.elbo((X, Y)), dual.elbo(), without.elbo()):
         np.testing.assert_allclose(bound, exact.log_marginal_likelihood(), rtol=1e-8)
-    for model in (structured, svgp, dual):
-        for mine, theirs in zip(model.predict_f(NEW), expected, strict=True):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8)
+    for full_cov in (False, True):
+        expected = exact.predict_f(NEW, full_cov=full_cov)
+        for model in (structured, svgp, dual, without):
+            for mine, theirs in zip(model.predict_f(NEW, full_cov=full_cov), expected, strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8)
 
 
 def test_float32() -> None:
@@ -244,7 +244,7 @@ def test_noise_weights() -> None:
     structured = StructuredSGPR(
         (X, Y), kernel, features, noise_variance=NOISE, noise_weights=weights
     )
-    assert type(structured._features.sums) is groups.GroupSums
+    assert type(structured._features.sums) is GroupSums
     whitened = make(3, data=(X, Y), noise_weights=weights)
     for model, more in ((structured, 0.0), (whitened, whitened.local_kernel(X).numpy())):
         covariance = kernel(X).numpy() + more + np.diag(NOISE / weights)

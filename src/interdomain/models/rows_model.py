@@ -72,10 +72,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         single_output("kernel", kernel, "latent GPs share the kernel, and are independent")
         size = int(inducing_variable.num_inducing)
-        structure = structure_of(inducing_variable, kernel)
         what = f"the precision of {size:,} features and its factor"
-        entries = dense_entries(size) if structure is None else structure.entries
-        check_size("inducing_variable", what, entries)
+        check_size("inducing_variable", what, self._entries(inducing_variable, kernel))
         self._rows_of = functools.partial(
             Rows,
             batch_size=batch_size,
@@ -102,6 +100,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
             X, Y, *_ = source.sample
             if np.any(finite := source.finite(X, Y)):
                 self._warn_of_scales(X[finite], Y[finite])
+
+    def _entries(self, inducing_variable: InducingVariables, kernel: Kernel) -> int:
+        """The numbers that sums over rows of these features and a posterior hold in memory."""
+        if (structure := structure_of(inducing_variable, kernel)) is not None:
+            return structure.entries
+        return dense_entries(int(inducing_variable.num_inducing))
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
         """Warn of columns that are far from the scales of the prior."""
@@ -277,8 +281,9 @@ class ConvertibleModel(RowsModel):
         """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
 
         It can serve predictions, or be trained further with minibatches. It holds no data, and
-        shares the kernel, the likelihood, the mean function and the inducing variable with this
-        model.
+        shares kernel, likelihood, mean function and inducing variable with this model.
+
+        :raises ValueError: For more than 4,096 splines or groups, of which no dense q is made.
         """
         q_mu, q_sqrt = self._whitened_q()
         num_latents = self.num_latent_gps

@@ -29,6 +29,21 @@ from ..linalg import Root, StructuredOperator
 from ..linalg.precision import precision_mean, precision_root, precision_terms
 from .protocol import Q, Sums, Tensors
 
+MOST_DENSE = 4_096
+"""Features of which a dense q is made where predictions need none."""
+
+
+def check_dense(count: int, noun: str) -> None:
+    """Refuse a dense q of many features, in a model that predicts without one.
+
+    :param noun: What there are fewer of if the remedy is followed.
+    """
+    if count > MOST_DENSE:
+        raise ValueError(
+            f"inducing_variable: a dense q of {count:,} features is asked for, which has at most "
+            f"{MOST_DENSE:,}; use predict_f, or make fewer {noun}."
+        )
+
 
 class Collapsed(NamedTuple):
     """What the bound and q are made of: ``B = I + D G D / s``, D being diagonal.

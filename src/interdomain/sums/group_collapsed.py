@@ -1,97 +1,202 @@
-"""The bound and q of intercepts of groups, of which G is diagonal: they are eliminated.
+"""The bound and q of intercepts of groups, whose part of G is diagonal: they are eliminated.
 
-With ``B = [[A, C^T], [C, E]]`` for ``B = I + R^{-1} G R^{-T} / s``, A being diagonal, and the
-targets ``t = R^{-1} Kuf (Y - m) / s``,
+Of L intercepts and B other features, the precision of the weights is ``P = Kuu + G / s``. With the
+counts n of the intercepts' rows, the border C of G and its corner D, and ``f = 1 / (s Kuu + n)``,
 
-    log det B = log det A + log det S,    S = E - C A^{-1} C^T,
-    |c|^2 = |A^{-1/2} t_1|^2 + |S^{-1/2} (t_2 - C A^{-1} t_1)|^2.
+    s P = [[1 / f, C], [C^T, s Kuu + D]],    S = Kuu + (D - C^T f C) / s,
+
+where S is the precision of the weights of the others: with ``r = Kuf (Y - m)``, it and
+``r_2 - C^T f r_1`` stand for P and r in what dense sums compute. Given the others' weights w, the
+intercepts have the mean ``f (r_1 - C w)`` and the variances ``s f``, independently.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, BoolArray, IntArray
-from ..linalg.precision import precision_mean, precision_terms
-from .dense import Collapsed
+from .._arguments import Array, BoolArray
+from .._tracing import numpy_function
+from ..core.pairs import Kuu_operator
+from ..linalg import StructuredOperator
+from ..linalg.precision import checked
+from .dense import Collapsed, check_dense, root_of, whiten
 from .protocol import Tensors
+
+_NOT_POSITIVE = (
+    "Kuu + Kuf Kfu / s, s being the noise variance, is not positive definite: sites of negative "
+    "precision outweigh the prior of an intercept."
+)
+
+
+class GroupGram(NamedTuple):
+    """A sum of products of features.
+
+    :ivar counts: Of the first L with themselves, each alone, ``[L]``.
+    :ivar border: Of the first with the others, ``[L, B]``.
+    :ivar corner: Of the others with each other, ``[B, B]``.
+    """
+
+    counts: Any
+    border: Any
+    corner: Any
+
+    def packed(self) -> Array:
+        """All numbers as one vector, an array."""
+        return np.concatenate([np.ravel(part) for part in self])
+
+    @classmethod
+    def unpacked(cls, numbers: tf.Tensor, size: int, others: int) -> GroupGram:
+        """The sum with the numbers of a vector.
+
+        :param size: L.
+        :param others: B.
+        """
+        counts, border, corner = tf.split(numbers, [size, size * others, others**2])
+        border, corner = tf.reshape(border, [size, others]), tf.reshape(corner, [others, others])
+        return cls(counts, border, corner)
 
 
 class GroupCollapsed(NamedTuple):
-    """What the bound and q are made of, for diagonal Kuu: see :class:`.protocol.Collapsed`.
+    """What the bound and q are made of: see :class:`.protocol.Collapsed`.
 
-    :ivar dense: The same in dense matrices.
-    :ivar start: The first of the features whose G is diagonal.
-    :ivar end: The first after these.
+    :ivar sums: The sums.
+    :ivar first: The diagonal of Kuu of the first L features, ``[L]``.
+    :ivar others: Kuu of the others.
+    :ivar gram: G.
+    :ivar columns: ``Kuf (Y - m)``, the first features first, ``[L + B, P]``.
+    :ivar gram_gradient: Whether G has a gradient.
     """
 
-    dense: Collapsed
-    start: int
-    end: int
+    sums: Any
+    first: tf.Tensor
+    others: StructuredOperator
+    gram: GroupGram
+    columns: tf.Tensor
+    gram_gradient: bool
 
     def terms(self, noise_variance: tf.Tensor, *, refuse: bool = True) -> Tensors:
-        """``log det B`` and ``|c|^2``; the features whose G is diagonal are eliminated."""
-        parts = self._eliminated(noise_variance)
-        log_determinant, fit = precision_terms(*parts.rest(), gram_gradient=True, refuse=refuse)
-        log_determinant += tf.reduce_sum(tf.math.log(parts.diagonal))
-        return log_determinant, fit + tf.reduce_sum(parts.half**2 / parts.diagonal[:, None])
+        """``log det B`` and ``|c|^2``; the first features are eliminated."""
+        factors, rest = self._eliminated(noise_variance, refuse=refuse)
+        log_determinant, fit = rest.terms(noise_variance, refuse=refuse)
+        log_determinant -= tf.reduce_sum(tf.math.log(noise_variance * self.first * factors))
+        squares = factors[:, None] * tf.square(self._columns()[0])
+        return log_determinant, fit + tf.reduce_sum(squares) / noise_variance
 
-    def _eliminated(self, noise_variance: tf.Tensor) -> _Eliminated:
-        _, scale, gram, _, columns = self.dense
-        first = np.arange(self.start, self.end)
-        order = np.concatenate([first, np.delete(np.arange(columns.shape[0]), first)])
-        of_first, of_rest = (tf.gather(scale, part) for part in np.split(order, [len(first)]))
-        variances = tf.gather(tf.linalg.diag_part(gram), first)
-        diagonal = 1 + variances * tf.square(of_first) / noise_variance
-        rows = tf.gather(tf.gather(gram, order[len(first) :]), order, axis=1)
-        rows *= tf.concat([of_first, of_rest], axis=0) * of_rest[:, None] / noise_variance
-        border, corner = rows[:, : len(first)], rows[:, len(first) :]
-        corner -= tf.matmul(border / diagonal, border, transpose_b=True)
-        targets = tf.gather(scale[:, None] * columns / noise_variance, order)
-        half, targets = targets[: len(first)], targets[len(first) :]
-        targets -= tf.matmul(border, half / diagonal[:, None])
-        return _Eliminated(order, diagonal, border, corner, half, targets)
+    def _columns(self) -> Tensors:
+        size = self.first.shape[0]
+        return self.columns[:size], self.columns[size:]
+
+    def _eliminated(
+        self, noise_variance: tf.Tensor, *, refuse: bool = True
+    ) -> tuple[tf.Tensor, Collapsed]:
+        """The factors f, ``[L]``, and what the sums leave to the other features.
+
+        :raises tf.errors.InvalidArgumentError: If a factor is not positive, unless ``refuse`` is
+            False.
+        """
+        counts, border, corner = self.gram
+        precisions = noise_variance * self.first + counts
+        ok = tf.cast(tf.reduce_all(tf.logical_not(precisions <= 0)), tf.float64)
+        factors = tf.where(precisions > 0, 1 / precisions, np.nan)
+        message = _NOT_POSITIVE if refuse else None
+        (factors,) = checked(ok, [factors], [self.first.shape], message)
+        first, others = self._columns()
+        others -= tf.matmul(border, factors[:, None] * first, transpose_a=True)
+        gram = corner - _products(border, factors, self.gram_gradient)
+        return factors, whiten(self.others.root(), gram, others, gram_gradient=True)
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        return self.dense.explained_variance(incomplete)
+        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
+        size, (counts, _, corner) = self.first.shape[0], self.gram
+        of_first, of_others = np.split(incomplete[self.sums.groups.order], [size])
+        total = tf.zeros([], tf.float64)
+        if np.any(of_first):
+            total += tf.reduce_sum(counts / self.first)
+        if np.any(of_others):
+            columns = self._columns()[1]
+            whitened = whiten(self.others.root(), corner, columns, gram_gradient=True)
+            total += whitened.explained_variance(of_others)
+        return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        return self.dense.whitened_q(noise_variance)
+        """The dense q of few features.
+
+        :raises ValueError: If there are too many.
+        """
+        return self._dense().whitened_q(noise_variance)
 
     def weights(self, noise_variance: tf.Tensor) -> Tensors:
-        return self.dense.weights(noise_variance)
+        """Mean ``[M, P]`` and a dense root ``[M, M]`` of the covariance of few weights.
+
+        :raises ValueError: If there are too many.
+        """
+        return self._dense().weights(noise_variance)
+
+    def _dense(self) -> Collapsed:
+        """The same in dense matrices, in the order of all features.
+
+        :raises ValueError: If they are too many.
+        """
+        features, (counts, border, corner) = self.sums.features, self.gram
+        check_dense(features.num_inducing, "groups")
+        rows = tf.concat([tf.linalg.diag(counts), border], axis=1)
+        below = tf.concat([tf.linalg.matrix_transpose(border), corner], axis=1)
+        order, gram = np.argsort(self.sums.groups.order), tf.concat([rows, below], axis=0)
+        gram = tf.gather(tf.gather(gram, order), order, axis=1)
+        jitter = gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        columns = tf.gather(self.columns, order)
+        return whiten(root_of(kuu), gram, columns, gram_gradient=True)
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> Array:
-        parts = self._eliminated(noise_variance)
-        rest = precision_mean(*parts.rest())
-        first = parts.half - tf.matmul(parts.border, rest, transpose_a=True)
-        mean = np.concatenate([first / parts.diagonal[:, None], rest])
-        weights: Array = np.asarray(self.dense.scale)[:, None] * mean[np.argsort(parts.order)]
-        return weights
+        factors, rest = self._eliminated(noise_variance)
+        others = rest.mean_of_weights(noise_variance)
+        first = factors[:, None] * (self._columns()[0] - tf.matmul(self.gram.border, others))
+        mean: Array = np.concatenate([first, others])
+        return mean[np.argsort(self.sums.groups.order)]
+
+    def posterior(self, noise_variance: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The posterior of the weights, the first features first: the mean, ``[L + B, P]``; a root
+        of the covariance of the others, ``[B, B]``; and of the first given the others the slopes
+        ``f C``, ``[L, B]``, and the variances, ``[L]``."""
+        factors, rest = self._eliminated(noise_variance)
+        mean, root = rest.weights(noise_variance)
+        slopes = factors[:, None] * self.gram.border
+        first = factors[:, None] * self._columns()[0] - tf.matmul(slopes, mean)
+        return tf.concat([first, mean], axis=0), root, slopes, noise_variance * factors
 
 
-class _Eliminated(NamedTuple):
-    """What is left of B and of the targets ``t = R^{-1} columns / s`` after an elimination.
+def _products(border: tf.Tensor, factors: tf.Tensor, has_gradient: bool) -> tf.Tensor:
+    """``C^T diag(f) C`` for positive factors, ``[B, B]``.
 
-    :ivar order: The eliminated features, and the others.
-    :ivar diagonal: A, its diagonal.
-    :ivar border: C.
-    :ivar corner: ``S - I``.
-    :ivar half: ``t_1``.
-    :ivar targets: ``t_2 - C A^{-1} t_1``.
+    :param has_gradient: Whether C has a gradient.
     """
+    if has_gradient:
+        return tf.matmul(border, factors[:, None] * border, transpose_a=True)
 
-    order: IntArray
-    diagonal: tf.Tensor
-    border: tf.Tensor
-    corner: tf.Tensor
-    half: tf.Tensor
-    targets: tf.Tensor
+    def symmetric(border: Array, factors: Array) -> Array:
+        with np.errstate(invalid="ignore"):  # of parameters that are far off
+            scaled = np.sqrt(factors)[:, None] * border
+        # NumPy knows that the product is symmetric, and computes half of it.
+        product: Array = scaled.T @ scaled
+        return product
 
-    def rest(self) -> tuple[tf.Tensor, ...]:
-        """The arguments of functions of a precision for the other features."""
-        one = tf.ones([], tf.float64)
-        return tf.ones_like(self.targets[:, 0]), self.corner, self.targets, one
+    def slopes(border: Array, upstream: Array) -> Array:
+        gradient: Array = np.einsum("lb,lb->l", border @ upstream, border)
+        return gradient
+
+    @tf.custom_gradient
+    def products(factors: tf.Tensor) -> Any:
+        product = numpy_function(symmetric, [border, factors], tf.float64, stateful=False)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            found = numpy_function(slopes, [border, upstream], tf.float64, stateful=False)
+            return tf.ensure_shape(found, factors.shape)
+
+        return tf.ensure_shape(product, [border.shape[1]] * 2), gradient
+
+    return products(factors)

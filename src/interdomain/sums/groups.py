@@ -1,13 +1,8 @@
-"""Sums of intercepts of groups, of which one is nonzero in a row, alone or beside dense features.
-
-The rows' features are sparse matrices, and sums of their products take no dense block of rows. The
-sums are dense matrices ``[M, M]``.
-"""
+"""Intercepts of groups, of which one is nonzero in a row, alone or beside dense features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
@@ -17,21 +12,18 @@ import tensorflow as tf
 from gpflow.covariances import Kuf
 
 from .._arguments import Array, IntArray
-from .._tracing import compiled
 from ..core.family import Block
-from ..core.pairs import Kuf_in_domain, structure_of
-from ..core.structures import FeatureStructure
-from ..linalg import Root
-from .dense import DenseSums
-from .group_collapsed import GroupCollapsed
+from ..core.pairs import Kuf_in_domain, Kuu_operator, structure_of
+from ..core.structures import FeatureStructure, dense_entries
+from ..linalg import Diagonal, StructuredOperator
+from ..linalg.block_diagonal import block_diagonal
+from .group_collapsed import GroupGram
+from .group_sums import GroupSums
 from .whitened import Weights
 from .whitened_groups import WhitenedGroupSums
 
 FEWEST = 512
 """Groups whose sums take less time by sparse matrices."""
-
-_ENTRIES = 2**23
-"""Numbers of dense features that are computed at a time."""
 
 Indices = Callable[[tf.Tensor], tf.Tensor]
 """Function of rows ``[n, D]`` that returns the number of the nonzero feature of each, ``[n]``."""
@@ -40,146 +32,149 @@ Indices = Callable[[tf.Tensor], tf.Tensor]
 class Groups(FeatureStructure):
     """One or several blocks of intercepts, and the dense features of other blocks.
 
-    :param groups: The first feature, the number of features, and the indices of each block of
-        intercepts.
-    :param others: The first feature, and the block, of each dense one.
-    :ivar dense: The places of the dense features among all features, ``[B]``.
+    :param blocks: All blocks of features.
+    :param indices: The indices of each block of intercepts; None for a block of dense features.
+    :ivar num_first: The number L of intercepts of the block that has most of them.
+    :ivar order: The places of these intercepts among all features, and of the others, ``[M]``.
+    :ivar dense: The places of the dense features among all features.
     """
 
-    def __init__(
-        self,
-        size: int,
-        groups: Sequence[tuple[int, int, Indices]],
-        others: Sequence[tuple[int, Block]] = (),
-    ) -> None:
-        self.size, self._groups, self._others = size, tuple(groups), tuple(others)
-        ranges = [start + np.arange(int(block.num_inducing)) for start, (block, _) in others]
-        self.dense: IntArray = np.concatenate([np.zeros(0, np.int64), *ranges])
-
-    @classmethod
-    def single(cls, size: int, indices: Indices) -> Groups:
-        """One block of intercepts."""
-        return cls(size, [(0, size, indices)])
+    def __init__(self, blocks: Sequence[Block], indices: Sequence[Indices | None]) -> None:
+        self._blocks, self._indices = tuple(blocks), tuple(indices)
+        sizes = [int(block.num_inducing) for block, _ in blocks]
+        self._starts = np.cumsum([0, *sizes])
+        self.size = int(self._starts[-1])
+        groups = [k for k, of_block in enumerate(indices) if of_block is not None]
+        self._first = max(groups, key=lambda k: sizes[k])
+        self.num_first, start = sizes[self._first], self._starts[self._first]
+        first = start + np.arange(self.num_first)
+        self.order = np.concatenate([first, np.delete(np.arange(self.size), first)])
+        is_dense = np.repeat([of_block is None for of_block in indices], sizes)
+        self.dense: IntArray = np.flatnonzero(is_dense)
 
     def in_sum(self, blocks: Sequence[Block], number: int) -> Groups:
         """All blocks of intercepts in a sum, and its other blocks as dense ones."""
-        groups, others, start = list[Any](), list[Any](), 0
+        parts = list[tuple[Block, Indices | None]]()
         for block in blocks:
-            part = structure_of(*block)
-            if isinstance(part, Groups):
-                groups += [(start + first, size, at) for first, size, at in part._groups]
-            else:
-                others.append((start, block))
-            start += int(block[0].num_inducing)
-        return Groups(start, groups, others)
+            part: Any = structure_of(*block)
+            is_groups = isinstance(part, Groups)
+            parts += zip(part._blocks, part._indices, strict=True) if is_groups else [(block, None)]
+        return Groups(*zip(*parts, strict=True))
 
     def sums(self, features: Any) -> GroupSums | None:
-        return GroupSums(features, self) if self._is_large else None
+        return GroupSums(features, self) if self.num_first >= FEWEST else None
 
     def whitened_sums(
         self, features: Any, weights: Callable[..., Weights]
     ) -> WhitenedGroupSums | None:
-        return WhitenedGroupSums(features, weights, self) if self._is_large else None
-
-    @property
-    def _is_large(self) -> bool:
-        return self.largest[1] - self.largest[0] >= FEWEST
+        few = self.num_first < FEWEST
+        return None if few else WhitenedGroupSums(features, weights, self)
 
     @property
     def row_entries(self) -> int:
-        return len(self.dense) + len(self._groups) if self._is_large else self.size
+        if self.num_first < FEWEST:
+            return self.size
+        return len(self.dense) + sum(of_block is not None for of_block in self._indices)
 
     @property
-    def largest(self) -> tuple[int, int]:
-        """The range of the features of the largest block of intercepts."""
-        start, size, _ = max(self._groups, key=lambda part: part[1])
-        return start, start + size
+    def entries(self) -> int:
+        others = self.size - self.num_first
+        return 4 * self.num_first * (1 + others) + dense_entries(others)
 
     def indices(self, X: tf.Tensor) -> tf.Tensor:
-        """The numbers of the nonzero intercepts of rows, ``[n, J]`` for J blocks of them."""
-        of_blocks = [start + tf.cast(indices(X), tf.int64) for start, _, indices in self._groups]
+        """The numbers of the nonzero intercepts of rows among all features, ``[n, J]`` for J blocks
+        of intercepts."""
+        pairs = zip(self._starts, self._indices, strict=False)
+        of_blocks = [start + tf.cast(of(X), tf.int64) for start, of in pairs if of is not None]
         return tf.stack(of_blocks, axis=1)
 
+    def first(self, X: tf.Tensor) -> tf.Tensor:
+        """Which of the first L intercepts is nonzero in each row, ``[n]``."""
+        indices: Any = self._indices[self._first]
+        return tf.cast(indices(X), tf.int64)
+
+    def rest(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
+        """All features of rows but the first L, ``[n, B]``, in float64."""
+        blocks = [block for k, block in enumerate(self._blocks) if k != self._first]
+        return _features(blocks, X, self.size - self.num_first, in_domain)
+
     def others(self, X: tf.Tensor, *, in_domain: bool = True) -> tf.Tensor:
-        """The dense features of rows, ``[n, B]``, in float64.
+        """The dense features of rows, ``[n, K]``, in float64.
 
         :param in_domain: Whether the rows are known to be in the features' domains.
         """
-        covariances = Kuf_in_domain if in_domain else Kuf
-        features = [tf.cast(covariances(*block, X), tf.float64) for _, block in self._others]
-        none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
-        stacked = tf.ensure_shape(tf.concat([none, *features], axis=0), [len(self.dense), None])
-        return tf.linalg.matrix_transpose(stacked)
+        pairs = zip(self._blocks, self._indices, strict=True)
+        blocks = [block for block, of_block in pairs if of_block is None]
+        return _features(blocks, X, len(self.dense), in_domain)
+
+    def values(self, weights: tf.Tensor, X: tf.Tensor, *, in_domain: bool = False) -> tf.Tensor:
+        """The sums of the features of rows with weights ``[S, M, P]``, ``[S, n, P]``."""
+        of_groups = tf.reduce_sum(tf.gather(weights, self.indices(X), axis=1), axis=2)
+        others = self.others(X, in_domain=in_domain)
+        return of_groups + tf.einsum("nk,skp->snp", others, tf.gather(weights, self.dense, axis=1))
+
+    def entries_per_row(self, weights: tf.Tensor) -> int:
+        """How many numbers :meth:`values` holds for each row."""
+        samples, _, latents = map(int, weights.shape)
+        return samples * latents * len(self._indices) + len(self.dense)
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """The sums of features of rows in the domains with weights ``[M, P]``, ``[n, P]``."""
-        weights = tf.cast(weights, tf.float64)
-        of_groups = tf.reduce_sum(tf.gather(weights, self.indices(X)), axis=1)
-        return of_groups + tf.matmul(self.others(X), tf.gather(weights, self.dense))
+        return self.values(tf.cast(weights, tf.float64)[None], X, in_domain=True)[0]
+
+    def Kuu(self) -> tuple[tf.Tensor, StructuredOperator]:
+        """The diagonal of Kuu of the first intercepts, and Kuu of the others, in float64."""
+        jitter, operators = gpflow.config.default_jitter(), list[StructuredOperator]()
+        for block in self._blocks:
+            operators.append(Kuu_operator(*block, jitter=jitter).cast(tf.float64))
+        first = operators.pop(self._first)
+        none = Diagonal(tf.zeros([0], tf.float64))
+        return first.diag_part(), block_diagonal(operators) if operators else none
 
     def products(
-        self, indices: IntArray, values: Array, others: Array, targets: Array
-    ) -> tuple[Array, Array]:
-        """The sums over rows of products of features, ``[M, M]``, and with targets, ``[M, T]``.
+        self, indices: IntArray, others: Array, num_columns: int, weights: Array, targets: Array
+    ) -> tuple[list[Array], Array]:
+        """Sums over rows, of features and further columns.
 
-        :param indices: The numbers of the intercepts that are nonzero in a row, ``[n, k]``.
-        :param values: Their values, ``[n, k]``; values of the same intercept are added.
-        :param others: The dense features, ``[n, B]``.
+        :param indices: The numbers of the nonzero intercepts, ``[n, J]``.
+        :param others: The dense features, and further columns, ``[n, K + H]``.
+        :param num_columns: H.
+        :param weights: ``[n, W]``, all of one sign.
         :param targets: ``[n, T]``.
+        :return: For each column of weights ``sum_n w_n s_n s_n^T`` as the vector of a
+            :class:`.GroupGram`; and ``sum_n s_n t_n^T``, ``[M + H, T]``.
         """
+        size, shape = self.size + num_columns, (len(indices), self.size + num_columns)
         ends = indices.shape[1] * np.arange(len(indices) + 1)
-        shape = len(indices), self.size
-        groups = scipy.sparse.csr_matrix((values.ravel(), indices.ravel(), ends), shape)
-        groups.sum_duplicates()
+        groups = scipy.sparse.csr_matrix((np.ones(indices.size), indices.ravel(), ends), shape)
         transposed = groups.T.tocsr()
-        gram = (transposed @ groups).toarray()
-        border = transposed @ others
-        gram[:, self.dense] = border
-        gram[self.dense] = border.T
-        gram[np.ix_(self.dense, self.dense)] = others.T @ others
+        places = np.arange(self.size, size)
+        dense, rest = (np.concatenate([part, places]) for part in (self.dense, self.order))
+        first, rest = np.split(rest, [self.num_first])
+        within = np.searchsorted(rest, dense)
+        grams = []
+        for w in weights.T:
+            sign, roots = np.sign(np.sum(w)), np.sqrt(np.abs(w))
+            scaled = others if np.all(w == 1) else others * roots[:, None]
+            beside = transposed @ (scaled if scaled is others else others * w[:, None])
+            of_groups = transposed @ scipy.sparse.diags(w) @ groups
+            border = of_groups[first][:, rest].toarray()
+            border[:, within] = beside[first]
+            corner = of_groups[rest][:, rest].toarray()
+            corner[:, within] = beside[rest]
+            corner[within] = beside[rest].T
+            # NumPy knows that the product is symmetric, and computes half of it.
+            corner[np.ix_(within, within)] = sign * (scaled.T @ scaled)
+            grams.append(GroupGram(of_groups.diagonal()[first], border, corner).packed())
         products = transposed @ targets
-        products[self.dense] = others.T @ targets
-        return gram, products
+        products[dense] = others.T @ targets
+        return grams, products
 
 
-class GroupSums(DenseSums):
-    """Sums of intercepts of groups, and of dense features beside them."""
-
-    def __init__(self, features: Any, groups: Groups) -> None:
-        super().__init__(features)
-        self._groups = groups
-        self.rows_at_once = max(1, min(2**17, _ENTRIES // groups.row_entries))
-
-    @cached_property
-    def _of_rows(self) -> Any:
-        X = tf.TensorSpec([None, self.features.num_columns], gpflow.default_float())
-        groups = self._groups
-        return compiled(lambda X: (groups.indices(X), groups.others(X)), input_signature=[X])
-
-    def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
-        rows = tf.constant(X, gpflow.default_float())
-        weighted, sums = self.features.target_sums(rows, Y, *more)
-        indices, others = (part.numpy() for part in self._of_rows(rows))
-        # Of features times the roots of weights, and of targets divided by these roots.
-        targets = weighted.numpy()
-        roots = np.sqrt(targets[:, -1:]) if more else np.ones([len(targets), 1])
-        ones = np.broadcast_to(roots, indices.shape)
-        gram, products = self._groups.products(indices, ones, others * roots, targets / roots)
-        return {"gram": gram, "products": products, **sums}
-
-    def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        return self._groups.weighted(X, weights)
-
-    def finish(
-        self,
-        prior: Root,
-        gram: tf.Tensor,
-        columns: tf.Tensor,
-        *,
-        num_columns: int = 0,
-        gram_gradient: bool = False,
-    ) -> Any:
-        dense = super().finish(
-            prior, gram, columns, num_columns=num_columns, gram_gradient=gram_gradient
-        )
-        return dense if prior.diagonal is None else GroupCollapsed(dense, *self._groups.largest)
+def _features(blocks: Sequence[Block], X: tf.Tensor, number: int, in_domain: bool) -> tf.Tensor:
+    """The features of some blocks at rows, ``[n, number]`` in float64."""
+    covariances = Kuf_in_domain if in_domain else Kuf
+    features = [tf.cast(covariances(*block, X), tf.float64) for block in blocks]
+    none = tf.zeros([0, tf.shape(X)[0]], tf.float64)
+    stacked = tf.ensure_shape(tf.concat([none, *features], axis=0), [number, None])
+    return tf.linalg.matrix_transpose(stacked)

@@ -76,7 +76,7 @@ def check_sums(
     are_whitened = "log_variances" in sums  # and then their kernel is of finite rank
     if are_whitened:
         shapes |= {"log_variances": (), "diagonal": (0,)}
-    if np.ndim(sums["gram"]) != 1:  # of splines it is a vector
+    if np.ndim(sums["gram"]) != 1:  # of splines and groups it is a vector
         shapes["gram"] = size, size
     integer("num_rows", num_rows, at_least=0)
     for name, array in {**parameters, **sums, "reference": reference}.items():

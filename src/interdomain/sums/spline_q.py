@@ -17,12 +17,9 @@ from ..linalg import StructuredOperator
 from ..linalg.arrow import NOT_FACTORISED, Arrow, arrow_terms
 from ..linalg.banded import KroneckerBanded
 from ..linalg.precision import checked
-from .dense import optimal_q, root_of, whiten
+from .dense import check_dense, optimal_q, root_of, whiten
 from .protocol import Latents, Q, Tensors
 from .spline_posterior import SplinePosterior
-
-MOST_DENSE = 4_096
-"""Splines of which a dense q is made."""
 
 
 class SplineCollapsed(NamedTuple):
@@ -93,11 +90,7 @@ class SplineCollapsed(NamedTuple):
         :raises ValueError: If they are too many.
         """
         splines, count = self.sums.splines, len(self.sums.splines.order)
-        if count > MOST_DENSE:
-            raise ValueError(
-                f"inducing_variable: a dense q of {count:,} features is asked for, which has at "
-                f"most {MOST_DENSE:,}; use predict_f, or make fewer splines."
-            )
+        check_dense(count, "splines")
 
         def assembled(*parts: Array) -> Array:
             gram = np.empty([count, count])

@@ -38,9 +38,9 @@ class SufficientStatistics:
     :ivar sums: The sums by name, in float64; rows of weight w enter them with the factor w. With
         features ``phi = Kuf[:, n]`` and targets ``t_n = (y_n, h_n)``, where h are the columns of
         the mean function (a one; for a linear mean x and a one): "gram" of ``phi phi^T`` (of
-        splines a vector of those that are not zero), "products" of ``phi t^T``, "targets" of ``t
-        t^T``, and "diagonal" of the terms of ``K(x_n, x_n)``. Where rows have weights,
-        "log_weights" is the sum of ``log w_n``; without it all weights are one.
+        splines and of groups a vector of the numbers that are not zero), "products" of ``phi
+        t^T``, "targets" of ``t t^T``, and "diagonal" of the terms of ``K(x_n, x_n)``. Where
+        rows have weights, "log_weights" is the sum of ``log w_n``; without it all weights are one.
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
     :ivar reference: What is subtracted from ``y_n`` in the sums, ``[P]``: zero, or the level of Y

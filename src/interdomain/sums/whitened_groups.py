@@ -8,9 +8,10 @@ from typing import Any
 
 import gpflow
 import numpy as np
+import scipy.sparse
 import tensorflow as tf
 
-from .._arguments import Array
+from .._arguments import Array, IntArray
 from .._tracing import compiled
 from .whitened import Weights, WhitenedSums, combine
 
@@ -49,7 +50,7 @@ class WhitenedGroupSums(WhitenedSums):
         rows = tf.constant(X, dtype), tf.constant(Y, dtype)
         indices, values, dense, log_variances = (p.numpy() for p in self._compiled(*rows, *more))
         others, targets = np.split(dense, [len(self._groups.dense)], axis=1)
-        gram, products = self._groups.products(indices, values, others, targets)
+        gram, products = self._products(indices, values, others, targets)
         return {
             "gram": gram,
             "products": products,
@@ -57,6 +58,30 @@ class WhitenedGroupSums(WhitenedSums):
             "diagonal": np.zeros(0),
             "log_variances": log_variances,
         }
+
+    def _products(
+        self, indices: IntArray, values: Array, others: Array, targets: Array
+    ) -> tuple[Array, Array]:
+        """The sums over rows of products of features, ``[M, M]``, and with targets, ``[M, T]``.
+
+        :param indices: The numbers of the intercepts that are nonzero in a row, ``[n, k]``.
+        :param values: Their values, ``[n, k]``; values of the same intercept are added.
+        :param others: The dense features, ``[n, K]``.
+        :param targets: ``[n, T]``.
+        """
+        ends = indices.shape[1] * np.arange(len(indices) + 1)
+        shape, dense = (len(indices), self._groups.size), self._groups.dense
+        groups = scipy.sparse.csr_matrix((values.ravel(), indices.ravel(), ends), shape)
+        groups.sum_duplicates()
+        transposed = groups.T.tocsr()
+        gram = (transposed @ groups).toarray()
+        border = transposed @ others
+        gram[:, dense] = border
+        gram[dense] = border.T
+        gram[np.ix_(dense, dense)] = others.T @ others
+        products = transposed @ targets
+        products[dense] = others.T @ targets
+        return gram, products
 
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return self._groups.weighted(X, weights)

@@ -209,7 +209,7 @@ class GroupFeatures(InterDomainInducingVariables):
     def structure(self, kernel: GroupIntercepts) -> Groups:
         """One nonzero feature in each row."""
         self.validate_kernel(kernel)
-        return Groups.single(self.num_inducing, kernel.indices)
+        return Groups([(self, kernel)], [kernel.indices])
 
     def explained_terms(self, kernel: GroupIntercepts) -> list[Any]:
         """The variance of the kernel, the same everywhere."""

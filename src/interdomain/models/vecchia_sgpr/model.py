@@ -20,6 +20,7 @@ from gpflow.utilities.model_utils import assert_params_false
 from ..._arguments import Array, IntArray, choice, integer, short
 from ..._tracing import unconverted
 from ...core.pairs import structure_of
+from ...core.structures import dense_entries
 from ...sums.features import Features
 from ...sums.passes import statistics_of
 from ...sums.row_batches import Rows, RowsInBatches
@@ -231,6 +232,12 @@ class VecchiaSGPR(CollapsedModel):
     def num_prediction_neighbours(self) -> int:
         """How many rows predictions condition on."""
         return self._given_for_predictions or _OF_PREDICTIONS * self._num_neighbours
+
+    def _entries(self, inducing_variable: Any, kernel: Kernel) -> int:
+        """With neighbours sums are dense, whatever the features are."""
+        if self._num_neighbours:
+            return dense_entries(int(inducing_variable.num_inducing))
+        return super()._entries(inducing_variable, kernel)
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
         """With neighbours :func:`interdomain.fit` warns, as the prior has a second kernel."""
