@@ -183,7 +183,6 @@ def recommend(
     choice("clock", clock, tuple(CLOCKS))
     started = CLOCKS[clock]()
     likelihood = checked_likelihood(likelihood)
-    seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     data = prepare(X, Y, likelihood, image_shape, inputs, X_new)
     check_enough("X", len(data.X), HELD_OUT)
@@ -208,7 +207,7 @@ def choose(
         without a race.
     :raises ValueError: If none of them suits.
     """
-    now = CLOCKS[clock]
+    now, seconds = CLOCKS[clock], number("seconds", seconds, above=0)
     full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
     suitable, full = list(full), {k: v for k, v in full.items() if names is None or k in names}
     if not full:
