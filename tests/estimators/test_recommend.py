@@ -92,10 +92,25 @@ def test_which_fit(case: str) -> None:
 
 
 def test_each_recipe_is_in_a_program() -> None:
-    programs = [one.code for found in map(small, CASES) for one in found.values()]
+    many = np.column_stack([np.arange(4_200.0), np.arange(4_200) // 2])
+    of_many = candidates_for(prepare(many, many[:, :1], categorical=[1]), None, 20, {})
+    programs = [one.code for found in [*map(small, CASES), of_many] for one in found.values()]
     for name, recipe in inspect.getmembers(recipes, inspect.isfunction):
         if recipe.__module__ == recipes.__name__ and "predictor" not in name:
             assert any(f"\ndef {name}(" in code for code in programs), name
+
+
+def test_parameters_of_many_groups_are_those_of_a_part() -> None:
+    """Of 40 levels, which are the part and all: the model is that of all rows, trained."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.uniform(size=(240, 2)), np.arange(240) % 40])
+    targets = np.sin(6 * rows[:, :1]) + rng.normal(size=40)[rows[:, 2].astype(int), None]
+    targets += 0.1 * rng.normal(size=targets.shape)
+    model = recipes.neighbours_and_many_groups((rows, targets), [40], "euclidean")
+    expected = recipes.neighbours_and_groups((rows, targets), [40], "euclidean")
+    idm.fit(expected, options={"parts": "both"}, progress=False)
+    for mine, other in zip(model.predict_y(rows[:9]), expected.predict_y(rows[:9]), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)
 
 
 def test_wide_tables_and_large_ones() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,6 +51,9 @@ _WEIGHTED = {"waves", "splines", "neighbours", "harmonics"}
 
 _SUMS = {"waves", "splines", "effects", "harmonics", "effects and harmonics"}
 """Candidates that are computed from sums over rows."""
+
+_MOST_LEVELS_TRAINED = 2_000
+"""Levels of groups beside neighbours: the parameters of more are trained on a part of them."""
 
 _GROUPS = "a number for each level of the columns of many categories"
 
@@ -160,7 +163,7 @@ def candidates_for(
             (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, nearby, degree),
         ]
     if data.num_levels:
-        listed = [_with_groups(*each) for each in listed]
+        listed = [_with_groups(*each, data.num_levels) for each in listed]
     if data.noise_weights is not None:
         listed = [each for each in listed if each[0] in _WEIGHTED]
     suitable = {}
@@ -202,6 +205,7 @@ def _with_groups(
     recipe: Callable[..., Any],
     training: Mapping[str, Any] | None,
     of_recipe: Mapping[str, Any],
+    num_levels: Sequence[int],
 ) -> _Listed:
     """The candidate with a number for each level of groups: as it is known with groups, or beside
     them. The candidates of minibatches are left out, whose q would have to be of all levels."""
@@ -210,6 +214,8 @@ def _with_groups(
     if name == "neighbours":
         assert training is not None
         options = {"options": {"parts": "both", **training.get("options", {})}}
+        if max(num_levels) > _MOST_LEVELS_TRAINED:
+            return name, suits, recipes.neighbours_and_many_groups, None, {}
         return name, suits, recipes.neighbours_and_groups, options, {}
     suits = suits and name in _SUMS
     more = {"recipe": recipe, "training": training, "settings": {}}

@@ -190,6 +190,29 @@ def neighbours_and_groups(
     )
 
 
+def neighbours_and_many_groups(
+    data: Data, num_levels: Sequence[int], inputs: str, likelihood: Likelihood | None = None
+) -> GPModel:
+    """The nearest m rows, and a number for each of thousands of levels. Parameters are trained on
+    the rows of 2,000 levels; O(N m^3 + L^3) once for L levels, with matrices [L, L]."""
+    X = data[0]
+    first, largest = X.shape[1] - len(num_levels), int(np.argmax(num_levels))
+    levels = np.random.default_rng(0).permutation(num_levels[largest])[:2_000]
+    chosen = np.isin(X[:, first + largest], levels)
+    rows, fewer = X[chosen], []
+    for k in range(first, X.shape[1]):  # levels are numbered anew
+        present, rows[:, k] = np.unique(rows[:, k], return_inverse=True)
+        fewer.append(len(present))
+    parts = [part[chosen] for part in data[1:]]
+    trained = neighbours_and_groups((rows, *parts), fewer, inputs, likelihood)
+    idm.fit(trained, options={"parts": "both"})
+    model = neighbours_and_groups(data, num_levels, inputs, likelihood)
+    model.local_kernel = trained.local_kernel
+    gpflow.utilities.multiple_assign(model, gpflow.utilities.parameter_dict(trained))
+    model.search()
+    return model
+
+
 def beside_groups(
     data: Data,
     recipe: Callable[..., GPModel],

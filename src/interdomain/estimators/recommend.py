@@ -147,9 +147,10 @@ def recommend(
     categories where effects of columns are summed.
 
     :param X: ``[N, D]``, finite numbers; or a data frame of columns of numbers and of categories
-        (text, or what pandas calls a category), which become a column of zeros and ones for each
-        level but the first. Leave out rows with missing values. Columns that do not vary are left
-        out.
+        (text, or what pandas calls a category). A column of up to 10 categories becomes a column of
+        zeros and ones for each level but the first; one of more gets a number for each level, as
+        :class:`~interdomain.tables.GroupIntercepts`, beside the model of the other columns. Leave
+        out rows with missing values. Columns that do not vary are left out.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: The likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None for Gaussian noise of one variance, which is trained: so is a
