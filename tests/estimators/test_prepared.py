@@ -10,7 +10,7 @@ import pytest
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian, StudentT
 
-from interdomain.estimators import recipes
+from interdomain.estimators import outputs
 from interdomain.estimators.candidates import candidates_for
 from interdomain.estimators.prepared import checked_likelihood, prepare
 from tests.estimators.frames import Frame, printed
@@ -37,7 +37,7 @@ def test_the_code_does_what_was_done() -> None:
             for Y in (TARGETS, TARGETS[:, 0].tolist()):
                 found = prepare(X, Y, likelihood, shape)
                 assert found.X.shape[1] == columns
-                scope = printed(found.code, **vars(recipes), X=X, Y=Y)
+                scope = printed(found.code, **vars(outputs), X=X, Y=Y)
                 np.testing.assert_array_equal(scope["X_train"], found.X)
                 np.testing.assert_array_equal(scope["Y_train"], found.Y)
 

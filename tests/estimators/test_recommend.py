@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 import interdomain as idm
-from interdomain.estimators import recipes, recommend
+from interdomain.estimators import group_recipes, outputs, recipes, recommend
 from interdomain.estimators.baseline import density_of_the_mean
 from interdomain.estimators.candidates import candidates_for
 from interdomain.estimators.prepared import prepare
@@ -44,7 +44,7 @@ SHOPS = np.array([f"shop {k}" for k in range(15)], dtype=object)[np.arange(ROWS)
 NOISE = np.linspace(0.01, 0.1, ROWS)
 LABELLED = {
     "likelihood": Bernoulli(),
-    "targets": recipes.labelled,
+    "targets": outputs.labelled,
     "likelihood_code": "Bernoulli()",
 }
 
@@ -95,9 +95,10 @@ def test_each_recipe_is_in_a_program() -> None:
     many = np.column_stack([np.arange(4_200.0), np.arange(4_200) // 2])
     of_many = candidates_for(prepare(many, many[:, :1], categorical=[1]), None, 20, {})
     programs = [one.code for found in [*map(small, CASES), of_many] for one in found.values()]
-    for name, recipe in inspect.getmembers(recipes, inspect.isfunction):
-        if recipe.__module__ == recipes.__name__ and "predictor" not in name:
-            assert any(f"\ndef {name}(" in code for code in programs), name
+    for module in (recipes, group_recipes, outputs):
+        for name, recipe in inspect.getmembers(module, inspect.isfunction):
+            if recipe.__module__ == module.__name__ and "predictor" not in name:
+                assert any(f"\ndef {name}(" in code for code in programs), name
 
 
 def test_parameters_of_many_groups_are_those_of_a_part() -> None:
@@ -106,8 +107,8 @@ def test_parameters_of_many_groups_are_those_of_a_part() -> None:
     rows = np.column_stack([rng.uniform(size=(240, 2)), np.arange(240) % 40])
     targets = np.sin(6 * rows[:, :1]) + rng.normal(size=40)[rows[:, 2].astype(int), None]
     targets += 0.1 * rng.normal(size=targets.shape)
-    model = recipes.neighbours_and_many_groups((rows, targets), [40], "euclidean")
-    expected = recipes.neighbours_and_groups((rows, targets), [40], "euclidean")
+    model = group_recipes.neighbours_and_many_groups((rows, targets), [40], "euclidean")
+    expected = group_recipes.neighbours_and_groups((rows, targets), [40], "euclidean")
     idm.fit(expected, options={"parts": "both"}, progress=False)
     for mine, other in zip(model.predict_y(rows[:9]), expected.predict_y(rows[:9]), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6)
@@ -239,7 +240,7 @@ def test_no_name_of_a_column_is_evaluated() -> None:
     ):
         data = prepare(frame, Y)
         np.testing.assert_array_equal(data.X, prepare(X, Y).X)
-        scope = printed(data.code, **vars(recipes), X=frame, Y=Y)
+        scope = printed(data.code, **vars(outputs), X=frame, Y=Y)
         np.testing.assert_array_equal(scope["X_train"], data.X)
         for candidate in candidates_for(data, None, 20, {"steps": 3}).values():
             assert data.code in candidate.code

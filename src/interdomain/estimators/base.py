@@ -21,8 +21,8 @@ from .candidates import BOXED, NAMED, names_for
 from .prepared import prepare
 from .recommend import choose
 
-_MARGIN, _ROUNDING = 0.1, 1e-9
-"""How far the box of a model exceeds the rows, in ranges of the rows; and what counts as in it."""
+_MARGIN = 0.1
+"""How far the box of a model exceeds the rows, in ranges of the rows."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -82,12 +82,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             found = choose(data, likelihood, self.seconds, started, seed=int(seed), names=names)
             self.model_ = found.fit()
         self.report_, self.code_ = str(found), found.code
-        self._data, self._is_boxed = data.without_rows(), found.name in BOXED
-        self._box = None if data.box is None else np.array(data.box)
-        if self._is_boxed and self._box is None:
-            numbers = data.X[:, : data.num_numeric]
-            low, high = numbers.min(axis=0), numbers.max(axis=0)
-            self._box = np.stack([low, high]) + _MARGIN * np.stack([low - high, high - low])
+        self._is_boxed = found.name in BOXED
+        self._data = data.without_rows(_MARGIN if self._is_boxed else None)
         if not found.learnt:
             warn(found.sentences[0])
 
@@ -102,14 +98,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Checked rows on the scale of the model; and which of them are beyond its box, whose edge
         a model of a box has for them."""
         rows: Array = self._data.scaler(checked)
-        beyond: BoolArray = np.zeros(len(rows), bool)
-        if self._box is not None:
-            numbers = rows[:, : self._data.num_numeric]
-            inside = np.clip(numbers, *self._box)
-            beyond = np.any(np.abs(inside - numbers) > _ROUNDING, axis=1)
-            if self._is_boxed:
-                numbers[:] = inside
-        return rows, beyond
+        inside, beyond = self._data.in_box(rows)
+        return (inside if self._is_boxed else rows), beyond
 
     def _predict(self, X: Any) -> tuple[Array, Array, BoolArray]:
         """Mean and variance of y at rows, or of f if noise is known, ``[N, P]`` each on the scale

@@ -13,7 +13,7 @@ from gpflow.likelihoods import Gaussian, Likelihood, StudentT
 from gpflow.utilities import deepcopy
 
 from .._targets import number_of_latents
-from . import recipes
+from . import group_recipes, recipes
 from .prepared import PreparedData
 from .programs import program
 from .race import Entrant
@@ -171,11 +171,11 @@ def candidates_for(
         if suits:
             given = {**common, **of_recipe}
             settings = _settings(recipe, given, passed)
-            if recipe is recipes.beside_groups:
+            if recipe is group_recipes.beside_groups:
                 settings["settings"] = _settings(given["recipe"], given, passed)
             code = program(data, recipe, settings, training)
             why = " ".join(str(given.get("recipe", recipe).__doc__).split())
-            why += f" Beside it, {_GROUPS}." * (recipe is recipes.beside_groups)
+            why += f" Beside it, {_GROUPS}." * (recipe is group_recipes.beside_groups)
             known = data.noise_weights is not None
             build = functools.partial(_built, recipe, settings, known_noise=known)
             suitable[name] = Candidate(why, code, (build, training))
@@ -210,16 +210,16 @@ def _with_groups(
     """The candidate with a number for each level of groups: as it is known with groups, or beside
     them. The candidates of minibatches are left out, whose q would have to be of all levels."""
     if name == "exact":
-        return name, suits, recipes.exact_and_groups, training, {}
+        return name, suits, group_recipes.exact_and_groups, training, {}
     if name == "neighbours":
         assert training is not None
         options = {"options": {"parts": "both", **training.get("options", {})}}
         if max(num_levels) > _MOST_LEVELS_TRAINED:
-            return name, suits, recipes.neighbours_and_many_groups, None, {}
-        return name, suits, recipes.neighbours_and_groups, options, {}
+            return name, suits, group_recipes.neighbours_and_many_groups, None, {}
+        return name, suits, group_recipes.neighbours_and_groups, options, {}
     suits = suits and name in _SUMS
     more = {"recipe": recipe, "training": training, "settings": {}}
-    return name, suits, recipes.beside_groups, {}, {**of_recipe, **more}
+    return name, suits, group_recipes.beside_groups, {}, {**of_recipe, **more}
 
 
 def _settings(

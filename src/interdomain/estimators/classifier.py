@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._arguments import Array
-from . import recipes
+from . import outputs
 from .base import Estimator
 
 
@@ -47,14 +47,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         rows, labels = self._checked(X, y, reset=True)
         check_classification_targets(labels)
-        _, self.classes_ = recipes.labelled(labels)
+        _, self.classes_ = outputs.labelled(labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must have two classes or more, found 1 class, {self.classes_[0]!r}; pass rows "
                 "of other classes."
             )
         self._choose(
-            rows, labels, Bernoulli(), targets=recipes.labelled, likelihood_code="Bernoulli()"
+            rows, labels, Bernoulli(), targets=outputs.labelled, likelihood_code="Bernoulli()"
         )
         return self
 
@@ -67,7 +67,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         mean, _, beyond = self._predict(X)
         mean[beyond] = 0.5
-        return np.asarray(recipes.probabilities(mean))
+        return np.asarray(outputs.probabilities(mean))
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, ``[n]``.

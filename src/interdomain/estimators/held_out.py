@@ -1,19 +1,43 @@
-"""Rows that are held out to compare models: at random, or as far from the others as new rows."""
+"""Rows of small versions of models: those of a part of the levels, and those that are held out."""
 
 from __future__ import annotations
 
 import bisect
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from .._arguments import Array, IntArray
+from .prepared import PreparedData
 
 _MOST_NEW = 10_000
 """New rows whose distances are looked at."""
 
 _SHARE = 1 / 3
 """The largest share of rows that are taken away from training."""
+
+
+_MOST_LEVELS = 1_000
+"""The largest number of levels of groups in small versions of models."""
+
+
+def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
+    """The rows of a part of the levels, drawn at random: small versions of models of groups have as
+    many rows a level as those at full size."""
+    X, num_levels = data.X, list(data.num_levels)
+    largest = int(np.argmax([*num_levels, 0]))
+    if not num_levels or num_levels[largest] <= _MOST_LEVELS:
+        return data
+    levels = np.random.default_rng(seed).permutation(num_levels[largest])[:_MOST_LEVELS]
+    rows = np.flatnonzero(np.isin(X[:, data.num_numeric + largest], levels))
+    X = X[rows]
+    for k in range(len(num_levels)):
+        present, X[:, data.num_numeric + k] = np.unique(
+            X[:, data.num_numeric + k], return_inverse=True
+        )
+        num_levels[k] = max(len(present), 2)
+    return replace(data, X=X, Y=data.Y[rows], num_levels=tuple(num_levels))
 
 
 def held_out_rows(

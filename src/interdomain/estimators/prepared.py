@@ -16,7 +16,7 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from .._arguments import Array, BoolArray, as_image_shape, finite_array, instance, short
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..tables import TableScaler
-from . import recipes
+from . import outputs
 from .places import is_on_the_globe
 
 HELD_OUT = 5
@@ -25,15 +25,15 @@ HELD_OUT = 5
 MOST_INDICATORS = 10
 """Columns of categories with more levels are groups, of one number for each level."""
 
-_MOST_LEVELS = 1_000
-"""The largest number of levels of groups in small versions of models."""
-
 _TARGETS: Mapping[Callable[..., Any], str] = {
-    recipes.matrix: "Y_train",
-    recipes.standardised: "Y_train, Y_mean, Y_std",
-    recipes.labelled: "Y_train, classes",
+    outputs.matrix: "Y_train",
+    outputs.standardised: "Y_train, Y_mean, Y_std",
+    outputs.labelled: "Y_train, classes",
 }
 """The names of what functions of Y return."""
+
+_ROUNDING = 1e-9
+"""Scaled rows that are as close to the box are in it."""
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
@@ -51,7 +51,7 @@ class PreparedData:
     :ivar sentences: What the user should know of the columns.
     :ivar X_new: Rows at which the model is to predict, ``[n, D]`` scaled likewise; or None.
     :ivar scaler: What scales further rows.
-    :ivar targets: The function of :mod:`.recipes` that Y was brought to scale with.
+    :ivar targets: The function of :mod:`.outputs` that Y was brought to scale with.
     :ivar likelihood_code: The likelihood in a program; None if the user passes it.
     :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None for a Y as it is.
     :ivar noise_weights: The noise weight of each row, ``[N]``; None for ones.
@@ -89,9 +89,26 @@ class PreparedData:
         box = self.box and np.array(self.box)[:, columns[: self.num_numeric]].tolist()
         return replace(self, X=X, Y=Y, X_new=new, box=box)
 
-    def without_rows(self) -> PreparedData:
-        """The scales and columns alone."""
-        return replace(self, X=self.X[:0], Y=self.Y[:0], X_new=None, noise_weights=None)
+    def without_rows(self, margin: float | None = None) -> PreparedData:
+        """The scales and columns alone.
+
+        :param margin: How far a box exceeds the rows, in ranges of the rows, where no bounds were
+            given; None for no box.
+        """
+        box = self.box
+        if box is None and margin is not None:
+            numbers = self.X[:, : self.num_numeric]
+            low, high = numbers.min(axis=0), numbers.max(axis=0)
+            box = [(low - margin * (high - low)).tolist(), (high + margin * (high - low)).tolist()]
+        empty: Any = {"X": self.X[:0], "Y": self.Y[:0], "X_new": None, "noise_weights": None}
+        return replace(self, **empty, box=box)
+
+    def in_box(self, rows: Array) -> tuple[Array, BoolArray]:
+        """Scaled rows, those beyond the box at its edge; and which of them are beyond it."""
+        numbers = rows[:, : self.num_numeric]
+        inside = numbers if self.box is None else np.clip(numbers, *np.array(self.box))
+        beyond = np.any(np.abs(inside - numbers) > _ROUNDING, axis=1)
+        return np.hstack([inside, rows[:, self.num_numeric :]]), beyond
 
     @property
     def shift(self) -> Array:
@@ -109,7 +126,7 @@ class PreparedData:
 
         :raises ValueError: For rows of other outputs, or of levels that the rows do not have.
         """
-        rows, targets = self.scaler(X), recipes.matrix(Y)
+        rows, targets = self.scaler(X), outputs.matrix(Y)
         if targets.shape[1] != self.Y.shape[1]:
             raise ValueError(
                 f"y must have {self.Y.shape[1]} outputs, as in the first call, found "
@@ -151,13 +168,13 @@ def prepare(
     """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
     errors are those of :func:`recommend`.
 
-    :param targets: The function of :mod:`.recipes` that Y is brought to scale with; None for
+    :param targets: The function of :mod:`.outputs` that Y is brought to scale with; None for
         ``standardised`` under Gaussian noise, and ``matrix`` otherwise.
     :param likelihood_code: The likelihood in a program, if the user does not pass it.
     :param categorical: As for :class:`~interdomain.tables.TableScaler`, and so are ``bounds``.
     :param noise_variance: The variance of the noise of each row, ``[N]``; None if it is unknown.
     """
-    if targets is not recipes.labelled:
+    if targets is not outputs.labelled:
         finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
     options: dict[str, Any] = {"categorical": list(categorical)} if len(categorical) else {}
     table = TableScaler(X, "none", most_indicators=MOST_INDICATORS, **options)
@@ -167,9 +184,9 @@ def prepare(
             f"Y must be [N, P] with the {len(given)} rows of X, found shape {np.shape(Y)}."
         )
     if targets is None:
-        targets = recipes.standardised if likelihood is None else recipes.matrix
+        targets = outputs.standardised if likelihood is None else outputs.matrix
         likelihood_code = "Gaussian(0.1)" if likelihood is None else None
-    plain = recipes.labelled(Y)[0] if targets is recipes.labelled else recipes.matrix(Y)
+    plain = outputs.labelled(Y)[0] if targets is outputs.labelled else outputs.matrix(Y)
     if likelihood is not None:
         number_of_latents(likelihood, plain.shape[1])
         check_targets(likelihood, plain)
@@ -197,8 +214,8 @@ def prepare(
     scaler = TableScaler(X, scale, **options)
     rows, left_out = scaler(X), scaler.left_out
     scaled, units, of_targets = plain, None, f"{_TARGETS[targets]} = {targets.__name__}(Y)"
-    if targets is recipes.standardised:
-        scaled, *moments = recipes.standardised(Y)
+    if targets is outputs.standardised:
+        scaled, *moments = outputs.standardised(Y)
         units = moments[0], moments[1]
     arguments = "".join(f", {name}={value!r}" for name, value in options.items())
     of_rows = f'scaler = idm.tables.TableScaler(X, "{scale}"{arguments})  # {what}'
@@ -227,24 +244,6 @@ def prepare(
         _box(rows[:, : rows.shape[1] - len(scaler.num_levels)]) if "bounds" in options else None,
         scaler.num_levels,
     )
-
-
-def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
-    """The rows of a part of the levels, drawn at random: small versions of models of groups have as
-    many rows a level as those at full size."""
-    X, num_levels = data.X, list(data.num_levels)
-    largest = int(np.argmax([*num_levels, 0]))
-    if not num_levels or num_levels[largest] <= _MOST_LEVELS:
-        return data
-    levels = np.random.default_rng(seed).permutation(num_levels[largest])[:_MOST_LEVELS]
-    rows = np.flatnonzero(np.isin(X[:, data.num_numeric + largest], levels))
-    X = X[rows]
-    for k in range(len(num_levels)):
-        present, X[:, data.num_numeric + k] = np.unique(
-            X[:, data.num_numeric + k], return_inverse=True
-        )
-        num_levels[k] = max(len(present), 2)
-    return replace(data, X=X, Y=data.Y[rows], num_levels=tuple(num_levels))
 
 
 def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | None) -> Array:

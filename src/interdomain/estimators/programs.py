@@ -11,10 +11,14 @@ from typing import Any
 
 from gpflow.likelihoods import Likelihood
 
-from . import recipes
+from . import group_recipes, outputs, recipes
 from .prepared import PreparedData
 
 _NEW_ROWS = "scaler(X_new)"
+
+_MODULES = recipes, group_recipes, outputs
+_NAMES = {module.__name__ for module in _MODULES}
+"""The modules whose functions programs show."""
 
 _AT = "predict_at"
 """The option of ``fit`` that takes new rows."""
@@ -52,24 +56,25 @@ def program(
     if training is not None:
         first = ["model", *[rows] * ("batch_size" in training)]
         lines.append(f"idm.fit({_arguments(first, training)})")
-    make = recipes.PREDICTORS[data.targets]
+    make = outputs.PREDICTORS[data.targets]
     predict: Callable[..., Any] = make(*[None] * len(inspect.signature(make).parameters))
     called.append(predict)
     functions = list(dict.fromkeys(each for one in called for each in _with_called(one)))[:-1]
     text = "\n\n\n".join([*map(_source, functions), "\n".join(lines), _source(predict)])
     imports = []
-    for node in ast.parse(inspect.getsource(recipes)).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
+    nodes = [node for module in _MODULES for node in ast.parse(inspect.getsource(module)).body]
+    for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
             used = [n for n in node.names if re.search(rf"\b{n.asname or n.name}\b", text)]
             node.names = used
             imports += [ast.unparse(node)] * bool(used)
-    return "\n".join([*imports, "", "", text, ""])
+    return "\n".join([*dict.fromkeys(imports), "", "", text, ""])
 
 
 def _with_called(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """The functions of :mod:`.recipes` that a function calls, at any depth, and the function."""
     for used in inspect.getclosurevars(function).globals.values():
-        if inspect.isfunction(used) and used.__module__ == recipes.__name__:
+        if inspect.isfunction(used) and used.__module__ in _NAMES:
             yield from _with_called(used)
     yield function
 

@@ -7,7 +7,6 @@ functions of this file that it calls, and the imports that these need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gpflow
@@ -20,33 +19,6 @@ from gpflow.models import GPModel
 from scipy.cluster.vq import kmeans2
 
 import interdomain as idm
-
-
-def matrix(Y: TensorType) -> AnyNDArray:
-    """Y as numbers [N, P]."""
-    return np.asarray(Y, gpflow.default_float()).reshape(len(Y), -1)
-
-
-def standardised(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray, AnyNDArray]:
-    """Y [N, P] in standard deviations from its mean; the mean, and the standard deviation."""
-    rows = matrix(Y)
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-    return (rows - mean) / deviation, mean, deviation
-
-
-def labelled(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
-    """Labels [N] as zeros and ones [N, P], one column for two classes and P columns for P classes;
-    and the classes."""
-    classes, numbers = np.unique(np.asarray(Y), return_inverse=True)
-    columns: AnyNDArray = np.eye(len(classes), dtype=gpflow.default_float())[numbers]
-    return columns[:, 1:] if len(classes) == 2 else columns, classes
-
-
-def probabilities(mean: AnyNDArray) -> AnyNDArray:
-    """The probability of each class, [N, P]. Of more than two classes each has a GP of its own, for
-    this class against all others, and the sum of its probabilities is one."""
-    columns = np.hstack([1 - mean, mean]) if mean.shape[1] == 1 else mean
-    return columns / columns.sum(axis=1, keepdims=True)
 
 
 def known_noise(model: GPModel) -> GPModel:
@@ -81,14 +53,6 @@ def zonal_harmonics(X: TensorType, max_degree: int) -> tuple[Kernel, Any]:
 def exact(data: Data) -> GPModel:
     """An exact GP: with so few rows nothing has to be approximated; O(N^3) a step."""
     return gpflow.models.GPR(data, Matern52(lengthscales=lengthscales(data[0])), noise_variance=0.1)
-
-
-def exact_and_groups(data: Data, num_levels: Sequence[int]) -> GPModel:
-    """An exact GP of numbers, and a number for each level of the last columns; O(N^3) a step."""
-    X = data[0]
-    numbers, groups, _ = columns_and_groups(X, num_levels)
-    kernel = Matern52(lengthscales=lengthscales(X[:, numbers]), active_dims=numbers)
-    return gpflow.models.GPR(data, gpflow.kernels.Sum([kernel, *groups]), noise_variance=0.1)
 
 
 def all_rows(data: Data, likelihood: Likelihood, latents: int) -> GPModel:
@@ -171,93 +135,6 @@ def splines(data: Data, num_splines: list[int], box: Any = None) -> GPModel:
 def neighbours(data: Data, likelihood: Likelihood | None = None) -> GPModel:
     """The nearest m rows: rough functions, or many rows and little noise; O(N m^3)."""
     return idm.models.VecchiaSGPR(data[:2], likelihood=likelihood, noise_weights=weights_of(data))
-
-
-def neighbours_and_groups(
-    data: Data, num_levels: Sequence[int], inputs: str, likelihood: Likelihood | None = None
-) -> GPModel:
-    """The nearest m rows, and a number for each level of the last columns; O(N m^3 + L^3) for L
-    levels."""
-    numbers, groups, features = columns_and_groups(data[0], num_levels)
-    priors = [idm.kernels.FiniteRank(*pair) for pair in zip(groups, features, strict=True)]
-    return idm.models.VecchiaSGPR(
-        data[:2],
-        *summed(priors, features),
-        likelihood=likelihood,
-        local_columns=numbers,
-        local_inputs=inputs,
-        noise_weights=weights_of(data),
-    )
-
-
-def neighbours_and_many_groups(
-    data: Data, num_levels: Sequence[int], inputs: str, likelihood: Likelihood | None = None
-) -> GPModel:
-    """The nearest m rows, and a number for each of thousands of levels. Parameters are trained on
-    the rows of 2,000 levels; O(N m^3 + L^3) once for L levels, with matrices [L, L]."""
-    X = data[0]
-    first, largest = X.shape[1] - len(num_levels), int(np.argmax(num_levels))
-    levels = np.random.default_rng(0).permutation(num_levels[largest])[:2_000]
-    chosen = np.isin(X[:, first + largest], levels)
-    rows, fewer = X[chosen], []
-    for k in range(first, X.shape[1]):  # levels are numbered anew
-        present, rows[:, k] = np.unique(rows[:, k], return_inverse=True)
-        fewer.append(len(present))
-    parts = [part[chosen] for part in data[1:]]
-    trained = neighbours_and_groups((rows, *parts), fewer, inputs, likelihood)
-    idm.fit(trained, options={"parts": "both"})
-    model = neighbours_and_groups(data, num_levels, inputs, likelihood)
-    model.local_kernel = trained.local_kernel
-    gpflow.utilities.multiple_assign(model, gpflow.utilities.parameter_dict(trained))
-    model.search()
-    return model
-
-
-def beside_groups(
-    data: Data,
-    recipe: Callable[..., GPModel],
-    settings: Mapping[str, Any],
-    training: Mapping[str, Any] | None,
-    num_levels: Sequence[int],
-    likelihood: Likelihood | None = None,
-) -> GPModel:
-    """A number for each level of the last columns beside a model of the others, which comes first;
-    O(N M^2 + L M^2) for L levels."""
-    numbers, groups, features = columns_and_groups(data[0], num_levels)
-    model = recipe((data[0][:, numbers], *data[1:]), **settings)
-    if training is not None:
-        idm.fit(model, **training)
-    parts = getattr(model.kernel, "kernels", [model.kernel])
-    first = getattr(model.inducing_variable, "inducing_variables", [model.inducing_variable])
-    for part in parts:
-        part.kernel.active_dims = numbers
-    pairs = [(part.kernel, feature) for part, feature in zip(parts, first, strict=True)]
-    pairs += zip(groups, features, strict=True)
-    priors = [idm.kernels.FiniteRank(*pair) for pair in pairs]
-    prior, together = summed(priors, [feature for _, feature in pairs])
-    if likelihood is None:
-        return idm.models.StructuredSGPR(data, prior, together, likelihood=model.likelihood)
-    return idm.models.DualSVGP(data, prior, model.likelihood, together)
-
-
-def columns_and_groups(
-    X: TensorType, num_levels: Sequence[int]
-) -> tuple[slice, list[Any], list[Any]]:
-    """The columns before those of groups; the kernels of the groups, and their features."""
-    size = X.shape[1] - len(num_levels)
-    kernels = [
-        idm.tables.GroupIntercepts(np.arange(levels), variance=0.5, active_dims=[size + k])
-        for k, levels in enumerate(num_levels)
-    ]
-    return slice(size), kernels, [idm.tables.GroupFeatures(kernel) for kernel in kernels]
-
-
-def summed(priors: list[Any], features: list[Any]) -> tuple[Kernel, Any]:
-    """The sum of kernels, and the features of all."""
-    if len(priors) == 1:
-        return priors[0], features[0]
-    together = idm.inducing_variables.SumInducingVariables(features)
-    return gpflow.kernels.Sum(priors), together
 
 
 def weights_of(data: Data) -> Any:
@@ -361,48 +238,3 @@ def globe_points(data: Data, num_inducing: int, likelihood: Likelihood, latents:
     kernel = idm.kernels.GlobeMatern52()
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     return gpflow.models.SVGP(kernel, likelihood, Z, num_latent_gps=latents, num_data=len(X))
-
-
-def predictor(model: Any, scaler: Any) -> Any:
-    """The function at the end of a program in which Y stays as it is."""
-
-    def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
-        """The mean and the standard deviation of y at new rows."""
-        rows = scaler(X_new)
-        mean, variance = idm.predict_in_batches(model, rows, method="predict_y", progress=False)
-        return mean, np.sqrt(variance)
-
-    return predict
-
-
-def predictor_in_units(model: Any, scaler: Any, Y_mean: Any, Y_std: Any) -> Any:
-    """The function at the end of a program that standardises Y."""
-
-    def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
-        """The mean and the standard deviation of y at new rows, in the units of Y."""
-        rows = scaler(X_new)
-        mean, variance = idm.predict_in_batches(model, rows, method="predict_y", progress=False)
-        return mean * Y_std + Y_mean, np.sqrt(variance) * Y_std
-
-    return predict
-
-
-def predictor_of_classes(model: Any, scaler: Any) -> Any:
-    """The function at the end of a program of labels."""
-
-    def predict(X_new: TensorType) -> AnyNDArray:
-        """The probability of each class at new rows."""
-        rows = scaler(X_new)
-        return probabilities(
-            idm.predict_in_batches(model, rows, method="predict_y", progress=False)[0]
-        )
-
-    return predict
-
-
-PREDICTORS: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    matrix: predictor,
-    standardised: predictor_in_units,
-    labelled: predictor_of_classes,
-}
-"""The end of a program, by what it does with Y."""

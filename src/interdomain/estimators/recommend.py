@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from gpflow.likelihoods import Likelihood
 
-from .. import fit
 from .._arguments import choice, integer, number, short
 from .._progress import bars, progress_bar
 from ..sphere import unit_vectors
 from ..training import StopFit
 from .baseline import density_of_the_mean
-from .candidates import BOTH, STEPS, Candidate, candidates_for
-from .held_out import held_out_rows
-from .prepared import HELD_OUT, PreparedData, checked_likelihood, prepare, with_fewer_levels
+from .candidates import BOTH, STEPS, candidates_for
+from .held_out import held_out_rows, with_fewer_levels
+from .prepared import HELD_OUT, PreparedData, checked_likelihood, prepare
 from .race import CLOCKS, check_enough, race
-from .results import Clock, Race, RaceEntry
+from .results import Clock, Race, RaceEntry, Recommendation
 
 _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
@@ -53,55 +51,6 @@ _TIE = 0.002
 """In nats a row: among candidates that are this close, the one that is named first is taken. A
 candidate that is slightly better at small size is ahead by more at full size
 (``benchmarks/pareto``: power)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recommendation:
-    """The result of :func:`recommend`; ``str`` makes a report of it.
-
-    :ivar name: The recommended candidate.
-    :ivar sentences: Remarks on the data and on what was tried.
-    :ivar race: How well small versions predicted, for which there was time.
-    :ivar candidates: All candidates at full size, by name.
-    :ivar seconds: The seconds that everything took, by the chosen clock.
-    :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
-    :ivar data: The rows on the scales of the models.
-    """
-
-    name: str
-    sentences: tuple[str, ...]
-    race: Race = field(repr=False)
-    candidates: Mapping[str, Candidate] = field(repr=False)
-    seconds: float
-    learnt: bool = True
-    data: PreparedData = field(repr=False, kw_only=True)
-
-    def fit(self, *, progress: bool = True) -> Any:
-        """Make the recommended model at full size, and train it on all rows, as the program does.
-
-        :return: The GPflow model, of rows on the scales of ``data.scaler`` and, under Gaussian
-            noise, of Y in standard deviations from its mean, ``data.units``.
-        """
-        build, training = self.candidates[self.name].entrant
-        with bars(shown=progress):
-            rows: Any = self.data.rows
-            model = build(rows)
-            if training is not None:
-                fit(model, *[rows] * ("batch_size" in training), **training)
-        return model
-
-    @property
-    def code(self) -> str:
-        """The program that makes and trains it at full size, from X, Y and ``likelihood`` as they
-        were passed. It ends with a function ``predict(X_new)``, which returns the mean and the
-        standard deviation of y in the units of Y."""
-        return self.candidates[self.name].code
-
-    def __str__(self) -> str:
-        what = f"{self.name}: {self.candidates[self.name].why}"
-        head = f"Take {what}" if self.learnt else f"Nothing was learnt. The best was {what}"
-        parts = [head, *self.sentences, *([str(self.race)] if self.race.entries else [])]
-        return "\n\n".join([*parts, self.code])
 
 
 def recommend(

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .. import predict_quantiles
 from .._arguments import Array, choice, number
-from . import recipes
+from . import outputs
 from .base import Estimator
 from .more_rows import with_more_rows
 
@@ -46,15 +46,15 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
 
     :param model: "auto" compares the models that suit the rows; up to 200 rows it is "exact".
         "exact" is a GP without approximation (up to 2,000 rows). "neighbours" conditions on the
-        nearest rows. "splines" (up to two columns) and "waves" (up to three) are features of a box,
-        "harmonics" (3 to 50 columns) features of all columns together. "effects" are functions of
-        columns and of pairs. "globe" is for latitudes and longitudes. "points" are inducing points.
+        nearest rows. "splines" (up to 2 columns) and "waves" (up to 3) are features of a box,
+        "harmonics" (3 to 50) features of all columns. "effects" are functions of columns and of
+        pairs. "globe" is for latitudes and longitudes. "points" are inducing points.
     :param seconds: Seconds of all processors together in which "auto" compares models; the training
         of the chosen model comes after them.
     :param noise: "gaussian", or "student" for targets with outliers.
     :param categorical: The names or numbers of columns of numbers that are categories.
-    :param inputs: "degrees" for two columns of latitude and longitude, "euclidean" for a plane;
-        by default the names of a frame's columns tell.
+    :param inputs: "degrees" for latitude and longitude, "euclidean" for a plane; by default the
+        names of a frame's columns tell.
     :param bounds: ``{column: (low, high)}``: how far rows of :meth:`partial_fit` reach.
     :param random_state: The seed of held-out rows and of training.
     :param progress: Show progress bars of work that takes more than a second.
@@ -105,7 +105,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
             targets,
             StudentT(scale=0.3, df=4.0) if student else None,
             grows=grows,
-            targets=recipes.standardised,
+            targets=outputs.standardised,
             likelihood_code="StudentT(scale=0.3, df=4.0)" if student else "Gaussian(0.1)",
             bounds=self.bounds,
             noise_variance=noise_variance,
@@ -206,5 +206,4 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
 
     def _shaped(self, values: Array, axis: int = 1) -> Array:
         """Values without the axis of outputs, if y is a vector."""
-        shaped: Array = np.take(values, 0, axis) if self._is_vector else values
-        return shaped
+        return np.asarray(np.take(values, 0, axis) if self._is_vector else values)

@@ -1,13 +1,18 @@
-"""What a race of models found: how well each predicted, and when."""
+"""What a race of models found, and which model is recommended after it."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from .._progress import aligned
+from .. import fit
+from .._progress import aligned, bars
+
+if TYPE_CHECKING:
+    from .candidates import Candidate
+    from .prepared import PreparedData
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
@@ -90,3 +95,52 @@ class Race:
             f"mean log density after seconds of {clock}"
         )
         return "\n".join([head, *map(operator.add, aligned(table), errors)])
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """The result of :func:`.recommend`; ``str`` makes a report of it.
+
+    :ivar name: The recommended candidate.
+    :ivar sentences: Remarks on the data and on what was tried.
+    :ivar race: How well small versions predicted, for which there was time.
+    :ivar candidates: All candidates at full size, by name.
+    :ivar seconds: The seconds that everything took, by the chosen clock.
+    :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
+    :ivar data: The rows on the scales of the models.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+    race: Race = field(repr=False)
+    candidates: Mapping[str, Candidate] = field(repr=False)
+    seconds: float
+    learnt: bool = True
+    data: PreparedData = field(repr=False, kw_only=True)
+
+    def fit(self, *, progress: bool = True) -> Any:
+        """Make the recommended model at full size, and train it on all rows, as the program does.
+
+        :return: The GPflow model, of rows on the scales of ``data.scaler`` and, under Gaussian
+            noise, of Y in standard deviations from its mean, ``data.units``.
+        """
+        build, training = self.candidates[self.name].entrant
+        with bars(shown=progress):
+            rows: Any = self.data.rows
+            model = build(rows)
+            if training is not None:
+                fit(model, *[rows] * ("batch_size" in training), **training)
+        return model
+
+    @property
+    def code(self) -> str:
+        """The program that makes and trains it at full size, from X, Y and ``likelihood`` as they
+        were passed. It ends with a function ``predict(X_new)``, which returns the mean and the
+        standard deviation of y in the units of Y."""
+        return self.candidates[self.name].code
+
+    def __str__(self) -> str:
+        what = f"{self.name}: {self.candidates[self.name].why}"
+        head = f"Take {what}" if self.learnt else f"Nothing was learnt. The best was {what}"
+        parts = [head, *self.sentences, *([str(self.race)] if self.race.entries else [])]
+        return "\n\n".join([*parts, self.code])
