@@ -22,6 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import interdomain as idm
 from interdomain.estimators import GPClassifier, GPRegressor
+from interdomain.estimators.candidates import ENDING, names_for
+from interdomain.estimators.prepared import prepare
+from interdomain.estimators.recommend import choose
 from tests.estimators.frames import printed
 
 RNG = np.random.default_rng(0)
@@ -257,6 +260,27 @@ def test_nothing_to_learn() -> None:
     with pytest.warns(UserWarning, match="No candidate is clearly better than the mean of Y"):
         found = regressor("auto", seconds=8).fit(frame, rng.normal(size=600))
     assert found.report_.startswith("Nothing was learnt.")
+
+
+def test_models_by_name() -> None:
+    """Places by the names of their columns; the first of two candidates that suit."""
+    rng = np.random.default_rng(0)
+    lat, lon = np.degrees(np.arcsin(rng.uniform(-1, 1, 300))), rng.uniform(-180, 180, 300)
+    targets = 10 * np.sin(np.radians(lat)) + rng.normal(size=300)
+    frame = pl.DataFrame({"lon": lon, "lat": lat})
+    found = regressor("harmonics").fit(frame, targets)
+    assert found.score(frame, targets) > 0.9
+    assert type(found.model_.kernel.kernel).__name__ == "GlobeMatern52"
+    data = prepare(np.column_stack([lat, lon]), targets, inputs="degrees")
+    named = names_for("globe", data, gaussian=True, grows=False)
+    chosen = choose(data, None, 1, 0.0, names=named, races=False)
+    assert chosen.name == "harmonics and neighbours" and not chosen.race.entries
+    for gaussian, grows, names in (
+        (True, True, ENDING),
+        (False, True, ("neighbours",)),
+        (True, False, ("exact", "all rows", *ENDING)),
+    ):
+        assert names_for("auto", data, gaussian=gaussian, grows=grows) == names
 
 
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

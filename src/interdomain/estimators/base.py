@@ -77,9 +77,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         inputs = "degrees" if self.model == "globe" else self.inputs
         options["categorical"] = () if self.categorical is None else self.categorical
         data = prepare(X, Y, likelihood, None, inputs, **options)
-        names = names_for(choice("model", self.model, ("auto", *NAMED)), data, grows=grows)
+        model, gaussian = choice("model", self.model, ("auto", *NAMED)), likelihood is None
+        names = names_for(model, data, gaussian=gaussian, grows=grows)
+        how: Any = {"seed": int(seed), "names": names, "races": model == "auto"}
         with self._shown():
-            found = choose(data, likelihood, self.seconds, started, seed=int(seed), names=names)
+            found = choose(data, likelihood, self.seconds, started, **how)
             self.model_ = found.fit()
         self.report_, self.code_ = str(found), found.code
         self._is_boxed = found.name in BOXED

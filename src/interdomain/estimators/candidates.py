@@ -182,15 +182,18 @@ def candidates_for(
     return suitable
 
 
-def names_for(model: str, data: PreparedData, *, grows: bool) -> tuple[str, ...] | None:
+def names_for(
+    model: str, data: PreparedData, *, gaussian: bool, grows: bool
+) -> tuple[str, ...] | None:
     """The names of the candidates of an estimator; None for all.
 
     :param model: "auto", or a name of :data:`NAMED`.
+    :param gaussian: Whether noise is Gaussian.
     :param grows: Whether rows will be added.
     """
     if model != "auto":
         return NAMED[model]
-    if data.noise_weights is not None:
+    if data.noise_weights is not None or (grows and not gaussian):
         return NAMED["neighbours"]
     if grows:
         return ENDING
@@ -254,6 +257,7 @@ def _built(
 
 
 def _with_own_likelihoods(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a recipe, with copies of likelihoods."""
     own = dict[str, Any]()
     for name, value in settings.items():
         own[name] = deepcopy(value) if isinstance(value, Likelihood) else value

@@ -31,10 +31,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     ('red', (1, 2))
 
     :param model: "auto", "exact" (up to 200 rows), "waves", "harmonics", "effects", "globe" or
-        "points": see :class:`GPRegressor`, which also describes all other parameters.
+        "points". :class:`GPRegressor` describes these, and all other parameters and attributes.
     :ivar classes_: The classes, in increasing order.
-    :ivar model_: The GPflow model. See :class:`GPRegressor` for ``code_``, ``report_``,
-        ``n_features_in_`` and ``feature_names_in_``.
     :raises ValueError: In ``fit``, for values that are missing, a single class, a model that does
         not suit the rows, and wrong arguments.
     """

@@ -149,23 +149,25 @@ def choose(
     seed: int = 0,
     progress: bool = True,
     names: Collection[str] | None = None,
+    races: bool = True,
 ) -> Recommendation:
     """Choose among the candidates for prepared rows: see :func:`recommend`.
 
     :param started: When the seconds began, by the clock.
-    :param names: The candidates to choose among, if they suit; None for all. One alone is taken
-        without a race.
+    :param names: The candidates to choose among, if they suit; None for all.
+    :param races: Whether they are compared; otherwise the first that suits is taken. One alone is
+        taken without a race.
     :raises ValueError: If none of them suits.
     """
     now, seconds = CLOCKS[clock], number("seconds", seconds, above=0)
     full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
-    suitable, full = list(full), {k: v for k, v in full.items() if names is None or k in names}
+    suitable, full = list(full), {k: full[k] for k in names or full if k in full}
     if not full:
         raise ValueError(
             f"model must be one for these rows, of {data.num_numeric} columns of numbers, found "
             f"{short(list(names or ()))}; pass 'auto' for one of {', '.join(suitable)}."
         )
-    if len(full) == 1:
+    if len(full) == 1 or not races:
         race_of_none = Race({}, (seconds,), clock, len(data.X), 0)
         return Recommendation(
             next(iter(full)), data.sentences, race_of_none, full, now() - started, data=data
