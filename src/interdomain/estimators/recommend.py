@@ -76,15 +76,16 @@ def recommend(
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
-    The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows); GPflow's
-    SVGP with inducing points, orthogonal points, and a sum of blocks along negations of principal
-    components; waves of a box (up to three columns); harmonics that the targets choose, or with a
-    full or a diagonal q trained on minibatches (3 to 50 columns); effects of single columns and of
-    pairs; and, for Gaussian noise, these together with harmonics, splines (up to two columns), the
-    nearest rows, and these for what harmonics leave. For images the candidates are a model on
-    patches, the exact GP, inducing points and orthogonal points. For two columns of latitude and
-    longitude they are models of the globe: the exact GP, harmonics, the nearest places by great
-    circles, both together, and inducing points.
+    The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows) or GPflow's
+    VGP (for another likelihood and up to 200 rows); GPflow's SVGP with inducing points, orthogonal
+    points, and a sum of blocks along negations of principal components; waves of a box (up to three
+    columns); harmonics that the targets choose, or with a full or a diagonal q trained on
+    minibatches (3 to 50 columns); effects of single columns and of pairs; and, for Gaussian noise,
+    these together with harmonics, splines (up to two columns), the nearest rows, and these for what
+    harmonics leave. For images the candidates are a model on patches, the exact GP, inducing points
+    and orthogonal points. For two columns of latitude and longitude they are models of the globe:
+    the exact GP, harmonics, the nearest places by great circles, both together, and inducing
+    points.
 
     Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 40,000
     rows, since among few the nearest are far. Candidates whose training ends by itself are tried
