@@ -109,18 +109,29 @@ def test_the_program_makes_the_same_model() -> None:
     assert found.report_.startswith("Take waves: Fourier features")
 
 
-def test_tools_of_scikit_learn() -> None:
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "shop": [f"shop {k}" for k in SHOP]})
-    targets = Y + OF_SHOP[SHOP]
+FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "shop": [f"shop {k}" for k in SHOP]})
+
+
+def test_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), regressor()).fit(X, Y)
+    mean, deviation = pipeline.predict(NEW, return_std=True)
+    np.testing.assert_allclose(mean, regressor().fit(X, Y).predict(NEW), rtol=1e-6)
+    assert deviation.shape == (50,)
+
+
+def test_column_transformer_in_cross_validation() -> None:
+    """What it makes is a frame by ``set_output``, whose column of whole numbers is a category."""
     columns = ColumnTransformer(
         [("numbers", StandardScaler(), ["a", "b"]), ("shops", OrdinalEncoder(), ["shop"])]
     ).set_output(transform="pandas")
     pipeline = make_pipeline(columns, regressor(categorical=["shops__shop"]))
-    scores = cross_val_score(pipeline, frame, targets, cv=2)
-    assert np.min(scores) > 0.9
-    search = GridSearchCV(regressor(seconds=5), {"model": ["waves", "exact"]}, cv=2)
-    search.fit(X, Y)
+    assert np.min(cross_val_score(pipeline, FRAME, Y + OF_SHOP[SHOP], cv=2)) > 0.9
+
+
+def test_grid_search() -> None:
+    search = GridSearchCV(regressor(seconds=5), {"model": ["waves", "exact"]}, cv=2).fit(X, Y)
     assert search.best_score_ > 0.9 and search.best_estimator_.score(X, Y) > 0.9
+    assert len(search.cv_results_["params"]) == 2
 
 
 def test_frames_and_levels() -> None:
