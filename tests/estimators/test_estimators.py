@@ -1,4 +1,4 @@
-"""Estimators in the interface of scikit-learn: its own checks, and its tools."""
+"""Estimators in the interface of scikit-learn: their predictions, and its tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import interdomain as idm
 from interdomain.estimators import GPClassifier, GPRegressor
@@ -39,11 +38,6 @@ F_NEW = 100 + 20 * np.sin(6 * NEW[:, 0]) * NEW[:, 1]
 
 def regressor(model: str = "waves", **parameters: Any) -> GPRegressor:
     return GPRegressor(model, progress=False, **parameters)
-
-
-@parametrize_with_checks([regressor("auto", seconds=1), GPClassifier(seconds=1, progress=False)])
-def test_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def error(found: GPRegressor) -> float:

@@ -1,0 +1,16 @@
+"""The checks that scikit-learn has for estimators: all of them, as they are."""
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from interdomain.estimators import GPClassifier, GPRegressor
+
+ESTIMATORS = GPRegressor(seconds=1, progress=False), GPClassifier(seconds=1, progress=False)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(ESTIMATORS)
+def test_check(estimator: Any, check: Any) -> None:
+    check(estimator)
