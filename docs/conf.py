@@ -38,6 +38,7 @@ nitpick_ignore_regex = [
         "numpy",
         "np",
         "check_shapes",
+        "sklearn",
     )
 ] + [
     # Attributes that a constructor sets are described with its parameters.

@@ -10,7 +10,7 @@ import numpy as np
 import interdomain as idm
 
 AGENTS = Path(__file__).parents[2] / "AGENTS.md"
-SLOW = ("idm.fit", "idm.tables", "idm.recommend")
+SLOW = ("idm.fit", "idm.tables", "idm.recommend", "idm.estimators")
 
 
 def names_of_a_reader() -> dict[str, Any]:

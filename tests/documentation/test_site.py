@@ -67,11 +67,12 @@ def test_figures_on_pages_of_the_repository_are_those_of_the_records(path: str) 
 def test_quotations(tmp_path: Path) -> None:
     lines = [
         {"configuration": {"model": "a", "size": 3}, "result": {"trace": [{"nll": -0.0417}]}},
-        {"configuration": {"model": "b"}, "result": {"two words": 2}},
+        {"configuration": {"model": "b"}, "result": {"two words": 2, "bytes": 3 * 2**29}},
     ]
     (tmp_path / "made.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert measured("made model=a size=3: trace.-1.nll .3f", tmp_path) == "-0.042"
     assert measured("made size=null: two_words d", tmp_path) == "2"
+    assert measured("made model=b: bytes .1fGiB", tmp_path) == "1.5"
     with pytest.raises(ValueError, match="one record"):
         measured("made: trace.0.nll .3f", tmp_path)
 

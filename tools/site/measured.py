@@ -6,7 +6,7 @@ A page of the site writes
 
 and the reader sees the figure of that record, here -0.042. The text names a benchmark, entries of
 the configuration (`null` for what only others have), the way to the figure through the result, and
-a format of Python. Underscores may stand for spaces.
+a format of Python. Underscores may stand for spaces. The format `.1fGiB` writes bytes as GiB.
 
 A file that GitHub shows as it stands (README.md) has the figure itself, and the same text in a
 comment behind it: `-0.042<!--measured terrain model=box_1080: trace.-1.nll .3f-->`. A test
@@ -54,7 +54,10 @@ def measured(quoted: str, folder: Path = RESULTS_FOLDER) -> str:
             value = _entry(value, name)
         except (KeyError, IndexError, ValueError, TypeError):
             raise ValueError(f"{quoted!r} names no figure: there is no {name!r}") from None
-    return format(value, parts["format"])
+    template = parts["format"]
+    if template.endswith("GiB"):
+        value, template = value / 2**30, template.removesuffix("GiB")
+    return format(value, template)
 
 
 def _entry(value: Any, name: str) -> Any:

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 OTHERS = (
     "Module, Kernel, InducingVariables, BayesianModel, GPModel, AbstractPosterior, LinearOperator, "
     "LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorLowRankUpdate, "
-    "LinearOperatorBlockDiag, PathLike, Axes, Callback, object, BaseException, tuple, dict, list"
+    "LinearOperatorBlockDiag, PathLike, Axes, Callback, object, BaseException, tuple, dict, list, "
+    "MultiOutputMixin, RegressorMixin, ClassifierMixin, BaseEstimator"
 )
 """Classes of others, whose members are described by them."""
 
@@ -69,6 +70,11 @@ def directive(owner: str, name: str) -> str:
         options += [":members:", ":show-inheritance:"]
         if owner != "deep":  # its classes have a hundred members of tf_keras
             options.append(f":inherited-members: {OTHERS}")
+        # Scikit-learn adds these methods to each estimator, and describes them.
+        routing = re.compile(r"set_\w+_request|get_metadata_routing")
+        routed = [member for member in dir(value) if routing.fullmatch(member)]
+        if routed:
+            options.append(f":exclude-members: {', '.join(routed)}")
     elif callable(value) and (inspect.isfunction(value) or hasattr(value, "__wrapped__")):
         kind = "autofunction"
     elif callable(value):  # a dispatcher
