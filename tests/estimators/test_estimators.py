@@ -165,6 +165,8 @@ def test_rows_that_keep_coming(model: str) -> None:
     rows, targets = scaler(X), ((Y - shift) / scale)[:, None]
     if model == "exact":
         np.testing.assert_array_equal(found.model_.data[0], rows)
+        with pytest.raises(ValueError, match="another one than 'exact' for more than 2,000 rows"):
+            found.partial_fit(np.tile(X, [5, 1]), np.tile(Y, 5))
         return
     whole = idm.models.StructuredSGPR(
         (rows, targets),

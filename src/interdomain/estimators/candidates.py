@@ -44,7 +44,7 @@ _MOST_COLUMNS = 2, 3, 50
 _SPLINES_EACH = 20
 """How many splines there are for each feature of another kind: they are sparse."""
 
-_MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
+MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
 
 _WEIGHTED = {"waves", "splines", "neighbours", "harmonics"}
 """Candidates that take noise weights of rows."""
@@ -64,6 +64,9 @@ of the seconds."""
 MOST_ROWS_OF_Q, _STEPS_OF_Q = 200, 200
 """The largest number of rows of a q of all rows, and the number of steps: classes that are apart
 have no finite optimum."""
+
+_PASSES = 60
+"""The largest number of passes of a DualSVGP."""
 
 STEPS = 3_000
 """The number of training steps with minibatches of candidates at full size."""
@@ -127,8 +130,8 @@ def candidates_for(
     batches = {"batch_size": min(_BATCH_SIZE, num_rows), **steps}
     diagonal, full = {**batches, "optimizer": (None, _RATE)}, {**batches, "optimizer": _RATE}
     nearby = {} if data.X_new is None else {"options": {"predict_at": data.X_new}}
-    minibatches, exact = recipes.harmonics_by_minibatches, gaussian and num_rows <= _MOST_ROWS_EXACT
-    both = near and zonal and gaussian
+    minibatches, exact = recipes.harmonics_by_minibatches, gaussian and num_rows <= MOST_ROWS_EXACT
+    both, passes = near and zonal and gaussian, {} if gaussian else {"steps": _PASSES}
     # The name, whether it suits, the recipe, the arguments of `fit`, and what is other than common.
     listed: list[_Listed] = [
         ("exact", exact, recipes.exact, {}, {}),
@@ -140,11 +143,11 @@ def candidates_for(
             {},
         ),
         ("patches", not is_table, recipes.patches, batches, patches),
-        ("waves", boxed, recipes.waves, {}, waves),
+        ("waves", boxed, recipes.waves, passes, waves),
         ("splines", few and gaussian, recipes.splines, {}, splines),
         ("neighbours", near, recipes.neighbours, nearby, {}),
-        ("effects", several, effects, None if gaussian else {}, {}),
-        ("harmonics", zonal, recipes.harmonics, chosen, {}),
+        ("effects", several, effects, None if gaussian else passes, {}),
+        ("harmonics", zonal, recipes.harmonics, {**chosen, **passes}, {}),
         ("points", True, recipes.points, batches, {}),
         ("orthogonal points", True, recipes.orthogonal_points, batches, {}),
         ("blocks", is_table, recipes.blocks, batches, {}),
@@ -158,7 +161,7 @@ def candidates_for(
         listed = [
             ("exact", exact, recipes.globe_exact, {}, {}),
             ("neighbours", real, recipes.globe_neighbours, nearby, {}),
-            ("harmonics", True, recipes.globe_harmonics, {}, degree),
+            ("harmonics", True, recipes.globe_harmonics, passes, degree),
             ("points", True, recipes.globe_points, batches, {}),
             (BOTH, gaussian, recipes.globe_harmonics_and_neighbours, nearby, degree),
         ]

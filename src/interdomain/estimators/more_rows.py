@@ -10,6 +10,7 @@ from gpflow.models import GPR, GPModel
 from .. import fit
 from .._arguments import Array
 from ..models import StructuredSGPR, VecchiaSGPR
+from .candidates import MOST_ROWS_EXACT
 
 
 def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
@@ -36,13 +37,18 @@ def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
             likelihood=model.likelihood,
         )
     elif isinstance(model, GPR):
+        if len(model.data[0]) + len(X) > MOST_ROWS_EXACT:
+            raise ValueError(
+                f"model must be another one than 'exact' for more than {MOST_ROWS_EXACT:,} rows, "
+                "which an exact GP keeps all; call partial_fit first with model='auto'."
+            )
         pairs: Any = zip(model.data, (X, Y), strict=True)
         model.data = tuple(tf.concat(pair, axis=0) for pair in pairs)
     else:
         raise ValueError(
             "model must keep sums over rows or neighbours, to which rows can be added, found a "
-            f"{type(model).__name__}; pass model='auto' and call partial_fit first, or one of "
-            "'neighbours', 'waves', 'splines', 'harmonics' and 'effects' with Gaussian noise."
+            f"{type(model).__name__}; call partial_fit first with 'auto' or 'neighbours', or, "
+            "for Gaussian noise, 'waves', 'splines', 'harmonics' or 'effects'."
         )
     fit(model)
     return model
