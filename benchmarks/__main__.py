@@ -11,12 +11,13 @@ from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 
 MODULES = """deep_uci fast_sums terrain splines neighbours.benchmark heaton referees.benchmark
-calibration.benchmark any_likelihood additive pareto.benchmark papers.vish.uci_vish
-papers.vish.vff_additive hvgp_scaling papers.hvgp.hvgp_tables papers.hvgp.elevation globe
-papers.hvgp.nystrom papers.hvgp.transform_mnist papers.activation.uci_orthogonal
-papers.activation.snelson papers.convolutional.convolutional papers.hvgp.deep_conv
-papers.hvgp.image_patches papers.harmonizable.kernel_recovery papers.vish.banana_degree
-papers.harmonizable.banana_hmk papers.harmonizable.solar airline_scale startup.benchmark""".split()
+estimators.benchmark calibration.benchmark any_likelihood additive pareto.benchmark
+papers.vish.uci_vish papers.vish.vff_additive hvgp_scaling papers.hvgp.hvgp_tables
+papers.hvgp.elevation globe papers.hvgp.nystrom papers.hvgp.transform_mnist
+papers.activation.uci_orthogonal papers.activation.snelson papers.convolutional.convolutional
+papers.hvgp.deep_conv papers.hvgp.image_patches papers.harmonizable.kernel_recovery
+papers.vish.banana_degree papers.harmonizable.banana_hmk papers.harmonizable.solar airline_scale
+startup.benchmark""".split()
 """In the order in which they run; each has one class of a benchmark."""
 
 

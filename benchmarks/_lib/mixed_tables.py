@@ -1,7 +1,8 @@
-"""Tables in their units, some with columns of categories; banana, and Friedman's function."""
+"""Tables in their units, some with columns of categories; banana, and functions made up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,9 @@ from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise, take_split
 
 FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
+LEVELS, UNSEEN, PER_LEVEL = 5_000, 50, 10
+"""Groups in training rows, further ones among test rows, and the mean number of rows of each."""
+MADE_TESTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,41 @@ def friedman(rows: int, seed: int) -> tuple[Array, Array]:
     a, b, c, d, e = X[:, :5].T
     f = 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e
     return X, (f + generator.normal(size=rows))[:, None]
+
+
+def rough_function(rng: np.random.Generator) -> Callable[[Array], Array]:
+    """A smooth function of two columns, and a Matern-1/2-like sum of waves."""
+    frequencies, phases = rng.standard_cauchy((2, 2_000)) * 10, rng.uniform(0, 2 * np.pi, 2_000)
+
+    def function(X: Array) -> Array:
+        parts = np.array_split(X, max(1, len(X) // 10_000))
+        waves = [np.cos(part @ frequencies + phases).mean(axis=1) for part in parts]
+        rough = np.sqrt(2_000) * np.concatenate(waves)
+        return np.asarray(2 * np.sin(2 * X[:, 0] + X[:, 1]) + 0.5 * rough)
+
+    return function
+
+
+def made(number: int) -> tuple[Rows, Rows]:
+    """Rows of a smooth and a rough function, and 10,000 to test."""
+    rng = np.random.default_rng(0)
+    function = rough_function(rng)
+    X = rng.uniform(-1, 1, (number + MADE_TESTED, 2))
+    Y = (function(X) + 0.05 * rng.normal(size=len(X)))[:, None]
+    return (X[:number], Y[:number]), (X[number:], Y[number:])
+
+
+def grouped() -> tuple[Rows, Rows]:
+    """Rows of two columns of places and one of groups: `made`, an intercept of deviation one for
+    each group, and noise of deviation 0.3. Of the test rows 1% are of groups without rows."""
+    rng = np.random.default_rng(0)
+    function, intercepts = rough_function(rng), rng.normal(size=LEVELS + UNSEEN)
+    parts = []
+    for number, levels in ((LEVELS * PER_LEVEL, LEVELS), (MADE_TESTED, LEVELS + UNSEEN)):
+        X, groups = rng.uniform(-1, 1, (number, 2)), rng.integers(levels, size=number)
+        y = function(X) + intercepts[groups] + 0.3 * rng.normal(size=number)
+        parts.append((np.c_[X, groups], y[:, None]))
+    return parts[0], parts[1]
 
 
 def indicators(data: Data) -> tuple[Array, Array]:

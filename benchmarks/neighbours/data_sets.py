@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import Array, load_arrays
+from benchmarks._lib.data import load_arrays
 from benchmarks._lib.elevations import mountains, mountains_with_holes
 from benchmarks._lib.flight_table import NOISE, flights, smooth_and_threshold
-from benchmarks._lib.mixed_tables import of_fold, standardised
+from benchmarks._lib.mixed_tables import grouped, made, of_fold, standardised
 from benchmarks._lib.race import Rows
 from benchmarks._lib.splits import Split, normalise
 
@@ -31,8 +31,6 @@ MOST_ROWS, MOST_TESTED = 100_000, 10_000
 HOLES = np.linspace(10, 60, 20)
 """Their diameters in pixels."""
 STATIONS, READINGS = 80, 300
-LEVELS, UNSEEN, PER_LEVEL = 5_000, 50, 10
-"""Groups in training rows, further ones among test rows, and the mean number of rows of each."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +85,6 @@ def _rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, R
     return (X[chosen][:, varies], Y[chosen]), held_out
 
 
-def rough_function(rng: np.random.Generator) -> Callable[[Array], Array]:
-    """A smooth function of two columns, and a Matern-1/2-like sum of waves."""
-    frequencies, phases = rng.standard_cauchy((2, 2_000)) * 10, rng.uniform(0, 2 * np.pi, 2_000)
-
-    def function(X: Array) -> Array:
-        parts = np.array_split(X, max(1, len(X) // 10_000))
-        waves = [np.cos(part @ frequencies + phases).mean(axis=1) for part in parts]
-        rough = np.sqrt(2_000) * np.concatenate(waves)
-        return np.asarray(2 * np.sin(2 * X[:, 0] + X[:, 1]) + 0.5 * rough)
-
-    return function
-
-
-def made(number: int) -> tuple[Rows, Rows]:
-    """Rows of a smooth and a rough function, and 10,000 to test."""
-    rng = np.random.default_rng(0)
-    function = rough_function(rng)
-    X = rng.uniform(-1, 1, (number + 10_000, 2))
-    Y = (function(X) + 0.05 * rng.normal(size=len(X)))[:, None]
-    return (X[:number], Y[:number]), (X[number:], Y[number:])
-
-
 def stations() -> Task:
     """Readings at few places, with noise of variance one, of a GP with a Matern-3/2; test rows are
     values of the function at 2,000 places."""
@@ -137,19 +113,6 @@ def late_flights(*, tails: bool) -> tuple[Rows, Rows]:
         parts += [X, Y]
     own = normalise(Split(*parts))
     return (own.X_train, own.Y_train), (own.X_test, own.Y_test)
-
-
-def grouped() -> tuple[Rows, Rows]:
-    """Rows of two columns of places and one of groups: `made`, an intercept of deviation one for
-    each group, and noise of deviation 0.3. Of the test rows 1% are of groups without rows."""
-    rng = np.random.default_rng(0)
-    function, intercepts = rough_function(rng), rng.normal(size=LEVELS + UNSEEN)
-    parts = []
-    for number, levels in ((LEVELS * PER_LEVEL, LEVELS), (MOST_TESTED, LEVELS + UNSEEN)):
-        X, groups = rng.uniform(-1, 1, (number, 2)), rng.integers(levels, size=number)
-        y = function(X) + intercepts[groups] + 0.3 * rng.normal(size=number)
-        parts.append((np.c_[X, groups], y[:, None]))
-    return parts[0], parts[1]
 
 
 def house(data: str, data_dir: str | None) -> Task:

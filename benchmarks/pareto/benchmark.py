@@ -34,7 +34,7 @@ import numpy as np
 
 from benchmarks._lib.data import source_of
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
-from benchmarks.pareto.data_sets import DATA, MADE, rows_of
+from benchmarks._lib.standard_sets import DATA, MADE, rows_of
 from benchmarks.pareto.methods import GPBOOST, GPYTORCH, METHODS, Task
 from benchmarks.pareto.pictures import draw_curves
 from benchmarks.pareto.verdicts import table_of

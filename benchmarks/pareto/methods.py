@@ -17,8 +17,8 @@ from benchmarks._lib import race
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.runner import Entries
+from benchmarks._lib.standard_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks._lib.table_models import boosting
-from benchmarks.pareto.data_sets import CLASSES, DATA, IMAGES, TWO_COLUMNS
 from benchmarks.pareto.gpytorch_side import trained
 from interdomain.estimators.candidates import STEPS, candidates_for
 from interdomain.estimators.prepared import checked_likelihood, prepare

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._lib.runner import Records
-from benchmarks.pareto.data_sets import DATA
+from benchmarks._lib.standard_sets import DATA
 from benchmarks.pareto.methods import OURS
 from benchmarks.pareto.verdicts import density_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.runner import Records
+from benchmarks._lib.standard_sets import DATA
 from benchmarks._lib.tables import markdown
-from benchmarks.pareto.data_sets import DATA
 from benchmarks.pareto.methods import OURS
 
 

@@ -18,6 +18,7 @@ from benchmarks import terrain
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import command_of
+from benchmarks.estimators.benchmark import EstimatorsBenchmark
 from benchmarks.papers.vish import vff_additive
 
 
@@ -32,6 +33,16 @@ def test_a_model_in_a_process_of_its_own(
     last = record["result"]["trace"][-1]
     assert 0 < last["rmse"] < 1 and last["seconds"] > 0  # better than the mean
     assert "| box_60 " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_rows_that_come_in_parts_are_rows_at_once(tmp_path: Path) -> None:
+    """The benchmark of estimators, its part of streams: predictions differ by rounding."""
+    options = ["--short", "--results", str(tmp_path), "--parts", "stream"]
+    assert EstimatorsBenchmark().main(options) == 0
+    for record in ResultFile(tmp_path / "estimators.jsonl").records():
+        result = record["result"]
+        assert max(result["mean_difference"], result["std_difference"]) < 1e-8, record
 
 
 # Where the benchmarks' files may import from, and that every command has the name it states.

@@ -23,7 +23,7 @@ QUESTION = re.compile(
 GROUPS = {
     "Judged by others": "heaton referees calibration",
     "Regression in one pass": "terrain splines neighbours globe fast_sums",
-    "Tables": "pareto additive",
+    "Tables": "estimators pareto additive",
     "Other likelihoods": "any_likelihood",
     "Many rows": "airline_scale",
     "Deep models": "deep_uci",

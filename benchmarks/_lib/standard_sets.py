@@ -1,4 +1,4 @@
-"""The data sets, with their test rows; columns and targets of a regression standardised."""
+"""Sets of tables and maps with test rows; columns and targets of regressions standardised."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The benchmark of the estimators in scikit-learn's interface."""
