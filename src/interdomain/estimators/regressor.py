@@ -17,16 +17,16 @@ from . import outputs
 from .base import Estimator
 from .more_rows import with_more_rows
 
+_STUDENT = "StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)"
 _NUMBERS = {"multi_output": True, "y_numeric": True}
-"""What scikit-learn has to know of y."""
+"""Student-t noise at the start, for y of variance one; and what scikit-learn has to know of y."""
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[misc]
     """A Gaussian process for tables and maps of up to millions of rows, with error bars.
 
-    ``fit`` compares models of this library and GPflow on held-out rows, as
-    :func:`interdomain.recommend` does, and trains the best one on all rows. X and y need no
-    scaling.
+    ``fit`` compares models on held-out rows, as :func:`interdomain.recommend` does, and trains the
+    best one on all rows. X and y need no scaling.
 
     >>> import numpy as np
     >>> from interdomain.estimators import GPRegressor
@@ -103,10 +103,10 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         self._choose(
             rows,
             targets,
-            StudentT(scale=0.3, df=4.0) if student else None,
+            StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01) if student else None,
             grows=grows,
             targets=outputs.standardised,
-            likelihood_code="StudentT(scale=0.3, df=4.0)" if student else "Gaussian(0.1)",
+            likelihood_code=_STUDENT if student else "Gaussian(0.1)",
             bounds=self.bounds,
             noise_variance=noise_variance,
         )

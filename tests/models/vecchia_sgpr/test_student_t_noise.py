@@ -165,3 +165,8 @@ def test_bad_input() -> None:
         model = make(data=(X, Y), num_neighbours=8, merge=merge, likelihood=student())
         with pytest.raises(ValueError, match="scale of the Student-t noise fell"):
             idm.fit(model, progress=False)
+    # A lower bound of the scale is kept.
+    bounded = gpflow.likelihoods.StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)
+    model = make(data=(X, Y), num_neighbours=8, likelihood=bounded)
+    idm.fit(model, progress=False)
+    assert 0.01 <= float(model.likelihood.scale.numpy()) < 0.1

@@ -124,12 +124,14 @@ def train_noise(model: VecchiaSGPR, squares: Array) -> None:
     """Give scale and degrees of freedom, if they are trainable, the values of highest bound.
 
     :param squares: Those of :func:`expected_squares`.
-    :raises ValueError: If the scale falls to nothing.
+    :raises ValueError: If the scale falls to nothing. A ``scale_lower_bound`` of the likelihood
+        that is more than nothing is kept.
     """
     likelihood, Y = model.likelihood, model.arrays[1]
     scale, df = likelihood.scale, likelihood.df
     floor = likelihood.scale_lower_bound * (1 + 1e-4)
-    least = max(floor**2, _LEAST_SHARE * float(np.mean(np.var(Y, axis=0))))
+    nothing = _LEAST_SHARE * float(np.mean(np.var(Y, axis=0)))
+    least = max(floor**2, nothing)
     variance, degrees = scale_and_degrees(
         squares,
         *_noise(model),
@@ -138,7 +140,7 @@ def train_noise(model: VecchiaSGPR, squares: Array) -> None:
         least_degrees=LEAST_DEGREES * (1 + 1e-4),
         trained=(scale.trainable, df.trainable),
     )
-    if scale.trainable and variance <= least * (1 + 1e-6):
+    if scale.trainable and variance <= nothing * (1 + 1e-6):
         raise ValueError(
             f"likelihood: the scale of the Student-t noise fell to {np.sqrt(variance):.2g}, as "
             "many targets repeat exactly or have no noise; pass "
