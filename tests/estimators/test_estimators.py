@@ -141,12 +141,13 @@ def test_frames_and_levels() -> None:
         predicted.append(found.predict(frame[:20]))
     np.testing.assert_allclose(*predicted)
     np.testing.assert_allclose(predicted[0], targets[:20], atol=4)
-    new = pd.DataFrame(data)[:2].assign(shop=["shop 0", "a new one"])
-    deviations = found.predict(pl.from_pandas(new), return_std=True)[1]
+    new = pl.DataFrame({name: column[:2] for name, column in data.items()})
+    new = new.with_columns(shop=pl.Series(["shop 0", "a new one"]))
+    deviations = found.predict(new, return_std=True)[1]
     spread = float(np.std(OF_SHOP[np.unique(SHOP)]))
     assert deviations[0] < 2 and 0.6 * spread < deviations[1] < 1.7 * spread
     with pytest.warns(UserWarning, match="'colour' that the training rows do not have"):
-        found.predict(pl.from_pandas(new.assign(colour=["green", "red"])))
+        found.predict(new.with_columns(colour=pl.Series(["green", "red"])))
     coded = np.column_stack([X, SHOP])
     by_number = regressor(categorical=[2]).fit(coded, targets)
     np.testing.assert_allclose(by_number.predict(coded[:20]), targets[:20], atol=4)

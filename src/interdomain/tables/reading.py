@@ -157,7 +157,7 @@ def _column(X: Any, place: int) -> Any:
     """The values of a column by its place: two may have the same name."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    if hasattr(X, "columns"):
+    if is_frame(X) and hasattr(X, "__getitem__"):
         return X[list(X.columns)[place]]
     return np.asarray(X)[:, place]
 
