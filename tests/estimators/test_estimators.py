@@ -139,7 +139,7 @@ def test_frames_and_levels() -> None:
         found = regressor().fit(frame, targets)
         assert list(found.feature_names_in_) == list(data) and found.n_features_in_ == 4
         predicted.append(found.predict(frame[:20]))
-    np.testing.assert_allclose(*predicted)
+    np.testing.assert_allclose(*predicted, rtol=1e-5)
     np.testing.assert_allclose(predicted[0], targets[:20], atol=4)
     new = pl.DataFrame({name: column[:2] for name, column in data.items()})
     new = new.with_columns(shop=pl.Series(["shop 0", "a new one"]))
