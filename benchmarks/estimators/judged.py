@@ -119,7 +119,7 @@ def likelihood_density(fitted: Any, train: Rows, test: Rows) -> Mapping[str, flo
     likelihood, targets = fitted.model_.likelihood, (Y_test - mean) / deviation
     density = np.asarray(likelihood.predict_log_density(rows, *moments, targets))
     noise = {
-        "freedom": float(likelihood.df),
-        "scale": float(likelihood.scale) * float(deviation[0]),
+        "freedom": float(np.asarray(likelihood.df)),
+        "scale": float(np.asarray(likelihood.scale) * deviation[0]),
     }
     return {"nll": float(np.log(deviation[0]) - np.mean(density)), **noise}
