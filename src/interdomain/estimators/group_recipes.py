@@ -58,7 +58,7 @@ def neighbours_and_many_groups(
     rows, fewer = X[chosen], []
     for k in range(first, X.shape[1]):  # levels are numbered anew
         present, rows[:, k] = np.unique(rows[:, k], return_inverse=True)
-        fewer.append(len(present))
+        fewer.append(max(len(present), 2))
     parts = [part[chosen] for part in data[1:]]
     trained = neighbours_and_groups((rows, *parts), fewer, inputs, likelihood)
     idm.fit(trained, options={"parts": "both"})

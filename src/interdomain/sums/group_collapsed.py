@@ -137,7 +137,7 @@ class GroupCollapsed(NamedTuple):
         return self._dense().weights(noise_variance)
 
     def _dense(self) -> Collapsed:
-        """The same in dense matrices, in the order of all features.
+        """The collapsed posterior in dense matrices, in the order of all features.
 
         :raises ValueError: If they are too many.
         """

@@ -114,7 +114,7 @@ class GroupPosterior(WeightsPosterior):
         return outputs_of(self.kernel, mean, total, full_cov, full_output_cov)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """That of the kernels that do not end with their features, ``[n]``."""
+        """The prior variance of kernels that do not end with their features, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
