@@ -120,13 +120,15 @@ class PreparedData:
         """The divisor of Y, ``[P]``."""
         return np.ones(self.Y.shape[1]) if self.units is None else self.units[1]
 
-    def further_rows(self, X: Any, Y: Any, noise_variance: Any = None) -> tuple[Array, ...]:
-        """Further training rows, on the scales of the rows: X ``[n, D]``, Y ``[n, P]``, and noise
-        weights ``[n]`` if ``noise_variance`` is passed.
+    def further_rows(self, rows: Array, Y: Any, noise_variance: Any = None) -> tuple[Array, ...]:
+        """Further training rows: X ``[n, D]``, Y ``[n, P]`` on the scale of the other rows, and
+        noise weights ``[n]`` if ``noise_variance`` is passed.
 
+        :param rows: X on the scale of the other rows.
+        :param Y: The targets in their own units.
         :raises ValueError: For rows of other outputs, or of levels that the rows do not have.
         """
-        rows, targets = self.scaler(X), outputs.matrix(Y)
+        targets = outputs.matrix(Y)
         if targets.shape[1] != self.Y.shape[1]:
             raise ValueError(
                 f"y must have {self.Y.shape[1]} outputs, as in the first call, found "

@@ -38,11 +38,11 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
     True
 
     X may be a matrix, or a data frame of pandas or polars. A column of text or categories with more
-    than 10 levels gets a number for each level: a group effect, of which a new level has the prior.
-    A column of fewer levels becomes zeros and ones, which may interact with other columns; a new
-    level is the mean of the others, with a warning. "waves" and "splines" know nothing of rows more
-    than a tenth of the range beyond the training rows: the prediction is the mean of y, and its
-    deviation.
+    than 10 levels is a group effect: each level has a number of its own. A new level has the prior
+    of these numbers. A column of 10 levels or fewer becomes zeros and ones, which may interact with
+    other columns. A new level of it is the mean of the others, with a warning.
+    Beyond the training rows by more than a tenth of their range, "waves" and "splines" predict the
+    mean and the standard deviation of all training y.
 
     :param model: "auto" compares the models that suit the rows; up to 200 rows it is "exact".
         "exact" is a GP without approximation (up to 2,000 rows). "neighbours" conditions on the
@@ -62,8 +62,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
     :ivar code_: A program of X and ``Y = y`` that makes the same model, trains it and predicts.
     :ivar report_: What was compared, how well it predicted, and what to know of the columns.
     :ivar n_features_in_: The number of columns of X. ``feature_names_in_`` are a frame's names.
-    :raises ValueError: In ``fit``, for values that are missing, y that does not vary, a model that
-        does not suit the rows, and wrong arguments.
+    :raises ValueError: In ``fit``, for missing values, constant y, and a model that does not suit.
     """
 
     def __init__(
@@ -87,9 +86,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
 
         :param X: Rows ``[N, D]``, or a data frame.
         :param y: ``[N]``, or ``[N, P]`` for several outputs, which share the kernel and the noise.
-        :param noise_variance: The variance of the noise of each row, ``[N]``, if it is known. No
-            further noise is trained. :meth:`predict` then speaks of f, as new rows say nothing of
-            their noise, and "auto" is "neighbours".
+        :param noise_variance: The known variance of the noise of each row, ``[N]``. No noise is
+            trained then, :meth:`predict` describes f, and "auto" is "neighbours".
         """
         self._fit(X, y, noise_variance)
         return self
@@ -112,13 +110,13 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         )
 
     def partial_fit(self, X: Any, y: Any, noise_variance: Any = None) -> GPRegressor:
-        """Add rows without looking at the rows before. The first call is a :meth:`fit`.
+        """Add rows to the model. The first call trains as :meth:`fit` does.
 
-        Models of features keep sums over the rows. The new rows are added to the sums, on which all
-        parameters are trained again, but for those that the features depend on. "neighbours" finds
-        the neighbours of new rows, and keeps its parameters. "exact" keeps its rows. Features,
-        scales and levels are those of the first call. Rows have to be within ``bounds``; those of
-        "waves" and "splines" without bounds in a box of the first rows and a tenth of their range.
+        Models of features read only the new rows. They keep sums over rows, on which they train all
+        parameters again, except those that the features depend on. "neighbours" finds the
+        neighbours of new rows, and keeps its parameters. "exact" keeps its rows. Features, scales
+        and levels are those of the first call. Rows must lie within ``bounds``. Without ``bounds``,
+        "waves" and "splines" accept rows up to a tenth of the range beyond the first rows.
 
         :param X: As for :meth:`fit`, and so are ``y`` and ``noise_variance``.
         :raises ValueError: For rows beyond the box, of other columns or of new levels; if the model
@@ -130,14 +128,14 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         if (noise_variance is not None) != self._noise_is_known:
             raise ValueError("noise_variance must be passed in all calls or in none; fit again.")
         checked, targets = self._checked(X, y, **_NUMBERS)
-        _, beyond = self._rows(checked)
+        scaled, beyond = self._rows(checked)
         if np.any(beyond):
             raise ValueError(
                 f"X must be within the box of the model, found {sum(beyond)} of {len(beyond)} rows "
                 "beyond it; pass bounds={column: (low, high)} to GPRegressor, and fit again."
             )
         with self._shown():
-            rows = self._data.further_rows(checked, targets, noise_variance)
+            rows = self._data.further_rows(scaled, targets, noise_variance)
             self.model_ = with_more_rows(self.model_, rows)
         return self
 
@@ -168,11 +166,13 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         if not 0 < number("level", level) < 1:
             raise ValueError(f"level must be between 0 and 1, found {level!r}; pass 0.9.")
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        mean, variance, beyond = self._predict(X)
-        ends = mean[:, :, None] + np.sqrt(variance)[:, :, None] * ndtri(tails)
-        if not self._noise_is_known and not np.all(beyond):
-            rows = self._rows(self._checked(X))[0][~beyond]
-            ends[~beyond] = predict_quantiles(self.model_, rows, tails, progress=self.progress)
+        if self._noise_is_known:
+            mean, variance, _ = self._predict(X)
+            ends = mean[:, :, None] + np.sqrt(variance)[:, :, None] * ndtri(tails)
+        else:
+            rows, beyond = self._rows(self._checked(X))
+            ends = predict_quantiles(self.model_, rows, tails, progress=self.progress)
+            ends[beyond & self._is_boxed] = ndtri(tails)
         return self._in_units(ends[:, :, 0]), self._in_units(ends[:, :, 1])
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:

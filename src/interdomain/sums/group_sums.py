@@ -21,7 +21,7 @@ from .._tracing import compiled
 from ..linalg import StructuredOperator
 from .group_collapsed import GroupCollapsed, GroupGram
 from .group_posterior import GroupPosterior, GroupQ
-from .protocol import Latents, Q, Sums, Tensors
+from .protocol import Latents, Sums, Tensors
 
 _ENTRIES = 2**23
 """Numbers of dense features that are computed at a time."""
@@ -38,6 +38,8 @@ class GroupSums(Sums):
         super().__init__(features)
         self.groups = groups
         self.rows_at_once = max(1, min(2**17, _ENTRIES // groups.row_entries))
+        # Of a row all features but the first are dense numbers.
+        self.rows_of_a_prediction = max(1, _ENTRIES // (1 + self._sizes[1]))
 
     @cached_property
     def _of_rows(self) -> Any:
@@ -139,13 +141,6 @@ class GroupSums(Sums):
 
     def q(self, latents: Latents) -> GroupQ:
         return GroupQ(self, latents)
-
-    def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
-        # Of a row all features but the first are dense numbers.
-        size, rows = max(1, _ENTRIES // (1 + self._sizes[1])), int(X.shape[0])
-        parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
-        mean, variance = (tf.concat(part, axis=0) for part in zip(*parts, strict=True))
-        return *self.rows(X), mean, variance
 
     def posterior(
         self,

@@ -81,9 +81,12 @@ class Sums(abc.ABC):
 
     :param features: The :class:`interdomain.sums.features.Features` of the rows.
     :ivar rows_at_once: The least number of rows in a joined batch.
+    :ivar rows_of_a_prediction: The largest number of rows that are predicted at a time; None for
+        any number.
     """
 
     rows_at_once = 1
+    rows_of_a_prediction: int | None = None
 
     def __init__(self, features: Any) -> None:
         self.features = features
@@ -271,7 +274,10 @@ class Sums(abc.ABC):
 
     def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
         """The two results of :meth:`rows`, and mean and variance of f at X, ``[n, L]`` each."""
-        mean, variance = q.posterior.predict_f(X)
+        rows = max(int(X.shape[0]), 1)
+        size = self.rows_of_a_prediction or rows
+        parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
+        mean, variance = (tf.concat(part, axis=0) for part in zip(*parts, strict=True))
         return *self.rows(X), mean, variance
 
     def check_spacing(self) -> None:  # noqa: B027

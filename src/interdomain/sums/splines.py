@@ -28,7 +28,7 @@ from ..linalg.banded import KroneckerBanded
 from ..linalg.block_diagonal import block_diagonal
 from ..linalg.full import Full
 from ..linalg.spline_grid import SplineGrid
-from .protocol import Latents, Q, Sums, Tensors
+from .protocol import Latents, Sums, Tensors
 from .spline_posterior import SplinePosterior
 from .spline_q import SplineCollapsed, SplineQ
 
@@ -200,7 +200,7 @@ class SplineSums(Sums):
 
     def __init__(self, features: Any, splines: Splines) -> None:
         super().__init__(features)
-        self.splines = splines
+        self.splines, self.rows_of_a_prediction = splines, splines.rows_at_once
 
     def require_fixed(self, trainable: Mapping[str, Any]) -> None:
         if trainable:
@@ -265,12 +265,6 @@ class SplineSums(Sums):
 
     def q(self, latents: Latents) -> SplineQ:
         return SplineQ(self, latents)
-
-    def moments(self, q: Q, X: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor]:
-        size, rows = self.splines.rows_at_once, int(X.shape[0])
-        parts = [q.posterior.predict_f(X[start : start + size]) for start in range(0, rows, size)]
-        mean, variance = (tf.concat(part, axis=0) for part in zip(*parts, strict=True))
-        return *self.rows(X), mean, variance
 
     def posterior(
         self,
