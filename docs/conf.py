@@ -19,7 +19,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx_design",
-    "tools.site.measured",
+    "tools.site.for_the_site",
 ]
 exclude_patterns = ["examples/*"]  # shown on the pages of the reference
 myst_enable_extensions = ["colon_fence"]
@@ -75,6 +75,7 @@ def write_pages(app, config) -> None:
     gallery.write(DOCS / "gallery")
     benchmark_pages.write(DOCS / "benchmarks")
     reference.write(DOCS / "reference", DOCS)
+    (DOCS / "changes.md").write_text((ROOT / "CHANGELOG.md").read_text())
 
 
 def public_bases(app, name, kind, options, bases) -> None:

@@ -1,16 +1,15 @@
-"""Figures in prose, quoted from the stored results of the benchmarks.
+"""Figures in pages, quoted from the stored results of the benchmarks.
 
-A page of the site writes
+A figure of a page has a comment behind it, which GitHub and the site do not show:
 
-    {measured}`terrain model=box_1080: trace.-1.nll .3f`
+    -0.042<!--measured terrain model=box_1080: trace.-1.nll .3f-->
 
-and the reader sees the figure of that record, here -0.042. The text names a benchmark, entries of
-the configuration (`null` for what only others have), the way to the figure through the result, and
-a format of Python. Underscores may stand for spaces. The format `.1fGiB` writes bytes as GiB.
+The comment names a benchmark, entries of the configuration (`null` for an entry that the record
+does not have), the path to the figure in the result, and a format of Python. Underscores may stand
+for spaces. The format `.1fGiB` writes bytes as GiB.
 
-A file that GitHub shows as it stands (README.md) has the figure itself, and the same text in a
-comment behind it: `-0.042<!--measured terrain model=box_1080: trace.-1.nll .3f-->`. A test
-compares the two; `python -m tools.site.measured README.md` writes the figures.
+`python -m tools.site.measured README.md docs/index.md` writes the figures of the named pages;
+without names it writes those of every page. A test compares the figures with the records.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 
-COMMENT = re.compile(r"(?P<figure>[-+]?[\d.,]+)<!--measured (?P<quoted>[^>]+?)-->")
+COMMENT = re.compile(r"(?P<figure>[-+]?[\d.,]+(?:e[-+]?\d+)?%?)<!--measured (?P<quoted>[^>]+?)-->")
 QUOTED = re.compile(
     r"(?P<benchmark>\w+)(?P<entries>(?: \w+=\S+?)*): (?P<path>\S+) (?P<format>[,.\w%]+)"
 )
@@ -85,25 +84,18 @@ def with_figures(text: str) -> str:
     )
 
 
-def setup(app: Any) -> dict[str, Any]:
-    """The role `measured` of a Sphinx project; what it cannot find is a warning."""
-    from docutils import nodes
-
-    def role(
-        name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None,
-        content: Any = (),
-    ) -> tuple[list[Any], list[Any]]:  # fmt: skip
-        try:
-            return [nodes.inline(rawtext, measured(text), classes=["measured"])], []
-        except ValueError as error:
-            message = inliner.reporter.warning(str(error), line=lineno)
-            return [inliner.problematic(rawtext, rawtext, message)], [message]
-
-    app.add_role("measured", role)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def pages() -> list[Path]:
+    """The pages of the repository that quote figures."""
+    root = Path(__file__).parents[2]
+    written = [*root.glob("*.md"), *root.glob("benchmarks/*.md"), *root.glob("docs/**/*.md")]
+    generated = {root / "docs" / name for name in ("gallery", "benchmarks", "reference")}
+    return [
+        page
+        for page in sorted(written)
+        if not generated & set(page.parents) and COMMENT.search(page.read_text())
+    ]
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        page = Path(name)
+    for page in map(Path, sys.argv[1:]) if sys.argv[1:] else pages():
         page.write_text(with_figures(page.read_text()))

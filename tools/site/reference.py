@@ -181,11 +181,26 @@ def page(owner: str, name: str, pages: dict[str, str], example: str | None) -> s
     return "\n\n".join(parts) + "\n"
 
 
+def summary(value: object) -> str:
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.:]) (?=[A-Z`])", paragraph)[0].removesuffix(":")
+
+
+def listing(title: str, introduction: str, entries: dict[str, str]) -> str:
+    """The reStructuredText of a page that lists others: their places and what they describe."""
+    places = [place.partition(" <")[2].removesuffix(">") or place for place in entries]
+    lines = [f"* :doc:`{place}`: {text}" for place, text in entries.items()]
+    toctree = [".. toctree::", "   :hidden:", "", *(f"   {place}" for place in places)]
+    parts = [title + "\n" + "=" * len(title), introduction, "\n".join(lines), "\n".join(toctree)]
+    return "\n\n".join(parts) + "\n"
+
+
 def write(folder: Path, docs: Path) -> None:
     """All pages, into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     pages, shown = sources(docs), examples(docs)
-    listed = []
+    listed = {}
     for owner in modules():
         (folder / owner).mkdir(parents=True)
         names = names_of(owner)
@@ -194,20 +209,14 @@ def write(folder: Path, docs: Path) -> None:
                 page(owner, name, pages, shown.get((owner, name)))
             )
         title = qualified(owner)
-        (folder / owner / "index.rst").write_text(
-            "\n\n".join(
-                [
-                    title + "\n" + "=" * len(title),
-                    f".. automodule:: {title}\n   :no-members:",
-                    "\n".join([".. toctree::", "   :maxdepth: 1", "", *(f"   {n}" for n in names)]),
-                ]
-            )
-            + "\n"
-        )
-        listed.append(f"   {owner}/index")
-    (folder / "index.rst").write_text(
-        "Reference\n=========\n\nEvery public name. ``import interdomain as idm``, then "
-        "``idm.kernels.Convolutional`` and so on.\n\n.. toctree::\n   :maxdepth: 2\n\n"
-        + "\n".join(listed)
-        + "\n"
-    )
+        entries = {f"{name} <{name}>": summary(getattr(module(owner), name)) for name in names}
+        described = f".. automodule:: {title}\n   :no-members:"
+        (folder / owner / "index.rst").write_text(listing(title, described, entries))
+        listed[f"{title} <{owner}/index>"] = summary(module(owner))
+    others = {
+        "Limits </limits>": "What a model recovers from, and when it raises or warns.",
+        "Papers </papers>": "What was reproduced, and what was not.",
+        "Changes </changes>": "The versions, with tables of old and new names.",
+    }
+    introduction = "Every public name. Import the package by ``import interdomain as idm``."
+    (folder / "index.rst").write_text(listing("Reference", introduction, listed | others))

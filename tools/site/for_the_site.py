@@ -1,0 +1,66 @@
+"""A Sphinx extension that turns pages written for GitHub into pages of the site.
+
+The pages in docs/ are plain Markdown. Their links lead to files of the repository, such as
+`../benchmarks/README.md#terrain`, and their lists of pages stand in comments. This extension
+replaces such a link by the page that the site makes of that file, shows the list of pages to
+Sphinx, and links each public name in the text to its page in the reference.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+
+from tools.site import reference
+
+REPLACEMENTS = (
+    (r"\]\(\.\./((?:\.\./)*)benchmarks/README\.md#(\w+)\)", r"](\1benchmarks/\2.md)"),
+    (r"\]\(\.\./((?:\.\./)*)benchmarks/README\.md\)", r"](\1benchmarks/index.md)"),
+    (r"\]\(\.\./((?:\.\./)*)benchmarks/results/", r"](\1benchmarks/images/"),
+    (r"\]\(\.\./((?:\.\./)*)notebooks/(\w+\.ipynb)", r"](\1gallery/\2"),
+    (r"\]\(\.\./((?:\.\./)*)CHANGELOG\.md", r"](\1changes.md"),
+    (r"\]\(\.\./((?:\.\./)*)notebooks\)", r"](\1gallery/index.md)"),
+    (r"\]\(\.\./((?:\.\./)*)src/interdomain\)", r"](\1reference/index.rst)"),
+    (r"\]\(\.\./docs/", r"](../"),  # in a notebook
+    (r"<!-- toctree\n(.*?)\n-->", r"```{toctree}\n:hidden:\n\n\1\n```"),
+)
+
+
+def replace_paths(app: Any, page: str, source: list[str]) -> None:
+    """Replace the repository's paths in the text of a page by the site's."""
+    for pattern, replacement in REPLACEMENTS:
+        source[0] = re.sub(pattern, replacement, source[0], flags=re.DOTALL)
+
+
+def public_targets() -> dict[str, str]:
+    """The full name of every public object, by each way in which a page may write it."""
+    targets = {}
+    for owner, name in reference.public_names():
+        full = reference.qualified(owner, name)
+        targets |= {full: full, full.replace("interdomain", "idm", 1): full}
+        if owner != "deep":  # its names, such as `build`, are words
+            targets.setdefault(name, full)
+    return targets
+
+
+def link_names(app: Any, document: nodes.document) -> None:
+    """Link each public name that a page writes as code to its page in the reference."""
+    targets = public_targets()
+    for node in list(document.findall(nodes.literal)):
+        target = targets.get(node.astext().removesuffix("()"))
+        if target and not isinstance(node.parent, (nodes.reference, nodes.title, pending_xref)):
+            link = pending_xref(
+                "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True
+            )
+            node.replace_self(link)
+            link += node
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    app.connect("source-read", replace_paths)
+    app.connect("doctree-read", link_names)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
