@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import gpflow
+import numpy as np
 import pytest
 from check_shapes import disable_check_shapes
+
+import interdomain
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,6 +94,18 @@ def test_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             assert wrong is None, f"{name}, the program of line {block.line}: {wrong}"
         else:
             assert not printed.getvalue().strip(), f"{name}, line {block.line}: prints unpromised"
+
+
+def test_the_change_of_readme_runs() -> None:
+    """The lines that the diff adds and keeps, on rows of a small map and with few splines."""
+    (change,) = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    kept = "\n".join(line[1:] for line in change.splitlines() if line[0] in " +")
+    X = np.random.default_rng(0).uniform(size=(500, 2))
+    Y = np.sin(9 * X[:, :1]) * X[:, 1:]
+    names = {"idm": interdomain, "gpflow": gpflow, "X": X, "Y": Y, "X_new": X[:5]}
+    with disable_check_shapes():
+        exec(kept.replace("[260, 220]", "[9, 8]"), names)
+    np.testing.assert_allclose(names["mean"], Y[:5], atol=0.1)
 
 
 def test_pages_are_found() -> None:

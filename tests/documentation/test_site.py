@@ -2,18 +2,23 @@
 
 import json
 import re
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import jupytext
 import nbformat
 import pytest
 
+import interdomain
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.results import RESULTS_FOLDER
 from tools.short_runs import NUMBERS, shortened
 from tools.site import benchmark_pages, reference
 from tools.site.gallery import sources, title_and_summary
-from tools.site.measured import COMMENT, measured, with_figures
+from tools.site.measured import measured, pages, with_figures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,11 +62,22 @@ def test_every_benchmark_has_a_page_with_its_table(tmp_path: Path) -> None:
         assert f"(images/{picture.name})" in shown
 
 
-@pytest.mark.parametrize("path", ["README.md", "benchmarks/README.md"])
-def test_figures_on_pages_of_the_repository_are_those_of_the_records(path: str) -> None:
-    text = (ROOT / path).read_text()
-    assert COMMENT.search(text)
-    assert with_figures(text) == text
+WRITTEN = [
+    path
+    for pattern in ("*.md", ".github/**/*.yml", "benchmarks/*.md", "docs/*.md", "docs/*/*.md")
+    for path in sorted(ROOT.glob(pattern))
+    if path.parent.name not in ("gallery", "reference") and path.parent != DOCS / "benchmarks"
+]
+"""The pages and templates that are written by hand."""
+
+
+def test_figures_on_pages_are_those_of_the_records() -> None:
+    """`python -m tools.site.measured` writes them."""
+    quoting = pages()
+    assert {ROOT / "README.md", ROOT / "benchmarks/README.md", DOCS / "index.md"} <= set(quoting)
+    for page in quoting:
+        text = page.read_text()
+        assert with_figures(text) == text, page
 
 
 def test_quotations(tmp_path: Path) -> None:
@@ -77,10 +93,11 @@ def test_quotations(tmp_path: Path) -> None:
         measured("made: trace.0.nll .3f", tmp_path)
 
 
-# Links in the pages that GitHub shows lead to files of the repository, and to headings in them.
+# The pages are plain Markdown, which GitHub shows as the site does: links lead to files of the
+# repository and to headings in them, and no Sphinx role or directive stands in the text.
 
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
-LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
+LINK = re.compile(r"\[([^\[\]]*)\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
+ROLE = re.compile(r"\{[\w:-]+\}`|^(?:```|:::+)\{", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
@@ -88,14 +105,42 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links(name: str) -> None:
-    page = ROOT / name
-    for target, anchor in LINK.findall(page.read_text()):
-        path = (page.parent / target).resolve() if target else page
-        assert path.exists(), f"{name} links to {target}, which is not there"
-        if anchor:
-            assert anchor in anchors(path), f"{name} links to {target}#{anchor}"
+def test_pages_are_plain_markdown() -> None:
+    for page in (path for path in WRITTEN if path.suffix == ".md" and path.name != "changes.md"):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        assert not ROLE.search(page.read_text()), f"{page}: a role or a directive"
+        for label, target, anchor in LINK.findall(text):
+            path = (page.parent / target).resolve() if target else page
+            assert label, f"{page}: the link to {target} has no text"
+            assert path.exists(), f"{page} links to {target}, which does not exist"
+            if anchor:
+                assert anchor in anchors(path), f"{page} links to {target}#{anchor}"
+
+
+def test_public_names_in_texts_exist() -> None:
+    """Each `idm.x.y` in a page, a template, a notebook or a file of the package."""
+    texts = [path for path in WRITTEN if path.name not in ("CHANGELOG.md", "changes.md")]
+    texts += [*sources(), *sorted((ROOT / "src").rglob("*.py")), ROOT / "llms.txt"]
+    missing = []
+    for path in texts:
+        for name in re.findall(
+            r"(?<![\w./])(?:idm|interdomain)((?:\.[A-Za-z]\w*)+)", path.read_text()
+        ):
+            value: Any = interdomain
+            for part in name.split(".")[1:]:
+                value = getattr(value, part, None) or _submodule(value, part)
+                if not isinstance(value, (ModuleType, type)):
+                    break  # an attribute of an object, which only a program can make
+            if value is None:
+                missing.append(f"{path.relative_to(ROOT)}: idm{name}")
+    assert not missing
+
+
+def _submodule(value: Any, name: str) -> ModuleType | None:
+    """The module `name` of a package; None if there is no such module."""
+    if hasattr(value, "__path__") and find_spec(f"{value.__name__}.{name}"):
+        return import_module(f"{value.__name__}.{name}")
+    return None
 
 
 # The stored notebooks are those of their sources, small, and short enough to be read.
