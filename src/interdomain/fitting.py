@@ -75,9 +75,9 @@ def fit(
 
     **DualSVGP**: a :class:`~interdomain.models.DualSVGP` is trained in a few passes, its steps:
 
-    1. If features depend on trainable parameters, or the rows are more than four times the subset,
-       steps 2 to 5 run first on a random subset. Parameters of features are trained there, in turns
-       with q, and are then marked not trainable.
+    1. If features depend on trainable parameters, or the rows exceed four times the subset, steps 2
+       to 5 run first on a random subset. Parameters of features are trained there, in turns with q,
+       and are then marked not trainable.
     2. The first sites are computed. Sites are Gaussian factors that stand for the likelihood of
        each row. Each row has its own first q if the best level of f is more than a prior deviation
        away from the prior mean; this q is around the level. Otherwise q is a narrow prior.
