@@ -31,9 +31,9 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
     kernel is a ``DecomposedKernel`` or a ``gpflow.kernels.Sum``; the summands of a ``Sum`` select
-    columns by ``active_dims``. A summand may itself be such a sum, with a sum of inducing variables.
-    :class:`interdomain.models.AdditiveSVGP` has an independent q for each block instead of the
-    joint q.
+    columns by ``active_dims``. A summand may itself be such a sum, with a sum of inducing
+    variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each block instead
+    of the joint q.
 
     :param inducing_variables: One per summand, in the order of ``kernel.kernels``; None for a
         summand without inducing variables. If the same object is given several times, the summands
