@@ -43,6 +43,7 @@ def fit(
     ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log density of priors.
     The model keeps the compiled functions. Its next fit reuses them if the model's structure, its
     ``trainable`` flags and the columns of the data are unchanged.
+
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 60)[:, None]
     >>> model = gpflow.models.GPR((X, np.sin(5 * X)), gpflow.kernels.Matern52(), noise_variance=0.1)
@@ -99,8 +100,8 @@ def fit(
        Given values are one of the starts, unless all lengthscales are 1, GPflow's default.
     2. If no local kernel was given, Matern12, Matern32, Matern52 and
        :class:`~interdomain.kernels.TwoScales` are trained in this way. The kernel with the highest
-       density of other rows is kept. The neighbours of these rows are the nearest of all rows, of
-       an eighth and of a 64th of them. ``FitResult.local_kernels`` holds the comparison.
+       density of other rows is kept. The density is an average over neighbours from all rows, from
+       an eighth and from a 64th of them. ``FitResult.local_kernels`` holds the comparison.
     3. In a turn, L-BFGS trains the local kernel and the noise, and neighbours are searched again.
        Nearby rows are merged, as the model's ``merge`` says; if any are merged, these parameters
        are trained again. A pass whitens all rows. The mean function and the parameters of the

@@ -34,8 +34,9 @@ def check_family(
 
     The checks cover what models use: Kuf with leading dimensions; Kuu as a matrix and as an
     operator, its root, and batches of Kuu; the part of the kernel that the features explain, which
-    must not exceed the kernel; sums over rows; and the posterior of an SVGP. Use float64
-    (``gpflow.default_float()``), and parameters under which Kuu is not nearly singular.
+    must equal the family's own value and not exceed the kernel; sums over rows; and the posterior
+    of an SVGP. Use float64 (``gpflow.default_float()``), and parameters under which Kuu is not
+    nearly singular.
 
     >>> import numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()

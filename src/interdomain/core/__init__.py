@@ -1,4 +1,4 @@
 """The foundation of all families: the protocol of inducing variables, kernels of finite rank, sums,
-products and several outputs. It does not import any family; it imports only ``linalg``."""
+products and several outputs. It imports no family; of the other packages it imports ``linalg``."""
 
 __all__: list[str] = []

@@ -151,7 +151,7 @@ class ProductInducingVariables(CombinedInducingVariables):
             diagonal = Kuu_operator(factor, part).sole_diagonal
             if diagonal is None:
                 raise ValueError(
-                    "inducing_variables must have a diagonal Kuu each where some products are "
+                    "inducing_variables must have a diagonal Kuu each if products are to be "
                     f"chosen, found {type(factor).__name__} with {type(part).__name__}; pass "
                     "ProductInducingVariables(inducing_variables), of all products."
                 )

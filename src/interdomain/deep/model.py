@@ -79,7 +79,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         layers = items("f_layers", f_layers, "a list of layers")
         if not layers:
             raise ValueError("f_layers must have at least one layer, found none.")
-        remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
+        remedy = "use gpflux.models.DeepGP for layers of other libraries"
         for index, layer in enumerate(layers):
             instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
             if index > 0:

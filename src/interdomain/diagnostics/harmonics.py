@@ -177,7 +177,7 @@ def harmonic_shares(
     if len(listed) != count:
         raise ValueError(
             f"column_names must be {count} names, one for each column of X, found {len(listed)}; "
-            "pass the names of those that the kernel does not see, too."
+            "pass the names of columns that the kernel does not use, too."
         )
     seen, _ = kernel.slice(tf.range(count)[None], None)
     found = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])

@@ -87,8 +87,8 @@ class PriorSample(abc.ABC):
         if isinstance(inducing_variable, InducingPoints):
             return self.by_rows(inducing_variable.Z)
         raise ValueError(
-            f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn "
-            f"from {type(self.kernel).__name__} is not known in closed form; use the kernel's own "
+            f"inducing_variable: {type(inducing_variable).__name__} of functions drawn from "
+            f"{type(self.kernel).__name__} have no known closed form; use the kernel's own "
             "features with a FiniteRank kernel, or points, or draw values at given rows by "
             "model.predict_f_samples."
         )
