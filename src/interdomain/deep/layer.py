@@ -59,7 +59,7 @@ class Layer(GPLayer):
     TensorShape([5, 1])
 
     :param kernel: The kernel for which q was made.
-    :param q: A q of :mod:`interdomain.models`. Inner layers train best from a q_sqrt near zero.
+    :param q: A q of :mod:`interdomain.models`. Start inner layers with a q_sqrt near zero.
     :param num_data: The number of rows of the data set.
     :param mean_function: The function added to the outputs; zero by default. (The default of a
         GPLayer is the identity.)
