@@ -3,8 +3,8 @@
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``deep`` (layers of deep GPs, which need GPflux), ``tables`` and ``estimators`` (in the interface of
-scikit-learn, which they need) are imported only when they are used.
+The packages ``deep`` (layers of deep GPs; needs GPflux), ``tables`` and ``estimators`` (both need
+scikit-learn and have its interface) are imported only when they are used.
 """
 
 import importlib
@@ -45,7 +45,7 @@ _ON_DEMAND = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported on demand: a package, or a function of one."""
+    """A package that is imported on demand, or a function of such a package."""
     if name not in _ON_DEMAND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     package = importlib.import_module(f".{_ON_DEMAND[name]}", __name__)

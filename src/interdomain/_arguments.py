@@ -1,7 +1,7 @@
 """Checks of arguments: each returns the argument in its proper type, or raises a ValueError.
 
-A message names the argument, says by ``rule`` what it must be, then what was found and, by
-``remedy``, what to pass instead.
+A message names the argument and says what it must be (``rule``). It then says what was found and
+what to pass instead (``remedy``).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
 
-# The memory of this machine, in GiB, where the operating system says it: the largest array that a
-# constructor, or the first use of its object, may build.
+# The memory of this machine in GiB, if the operating system reports it. A constructor, or the first
+# use of its object, refuses to build a larger array.
 MAX_GIB = np.inf
 if hasattr(os, "sysconf"):
     MAX_GIB = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
 
-ROWS_OF_A_BATCH = 1_000  # to assume, where something is built for each row
+ROWS_OF_A_BATCH = 1_000  # the number of rows that size checks assume for arrays with a row axis
 
 
 def short(value: Any) -> str:
-    """A value as text for a message or a repr: long ones are abbreviated or named by type."""
+    """A value as text for a message or a repr; a long value is abbreviated or named by its type."""
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
         if tf.is_tensor(value) and not hasattr(value, "numpy"):
-            return f"a tensor of shape {value.shape}"  # of a graph, without a value
+            return f"a tensor of shape {value.shape}"  # a graph's tensor, without a value
         array = np.asarray(value)
         if array.ndim > 1:
             return f"<array {list(array.shape)}>"
@@ -51,7 +51,7 @@ def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
 
 
 def refusal(name: str, rule: str, found: Any, remedy: str) -> ValueError:
-    """The error for an argument that must be, or have, something else than what was found."""
+    """The error for an argument that breaks ``rule``, such as "be positive" or "have columns"."""
     return ValueError(f"{name} must {rule}, found {found}; {remedy}.")
 
 
@@ -75,7 +75,7 @@ def integer(
 
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
-    """One integer or several, as a tuple that is not empty."""
+    """One integer or several integers, as a tuple that is not empty."""
     with contextlib.suppress(TypeError):
         listed = list(values if as_integer(values) is None else [values])
         numbers = tuple(number for value in listed if (number := as_integer(value)) is not None)
@@ -85,15 +85,15 @@ def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
 
 
 def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
-    """One of the strings."""
+    """The value, which must be one of the strings ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise _error(name, " or ".join(f"{text!r}" for text in choices), value, remedy)
     return value
 
 
 def instance(name: str, value: Item, kind: Any, rule: str, remedy: str = "") -> Item:
-    """An instance of the class, or of one of the classes, ``kind``. ``Callable`` is one of them;
-    a class is an instance of none."""
+    """The value, which must be an instance of the class ``kind``, or of one of several classes.
+    ``kind`` may be ``Callable``. A value that is itself a class is refused."""
     if isinstance(value, type) or not isinstance(value, kind):
         what = "a class" if isinstance(value, type) else type(value).__name__
         raise ValueError(f"{name} must be {rule}, found {what}" + (f"; {remedy}." * bool(remedy)))
@@ -101,7 +101,7 @@ def instance(name: str, value: Item, kind: Any, rule: str, remedy: str = "") -> 
 
 
 def items(name: str, values: Any, rule: str) -> list[Any]:
-    """Anything that can be listed and is no text."""
+    """The list of the entries of any iterable that is neither text, bytes nor a dictionary."""
     if not isinstance(values, (str, bytes, dict)):
         with contextlib.suppress(TypeError, NotImplementedError):
             return list(values)
@@ -121,10 +121,10 @@ def numeric(
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """An array of real numbers in their own type, copied only if necessary.
 
-    Complex numbers, dates, text, None and masked entries are refused; objects are accepted if all
-    are numbers.
+    Complex numbers, dates, text, None and masked entries are refused. An array of objects is
+    accepted if all its entries are real numbers.
 
-    :param kinds: NumPy's codes of the types it may have.
+    :param kinds: NumPy's codes of the types that the array may have.
     """
     _check_unmasked(name, value)
     try:
@@ -139,12 +139,12 @@ def numeric(
 
 
 def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
-    """As :func:`numeric`, as a new array in float64."""
+    """A new float64 array of real numbers, with the checks of :func:`numeric`."""
     return np.array(numeric(name, value, rule, remedy), dtype=np.float64)
 
 
 def _check_unmasked(name: str, value: Any) -> None:
-    """Refuse masked entries, which NumPy's conversions would take for data."""
+    """Refuse masked entries, because NumPy's conversions would read them as data."""
     count = int(np.count_nonzero(np.ma.getmask(value)))  # type: ignore[no-untyped-call]
     if count:
         raise ValueError(
@@ -158,7 +158,7 @@ def check_real_type(name: str, value: Any) -> None:
     _check_unmasked(name, value)
     dtype = getattr(value, "dtype", np.dtype(float))
     if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        return  # also if TensorFlow has no such type
+        return  # also for a type that TensorFlow does not have
     with contextlib.suppress(TypeError):
         kind = tf.as_dtype(dtype)
         if kind.is_floating or kind.is_integer or kind.is_bool:
@@ -168,13 +168,13 @@ def check_real_type(name: str, value: Any) -> None:
 
 
 def sliceable(name: str, value: Any, rule: str) -> Any:
-    """Rows of real numbers that can be sliced. Arrays, tensors and what is read from a file stay as
-    they are; anything else becomes an array of NumPy. Objects and long doubles become float64.
+    """Rows of real numbers that can be sliced. Arrays, tensors and handles of files are returned
+    unchanged; anything else becomes a NumPy array. Objects and long doubles become float64.
 
-    What has a shape and slices, but neither a type nor a way to become an array, stays, too: each
-    of its slices is to be checked.
+    An object that has a shape and slices, but neither a type nor a conversion to an array, is
+    returned unchanged too. The caller must then check each slice.
 
-    :param rule: What they must be, for messages.
+    :param rule: What the rows must be, for messages.
     """
     if all(hasattr(value, name) for name in ("shape", "__getitem__")) and not any(
         hasattr(value, name) for name in ("dtype", "__array__")
@@ -208,9 +208,9 @@ def check_squares(name: str, X: Any, dtype: Any) -> None:
 def finite_array(
     name: str, value: Any, ranks: tuple[int, ...], rule: str, *, missing: bool = False
 ) -> Array:
-    """An array of one of the ranks; it may be empty.
+    """A finite float64 array whose rank is one of ``ranks``; it may be empty.
 
-    :param missing: Whether NaN stands for what is missing, and is right.
+    :param missing: Whether NaN is accepted as a missing value.
     """
     array = real_array(name, value, rule)
     if array.ndim not in ranks:
@@ -224,7 +224,7 @@ def finite_array(
 
 
 def filled_matrix(name: str, value: Any, rule: str) -> Array:
-    """A finite matrix with rows and columns."""
+    """A finite matrix that has at least one row and one column."""
     array = finite_array(name, value, (2,), rule)
     if array.size == 0:
         raise ValueError(f"{name} must be {rule}, found shape {array.shape}, which is empty.")
@@ -232,7 +232,7 @@ def filled_matrix(name: str, value: Any, rule: str) -> Array:
 
 
 def different_rows(name: str, value: Any, rule: str, num_columns: int, remedy: str) -> IntArray:
-    """A matrix of integers with so many columns, no two rows of which are equal."""
+    """A matrix of integers with ``num_columns`` columns, whose rows are all different."""
     matrix = filled_matrix(name, value, rule)
     if matrix.shape[1] != num_columns:
         raise ValueError(f"{name} must be {rule}, found shape {matrix.shape}; {remedy}.")
@@ -259,11 +259,11 @@ def number(
 
 
 def check_size(name: str, what: str, num_entries: float) -> None:
-    """Refuse what would take more than :data:`MAX_GIB`.
+    """Refuse to build arrays that would take more memory than :data:`MAX_GIB`.
 
     :param what: What would be built, in words, with its size.
     """
-    gib = num_entries * 8 / 2**30  # of numbers in float64
+    gib = num_entries * 8 / 2**30  # in float64
     if gib > MAX_GIB:
         raise ValueError(
             f"{name}: {what} would take {gib:,.3g} GiB, more than the {MAX_GIB:,.3g} GiB of "
@@ -272,13 +272,13 @@ def check_size(name: str, what: str, num_entries: float) -> None:
 
 
 def check_num_inducing(name: str, count: int, noun: str) -> None:
-    """Refuse so many variables (in words, ``noun``) that covariances with a batch are too large."""
+    """Refuse more variables (``noun``) than memory allows for covariances with a batch."""
     what = f"the covariances of {count:,} {noun} with {ROWS_OF_A_BATCH:,} rows"
     check_size(name, what, float(count) * ROWS_OF_A_BATCH)
 
 
 def warn(message: str) -> None:
-    """Warn, at the line of code outside of this library and GPflow that made the call."""
+    """Warn, at the line of the caller's code that is outside of this library and GPflow."""
     inside = ("interdomain", "check_shapes", "gpflow", "multipledispatch", "tensorflow")
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
@@ -287,7 +287,7 @@ def warn(message: str) -> None:
 
 
 def as_image_shape(image_shape: Any) -> tuple[int, ...]:
-    """:raises ValueError: Unless it is (H, W) or (H, W, C), of positive integers."""
+    """The shape of an image as a tuple: (H, W) or (H, W, C), of positive integers."""
     remedy = "pass (H, W) or (H, W, C), the shape of one image or patch"
     shape = as_integers("image_shape", image_shape, remedy)
     if len(shape) not in (2, 3) or min(shape) < 1:

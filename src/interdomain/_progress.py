@@ -1,4 +1,4 @@
-"""Progress bars, all of one kind (plain tqdm on stderr, in terminals and notebooks), and tables."""
+"""Progress bars (plain tqdm on stderr, in terminals and notebooks) and aligned tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALLOWED: ContextVar[bool] = ContextVar("bars are shown", default=True)
 
 @contextlib.contextmanager
 def bars(*, shown: bool) -> Iterator[None]:
-    """Within it, bars are shown only if this is true and their own callers want them."""
+    """A context that shows bars only if ``shown`` is true and the caller of a bar wants it."""
     before = _ALLOWED.set(shown and _ALLOWED.get())
     try:
         yield
@@ -24,7 +24,7 @@ def bars(*, shown: bool) -> Iterator[None]:
 
 
 def progress_bar(description: str, unit: str, total: int | None, *, shown: bool, **how: Any) -> Any:
-    """A bar; if stderr is a file, where lines pile up, at most one line every two seconds.
+    """A progress bar. If stderr is a file, it writes at most one line every two seconds.
 
     :param total: The number of units; None if it is not known.
     :param how: Further arguments of tqdm.
@@ -42,12 +42,12 @@ def progress_bar(description: str, unit: str, total: int | None, *, shown: bool,
 
 
 def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
-    """A bar that counts rows, and appears after a second."""
+    """A progress bar that counts rows and appears after one second."""
     return progress_bar(description, "row", total, shown=progress, unit_scale=True, delay=1.0)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, with the first column on the left, and numbers on the right."""
+    """The lines of a table: the first column is aligned left, the other columns right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])

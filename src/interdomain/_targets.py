@@ -1,7 +1,7 @@
-"""Which targets a likelihood knows: GPflow's own take any number, and mean something by it.
+"""Checks of targets Y against a likelihood, because GPflow's likelihoods accept any number.
 
-What is known of a class of GPflow's holds for subclasses that leave its densities alone. One with
-densities of its own (a mask, a number that stands for what is missing) may mean anything.
+The checks for a class of GPflow hold for subclasses that keep its densities. A subclass with its
+own densities (a mask, a number that stands for a missing value) may accept any targets.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ._arguments import Array, integer
 
 
 def densities_of(likelihood: Any) -> type[Likelihood] | None:
-    """The class of GPflow's whose densities a likelihood has: the first of GPflow's among its
-    classes. None if one of its methods is replaced, by the classes before it or in the instance."""
+    """The GPflow class whose densities a likelihood has: the first GPflow class in its method
+    resolution order. None if an earlier class, or the instance, replaces one of its methods."""
     kinds = type(likelihood).__mro__
     known = [number for number, kind in enumerate(kinds) if kind.__module__.startswith("gpflow.")]
     if not known or not isinstance(likelihood, Likelihood):
@@ -33,14 +33,14 @@ def densities_of(likelihood: Any) -> type[Likelihood] | None:
 
 
 def takes_missing(likelihood: Any) -> bool:
-    """Whether NaN in Y stands for a value that is missing: a likelihood with densities of its own
-    says so by an attribute ``allow_nan = True``."""
+    """Whether NaN in Y stands for a missing value. A likelihood with its own densities declares it
+    by an attribute ``allow_nan = True``."""
     return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
 
 
-# Which targets mean something, and what these are called in messages.
+# The valid targets of each likelihood, and their name in messages.
 _RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], Any], str]] = {
-    # GPflow takes whatever is not a one for a zero; labels of -1 and 1 mean the same by it.
+    # GPflow reads every target other than 1 as 0, so labels -1 and 1 mean the same as 0 and 1.
     likelihoods.Bernoulli: (
         lambda Y: np.isin(Y, (0, 1) if np.min(Y, initial=0) >= 0 else (-1, 1)),
         "0 or 1 (or -1 or 1)",
@@ -53,7 +53,7 @@ _RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], Any], str]] = {
 
 
 def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
-    """What Y must be, for messages; None where all of it is that, or nothing is known."""
+    """The rule that Y breaks, for messages; None if Y is valid, or if no rule is known."""
     kind = densities_of(likelihood)
     if kind is None or not len(Y):
         return None
@@ -77,7 +77,7 @@ def _numbered(Y: Array, number: Any, what: str) -> str | None:
 
 
 def check_targets(likelihood: Likelihood, Y: Array) -> None:
-    """:raises ValueError: For targets that the likelihood does not know."""
+    """:raises ValueError: If the likelihood does not support the targets."""
     Y = np.asarray(Y, np.float64)
     wanted = _wanted(likelihood, Y)
     if wanted is not None:
@@ -92,7 +92,7 @@ def check_targets(likelihood: Likelihood, Y: Array) -> None:
 
 
 def _columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int | None:
-    """The number of columns of Y beside so many latent GPs; None if any number may be meant."""
+    """The number of columns of Y for ``num_latents`` latent GPs; None if any number is valid."""
     if likelihood.observation_dim is not None:
         return int(likelihood.observation_dim)
     if densities_of(likelihood) is None:
@@ -110,8 +110,8 @@ def check_number_of_targets(
 ) -> None:
     """:param num_latents: The number of latent GPs; None if it is not known.
     :param num_columns: The number of columns of Y.
-    :raises ValueError: If the likelihood has another number of functions, or takes another number
-        of columns with them.
+    :raises ValueError: If the likelihood requires another number of latent GPs, or another number
+        of columns of Y.
     """
     kind, size = type(likelihood).__name__, likelihood.latent_dim
     if size is not None and num_latents not in (None, size):
@@ -138,23 +138,23 @@ def number_of_latents(
     """The number of latent GPs of a model.
 
     :param num_columns: The number of columns of Y.
-    :param num_latent_gps: What the user says, which is taken wherever the likelihood takes it.
-    :raises ValueError: If the likelihood has another number, or takes no such Y with it.
+    :param num_latent_gps: The user's number, which is used if the likelihood allows it.
+    :raises ValueError: If the likelihood requires another number, or does not support such a Y.
     """
     if num_latent_gps is not None:
         integer("num_latent_gps", num_latent_gps, at_least=1)
     number = num_latent_gps or likelihood.latent_dim
-    if number is None:  # as GPflow has it: the column that chooses a likelihood needs none
+    if number is None:  # GPflow's rule: the column that chooses a likelihood has no latent GP
         number = max(1, num_columns - isinstance(likelihood, SwitchedLikelihood))
     check_number_of_targets(likelihood, number, num_columns)
     return int(number)
 
 
 def targets_type(likelihood: Any, present: Any = None) -> tf.DType:
-    """What Y is converted to: Softmax takes integers only, all others of GPflow floats.
+    """The type that Y is converted to: integers for Softmax, floats for other GPflow likelihoods.
 
-    :param present: The type that Y has, or None. A likelihood that is the user's alone, like a
-        model without any, takes integers if Y has integers.
+    :param present: The type that Y has, or None. Integers are kept for a user's own likelihood that
+        is derived from an abstract class, and for a model without a likelihood.
     """
     if isinstance(likelihood, Softmax):
         return tf.int64

@@ -1,8 +1,8 @@
-"""How this library's functions become graphs, and how the memory of graphs is freed again.
+"""Compilation of this library's functions to graphs, and release of the memory of graphs.
 
-Functions are traced without AutoGraph, which first rewrites them, so that a Python ``if`` may
-depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. A user's code
-that does, such as a likelihood, is decorated with ``tf.function``, as TensorFlow's error says.
+Functions are traced without AutoGraph. AutoGraph rewrites a function so that a Python ``if`` may
+depend on a tensor; this library does not need it, and rewriting takes longer than tracing. If a
+user's code needs AutoGraph (a likelihood, say), decorate that code with ``tf.function``.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def unconverted(function: Function) -> Function:
-    """Decorate a function that AutoGraph leaves as it is, with all that it calls.
+    """A decorator: AutoGraph leaves the function, and all functions that it calls, unchanged.
 
-    It stands at the doors through which GPflow, or a user's ``tf.function``, enters this library,
-    and on what ``tf.map_fn`` and ``Dataset.map`` are given, which bring AutoGraph back in. A user's
-    likelihood, which may be a ``tf.function`` with AutoGraph, must not be behind one.
+    Decorate the functions that GPflow, or a user's ``tf.function``, calls directly, and those
+    passed to ``tf.map_fn`` and ``Dataset.map``, because both apply AutoGraph again. Never decorate
+    a function that calls a user's likelihood, which may need AutoGraph.
     """
     left: Function = tf.autograph.experimental.do_not_convert(function)
     return left
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """A ``tf.function`` without AutoGraph, whose graphs are freed with it."""
+    """A ``tf.function`` without AutoGraph, whose graphs are freed when the function is deleted."""
     _free_graphs()
     gradients: list[str] = []
-    called: list[Any] = []  # by numpy_function
+    called: list[Any] = []  # the functions given to numpy_function
 
     @functools.wraps(function)
     def traced(*arguments: Any, **keywords: Any) -> Any:
@@ -50,17 +50,17 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
             _called.reset(token)
             gradients.extend(_custom_gradients(tf.compat.v1.get_default_graph()))
 
-    # TensorFlow warns of code that is traced again and again, which code that serves many models
-    # has to be. It does not recognise partial functions.
+    # TensorFlow warns if code is traced many times; code that serves many models must be. The
+    # warning does not recognise partial functions.
     made = tf.function(functools.partial(traced), autograph=False, **options)
     weakref.finalize(made, _unused_gradients.extend, gradients).atexit = False
     return made
 
 
-# The Python functions that a graph calls, for each function of `compiled` in tracing.
+# The lists of Python functions that graphs call: one list for each function now being traced.
 _called: ContextVar[tuple[list[Any], ...]] = ContextVar("called", default=())
 
-_unused_gradients: list[str] = []  # names of gradient functions of graphs whose functions are gone
+_unused_gradients: list[str] = []  # names of gradient functions whose graphs are deleted
 
 
 def _custom_gradients(graph: tf.Graph) -> Iterator[str]:
@@ -72,12 +72,12 @@ def _custom_gradients(graph: tf.Graph) -> Iterator[str]:
 
 
 def _free_graphs() -> None:
-    """Let go of the graphs that TensorFlow and TensorFlow Probability keep for functions that are
-    gone: those of gradient functions of ``tf.custom_gradient``, and of the tensors that bijectors
-    have transformed, in GPflow's own models, too. No public function frees them."""
+    """Release the graphs that TensorFlow and TensorFlow Probability keep for deleted functions.
+    They belong to gradient functions of ``tf.custom_gradient``, and to tensors that bijectors have
+    transformed (also in GPflow's models). TensorFlow has no public function for it."""
     if _unused_gradients:
         kept = ops.gradient_registry._registry
-        with contextlib.suppress(IndexError):  # there is none, or another thread has it
+        with contextlib.suppress(IndexError):  # the list is empty, or another thread emptied it
             while True:
                 kept.pop(_unused_gradients.pop(), None)
         vars(tfp.bijectors.Bijector)["_cache"].clear()
@@ -86,9 +86,9 @@ def _free_graphs() -> None:
 def numpy_function(
     function: Callable[..., Any], inputs: Sequence[Any], types: Any, *, stateful: bool = True
 ) -> Any:
-    """``tf.numpy_function``, whose function is freed with the compiled function that calls it, with
-    the rows or the model that it uses. TensorFlow keeps it as long as the process runs. Here the
-    functions of :func:`compiled` keep it; in a user's ``tf.function``, its graph does."""
+    """``tf.numpy_function`` whose Python function, with its rows or model, is freed with the
+    compiled function that calls it. TensorFlow would keep it until the process ends. The function
+    of :func:`compiled` keeps it; in a user's ``tf.function``, the graph keeps it."""
     if tf.executing_eagerly():
         return tf.numpy_function(function, inputs, types, stateful=stateful)
     for called in _called.get():
@@ -113,8 +113,8 @@ _operation_by_operation = ContextVar("operation_by_operation", default=False)
 
 @contextmanager
 def operation_by_operation() -> Iterator[None]:
-    """Within this context, what this library would compile is evaluated operation by operation in
-    eager calls: of a model that changes after a few evaluations, tracing would take longer."""
+    """A context in which eager calls of this library run operation by operation, not compiled. If a
+    model changes after a few evaluations, tracing it would take longer."""
     token = _operation_by_operation.set(True)
     try:
         yield
@@ -123,5 +123,5 @@ def operation_by_operation() -> Iterator[None]:
 
 
 def is_operation_by_operation() -> bool:
-    """Whether it is called within :func:`operation_by_operation`, and in no graph."""
+    """Whether the caller is within :func:`operation_by_operation`, and not in a graph."""
     return _operation_by_operation.get() and tf.executing_eagerly()

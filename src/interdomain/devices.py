@@ -1,8 +1,8 @@
-"""Places the blocks of a model on several devices of one machine.
+"""Placement of the blocks of a model on several devices of one machine.
 
-:class:`interdomain.models.AdditiveSVGP` uses it when it is given ``devices``. A block's operations,
-forward and backward, run on the device of the block; TensorFlow alone may place the gradients of
-operations that are recorded under ``tf.device`` on any device. For several machines, see
+:class:`interdomain.models.AdditiveSVGP` uses this module if its argument ``devices`` is given. The
+operations of a block, forward and backward, run on the device of the block. ``tf.device`` does not
+ensure this: TensorFlow may place gradients on any device. For several machines, see
 :func:`interdomain.fit`.
 """
 
@@ -20,7 +20,7 @@ from ._arguments import items
 
 
 def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[str, ...] | None:
-    """The names of devices as TensorFlow lists them; None if blocks are not to be placed.
+    """The names of devices as TensorFlow lists them; None if blocks are not placed.
 
     :param devices: Names such as "GPU:0" or "/device:CPU:1"; "auto" for all logical GPUs, if there
         are two or more; None.
@@ -46,9 +46,9 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
 
 
 def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Sequence[str]) -> None:
-    """Move each block's parameters to its device. Blocks are assigned to the devices in turn.
+    """Move the parameters of each block to its device. Blocks are assigned to devices in turn.
 
-    A variable cannot be moved, so a new parameter takes the place of the old one, in the module or
+    A variable cannot be moved. A new parameter therefore replaces the old one in the module or
     list that holds it. Parameters that several blocks share stay where they are.
 
     :param module: The module that holds the blocks, or the parameters that the blocks are views of.
@@ -92,11 +92,11 @@ def pinned(
 ) -> tuple[tf.Tensor, ...]:
     """Compute ``function(*inputs)`` and its gradient on a device.
 
-    The gradient is taken by a separate tape, inside ``tf.device``.
+    A separate tape, inside ``tf.device``, computes the gradient.
 
     :param function: A function from tensors to a tuple of tensors; it may read variables.
     :param device: The name of the device, as :func:`resolve_devices` returns it.
-    :param inputs: Tensors. Gradients flow to them, and to the variables.
+    :param inputs: Tensors. Gradients flow to the inputs and to the variables.
     """
 
     @tf.custom_gradient

@@ -1,4 +1,4 @@
-"""Inter-domain inducing variables, to use instead of those of ``gpflow.inducing_variables``."""
+"""Inter-domain inducing variables, for use in place of ``gpflow.inducing_variables``."""
 
 from .core.combined import (
     SeparateIndependentInducingVariables,

@@ -1,13 +1,13 @@
-"""Kernels for inter-domain inducing variables.
+"""Kernels for inter-domain inducing variables: the import path of all public kernels.
 
-All public kernels are imported from here. :class:`ArcCosine` is for functions that behave like
-neural networks, the stationary kernels of the sphere are for smoothness and a lengthscale, and
-:class:`ZonalKernel` is the base of your own. :class:`HarmonicKernel` splits a kernel that some
-transformations leave unchanged; functions of :class:`Invariant` do not change with their inputs.
-:class:`HarmonizableMixture` is for patterns whose frequencies differ from place to place,
-:class:`SpectralMixture` where they are the same everywhere. :class:`TwoScales` is rough nearby and
-smooth over longer distances. :class:`SetKernel` is the base class of kernels that sum over points
-(patches, orbits). :class:`FiniteRank` is the part of a kernel that a set of features explains.
+:class:`ArcCosine` suits functions that behave like neural networks. The stationary kernels of the
+sphere have a smoothness and a lengthscale. :class:`ZonalKernel` is the base class of your own.
+:class:`HarmonicKernel` splits a kernel that is invariant to some transformations. Functions of
+:class:`Invariant` do not change if their inputs are transformed. :class:`HarmonizableMixture` suits
+patterns whose frequencies vary with place, and :class:`SpectralMixture` those with the same
+frequencies everywhere. :class:`TwoScales` is rough nearby and smooth over longer distances.
+:class:`SetKernel` is the base class of kernels that sum over points (patches, orbits).
+:class:`FiniteRank` is the part of a kernel that a set of features explains.
 """
 
 from .core.finite_rank import FiniteRank

@@ -41,9 +41,9 @@ def predict_quantiles(
 ) -> Array:
     """Predict quantiles of y, such as the ends of intervals.
 
-    f is Gaussian at each row, and quantiles are those of f and noise together: in closed form for
-    Gaussian noise. With Student-t noise, y given the weight lambda of its mixture is Gaussian; the
-    distribution function is an integral over ``log lambda``, and its roots are found to rounding.
+    f is Gaussian at each row, and the quantiles include f and noise. Gaussian noise has a closed
+    form. Student-t noise is a mixture: y given its weight lambda is Gaussian. The distribution
+    function is an integral over ``log lambda``, and its roots are accurate to rounding errors.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 1, 20)[:, None]
@@ -54,14 +54,14 @@ def predict_quantiles(
 
     :param model: A model of GPflow or of this library, with a Gaussian likelihood or a StudentT of
         one scale.
-    :param X: Rows ``[N, D]``, as of :func:`predict_in_batches`.
+    :param X: Rows ``[N, D]``; see :func:`predict_in_batches`.
     :param levels: Probabilities ``[L]`` between 0 and 1; by default the median and the ends of an
         interval of 90%.
-    :param batch_size: As of :func:`predict_in_batches`.
-    :param progress: As of :func:`predict_in_batches`.
+    :param batch_size: See :func:`predict_in_batches`.
+    :param progress: See :func:`predict_in_batches`.
     :return: The quantiles of each output, ``[N, P, L]``, in the order of ``levels``.
-    :raises ValueError: For other likelihoods and for levels that are no probabilities; for rows as
-        :func:`predict_in_batches` does.
+    :raises ValueError: For other likelihoods, for levels that are not probabilities, and for rows
+        that :func:`predict_in_batches` refuses.
     """
     rule, remedy = "probabilities above 0 and below 1", "pass levels such as [0.05, 0.95]"
     probabilities = np.atleast_1d(real_array("levels", levels, rule, remedy))
@@ -89,7 +89,7 @@ def predict_quantiles(
         return of_gaussian
     scale, degrees = _number(likelihood.scale), _number(likelihood.df)
     distances = np.zeros([*mean.shape[:2], len(probabilities)])
-    # Rounded, the levels 0.05 and 0.95 have one tail.
+    # Rounding gives the levels 0.05 and 0.95 the same tail.
     tails = np.round(np.minimum(probabilities, 1 - probabilities), 16)
     for tail in set(tails) - {0.5}:
         starts = range(0, len(mean), _ROWS_AT_A_TIME)
@@ -101,20 +101,20 @@ def predict_quantiles(
 
 
 def _number(value: Any) -> float:
-    """A parameter of one number, or a float, which TensorFlow would round to float32."""
+    """The value of a scalar parameter or a float; TensorFlow would round the float to float32."""
     return float(value if isinstance(value, float) else tf.reshape(value, []))
 
 
 def _upper_quantiles(variances: Array, scale: float, degrees: float, tail: float) -> Array:
-    """The q ``[N]`` above which a noisy y of mean zero is with a probability below a half.
+    """The values q ``[N]`` that a noisy y of mean zero exceeds with probability ``tail``.
 
-    Newton steps for the logarithm of the probability are within brackets. The integrals are as in
-    :func:`interdomain.models.vecchia_sgpr.student_t.log_density`.
+    Newton steps for the logarithm of the probability stay within brackets. The integrals are those
+    of :func:`interdomain.models.vecchia_sgpr.student_t.log_density`.
 
-    :param variances: Of f, ``[N]``.
-    :param scale: Of the noise.
-    :param degrees: nu.
-    :param tail: The probability.
+    :param variances: The variances of f, ``[N]``.
+    :param scale: The scale of the noise.
+    :param degrees: The degrees of freedom nu of the noise.
+    :param tail: The probability, below a half.
     """
     c, target = degrees / 2, np.log(tail)
     width = (_NEGLIGIBLE - target) / c
@@ -123,8 +123,8 @@ def _upper_quantiles(variances: Array, scale: float, degrees: float, tail: float
     of_gamma = c * (u - np.exp(u) + np.log(c)) - gammaln(c) + np.log(step)
     deviations = np.sqrt(variances[:, None] + scale**2 * np.exp(-u))
     of_f = np.sqrt(variances)
-    # Each of f and noise spreads the other. Their sum is beyond a sum of two bounds only where one
-    # of the two is beyond its own.
+    # Adding f or noise spreads y, so the quantile of y exceeds the quantile of each. The sum
+    # exceeds the sum of two bounds only if one of the two exceeds its own bound.
     noise = scipy.stats.t(degrees, scale=scale)
     lower = np.maximum(-of_f * ndtri(tail), noise.isf(tail))
     upper = -of_f * ndtri(tail / 2) + noise.isf(tail / 2)

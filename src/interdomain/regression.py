@@ -1,6 +1,6 @@
-"""The sums over rows that regression needs, for files and for rows on several machines.
+"""Sufficient statistics of regression, for data in files and for rows on several machines.
 
-:class:`interdomain.models.StructuredSGPR` makes them, and is computed from them.
+:class:`interdomain.models.StructuredSGPR` computes these sums, and can be built from them.
 """
 
 from .sums.statistics import SufficientStatistics

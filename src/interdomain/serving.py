@@ -1,4 +1,4 @@
-"""Predicts for many rows in batches, and saves models for prediction in other processes."""
+"""Predictions for many rows in batches, and saved models for prediction in other processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
 _BATCH_SIZE = 1_024
 
 Functions: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
-"""A function of predictions, compiled if it can be, and the same function as it is."""
+"""A prediction function, compiled if possible, and the same function uncompiled."""
 
 
 def predict_in_batches(
@@ -49,9 +49,9 @@ def predict_in_batches(
 ) -> Any:
     """Predict for many rows, a batch at a time.
 
-    What does not depend on the rows (the cache of the posterior, the compiled function) is computed
-    once, and only a batch and the result are in memory. Models of GPflow and of this library keep
-    it for the next call, until a parameter or anything else of the model changes.
+    Results that do not depend on the rows (the cache of the posterior, the compiled function) are
+    computed once. Only a batch and the predictions are in memory. Models of GPflow and of this
+    library keep these results for the next call, until anything in the model changes.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -61,23 +61,24 @@ def predict_in_batches(
     >>> mean.shape, variance.shape
     ((100000, 1), (100000, 1))
 
-    :param model: A GPflow model or posterior, a ``DeepGP``, or what ``tf.saved_model.load`` returns
-        for a saved one. A posterior with a cache is used as it is. What TensorFlow cannot compile
-        for any number of rows, such as predictions with GPflow's Softmax, is called eagerly. Of a
-        model class of your own its own methods are called, which compute their posterior anew.
-    :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
-        can be sliced.
+    :param model: A GPflow model or posterior, a ``DeepGP``, or the object that
+        ``tf.saved_model.load`` returns for a saved model. A posterior with a cache is used
+        unchanged. If TensorFlow cannot compile the predictions for any number of rows (as with
+        Softmax), they run eagerly. The methods of your own model class are called as they are;
+        they compute their posterior in every call.
+    :param X: Rows ``[N, D]``: an array, a memory-mapped array, or any object with a shape whose
+        rows can be sliced.
     :param Y: Targets ``[N, P]`` for "predict_log_density".
     :param method: "predict_f" or "predict_y" for mean and variance, ``[N, P]`` each; or
         "predict_log_density", ``[N]``.
     :param batch_size: The number of rows in a batch; 1,024 by default, divided by the number of
-        samples of a ``DeepGP``. Each batch takes a few times the memory of its covariances with
-        all inducing variables (or the rows of an exact GP).
+        samples of a ``DeepGP``. Each batch needs a few times the memory of its covariances with
+        all inducing variables (or with the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
-    :raises ValueError: For rows with NaN or infinite numbers, of which those of a batch are listed;
-        for rows that cannot be inputs of the kernel, and for arguments that are wrong or do not go
-        together.
+    :raises ValueError: For rows with NaN or infinite numbers, which the message lists for the first
+        such batch; for rows that cannot be inputs of the kernel, and for arguments that are wrong
+        or do not go together.
     """
     choice("method", method, _METHODS)
     if hasattr(X, "predict_f") and not hasattr(model, "predict_f"):
@@ -104,7 +105,7 @@ def predict_in_batches(
     specs = [tf.TensorSpec([None, part.shape[1]], t) for part, t in zip(data, types, strict=True)]
     function, as_it_is = _functions(model, method, specs, num_rows)
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    watchful = parts_that_warn(kernel)  # each warns of the first batch that it has to warn of
+    watchful = parts_that_warn(kernel)  # each part warns of one batch at most
     check_rows = getattr(model, "check_rows", lambda X: None)
     results = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:
@@ -119,7 +120,7 @@ def predict_in_batches(
             try:
                 returned = function(given)
             except tf.errors.InvalidArgumentError:
-                as_it_is(given)  # not in a graph, it may say what is wrong
+                as_it_is(given)  # outside of a graph its error may be clearer
                 raise
             results.append([part.numpy() for part in tf.nest.flatten(returned)])
             bar.update(len(batch[0]))
@@ -130,8 +131,8 @@ def predict_in_batches(
 def _check_batch(
     batch: Sequence[Any], start: int, likelihood: Likelihood | None, kernel: Any
 ) -> None:
-    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot take. The
-    first of them is row ``start``."""
+    """:raises ValueError: For rows (X, or X and Y) with values that predictions cannot use. The
+    first row of the batch has the number ``start``."""
     X, *targets = batch
     missing = takes_missing(likelihood)
     filled = [np.where(np.isnan(Y), 0, Y) if missing else Y for Y in targets]
@@ -148,8 +149,8 @@ def _check_batch(
 
 
 def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: int) -> Functions:
-    """The functions of a method, for such rows. With models of known classes they are kept, until a
-    parameter or anything else of the model changes.
+    """The functions of a method, for rows of these specifications. Models of known classes keep
+    them, until anything in the model changes.
 
     :raises ValueError: If the model has no such method.
     """
@@ -162,7 +163,7 @@ def _functions(model: Any, method: str, specs: list[tf.TensorSpec], num_rows: in
                 "model."
             )
         function = functions[method]
-        with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
+        with contextlib.suppress(Exception):  # uncompiled, the function raises its own error
             return _traced(function, *specs), function
         return function, function
 
@@ -183,18 +184,18 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     for TensorFlow Serving, with inputs "Xnew" and "Y" and outputs "mean", "variance" and
     "log_density"; ``predict_f`` is the default signature.
 
-    The folder holds the cache of the posterior and the parameters that predictions use, but no
-    q(u), optimizer or (for models with inducing variables) data: training cannot be continued from
-    it.
+    The folder holds the cache of the posterior and the parameters that predictions use. It holds no
+    q(u), no optimizer and (for models with inducing variables) no data, so training cannot resume
+    from it.
 
-    :param model: A GPflow model or a :class:`interdomain.deep.DeepGP`; or a posterior, which has no
-        likelihood and predicts f alone. A posterior with a cache is saved as it is.
-    :param path: A folder; what was saved in it before is replaced.
-    :param num_columns: The number D of columns of X, if the model does not know it, as with a
-        kernel that selects its columns by ``active_dims``.
+    :param model: A GPflow model, a :class:`interdomain.deep.DeepGP`, or a posterior. A posterior
+        has no likelihood and only predicts f; if it has a cache, it is saved unchanged.
+    :param path: A folder; a previously saved model in it is replaced.
+    :param num_columns: The number D of columns of X, if the model does not define it, such as with
+        a kernel that selects its columns by ``active_dims``.
     :raises ValueError: If D is not known.
     :warns UserWarning: If TensorFlow cannot compile ``predict_y`` or ``predict_log_density`` for
-        any number of rows, as with GPflow's Softmax: these are left out.
+        any number of rows, as with GPflow's Softmax; these functions are left out.
     """
     if isinstance(model, NeighbourPosterior) or getattr(model, "has_neighbours", False):
         raise ValueError(
@@ -213,7 +214,7 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
     width = getattr(likelihood, "observation_dim", None)
     Y = tf.TensorSpec([None, width], targets_type(likelihood), "Y")
     module, signatures = tf.Module(), {}
-    module.variables_used = []  # SavedModel wants them in an attribute
+    module.variables_used = []  # a SavedModel saves only variables that are attributes
     for name, function in functions.items():
         specs = [X, Y] if name == _OF_TARGETS else [X]
         try:
@@ -231,31 +232,31 @@ def save(model: Any, path: str | os.PathLike[str], *, num_columns: int | None = 
 
 
 def _with_names(function: Any, *inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The results of a function by their names, as TensorFlow Serving calls it."""
+    """The results of a function in a dictionary by their names, which TensorFlow Serving needs."""
     if len(inputs) == 2:
         return {"log_density": function(inputs)}
     return dict(zip(("mean", "variance"), function(*inputs), strict=True))
 
 
 def _traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Any:
-    """The function, traced for X of such a kind; or for a pair (X, Y), if there are two."""
+    """The function, traced for X of one specification, or for a pair (X, Y) if there are two."""
     signature = [specs] if len(specs) == 2 else list(specs)
-    # Without the function's options, which the signature would have to name.
+    # The lambda hides the function's options, which the signature would have to name.
     traced = compiled(lambda rows: function(rows), input_signature=signature)
     traced.get_concrete_function()
     return traced
 
 
 def _prediction_functions(model: Any, num_rows: int = 0) -> dict[str, Callable[..., Any]]:
-    """The functions of a model or posterior, by the names of its methods. The cache of the
-    posterior, which does not depend on the rows, is computed here.
+    """The prediction functions of a model or posterior, by the names of its methods. The cache of
+    the posterior, which does not depend on the rows, is computed here.
 
-    :param num_rows: Of how many rows the predictions are made, if that is known: there may be
-        quicker ones for many.
-    :raises ValueError: If it cannot predict.
+    :param num_rows: The number of rows to predict, if it is known; a model may have a quicker
+        function for many rows.
+    :raises ValueError: If the model cannot predict.
     """
-    # GPflow's CGLB has predictions that are not those of its posterior. A deep GP, and a loaded
-    # SavedModel, have no posterior.
+    # The predictions of GPflow's CGLB differ from those of its posterior. A deep GP and a loaded
+    # SavedModel have no posterior.
     by_f = isinstance(model, GPModel) and type(model).predict_y is GPModel.predict_y
     if isinstance(model, AbstractPosterior):
         return {"predict_f": _predict_f(model)}
@@ -263,8 +264,8 @@ def _prediction_functions(model: Any, num_rows: int = 0) -> dict[str, Callable[.
         predict_f = model.predictions_of_many() if _is_for_many(model, num_rows) else None
         predict_f = predict_f or _predict_f(model.posterior(PrecomputeCacheType.TENSOR))
         model = copy.copy(model)
-        vars(model).pop(KEPT, None)  # what was compiled for the other predict_f
-        model.predict_f = predict_f  # which its other methods call
+        vars(model).pop(KEPT, None)  # functions compiled with the other predict_f
+        model.predict_f = predict_f  # the other methods of the model call it
     functions = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
@@ -277,19 +278,19 @@ def _likelihood_of(model: Any) -> Likelihood | None:
 
 
 def _is_known(model: Any) -> bool:
-    """Whether the model's class is of GPflow or this library. The predictions of a user's class may
-    differ from its posterior."""
+    """Whether the model's class is defined in GPflow or this library. The predictions of a user's
+    class may differ from those of its posterior."""
     return type(model).__module__.split(".")[0] in ("gpflow", "interdomain")
 
 
 def _is_for_many(model: Any, num_rows: int) -> bool:
-    """Whether quicker predictions for many rows are worth their preparation."""
+    """Whether quicker predictions for many rows repay their preparation."""
     return isinstance(model, RowsModel) and num_rows > model.inducing_variable.num_inducing
 
 
 def _predict_f(posterior: AbstractPosterior) -> Callable[..., Any]:
-    """The predictions of a copy of the posterior with its cache, which is kept if it is there: in
-    variables, which a SavedModel writes to files of any size."""
+    """The prediction function of a copy of the posterior, whose cache is computed if there is none.
+    The cache is held in variables, because a SavedModel writes variables of any size to files."""
     posterior = copy.copy(posterior)
     if posterior.cache is None:
         posterior.update_cache(PrecomputeCacheType.TENSOR)

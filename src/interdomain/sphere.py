@@ -1,5 +1,5 @@
-"""Mathematics of the sphere S^{d-1}, independent of GPflow: an activation, numbers of harmonics,
-eigenvalues, and points of the globe."""
+"""Mathematics of the sphere S^{d-1}, independent of GPflow: an activation function, the numbers of
+harmonics, Funk-Hecke coefficients, and points of the globe."""
 
 from .families.sphere.mathematics.activations import Softplus
 from .families.sphere.mathematics.dimensions import num_harmonics

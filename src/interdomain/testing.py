@@ -1,4 +1,4 @@
-"""What every family has to fulfil, as a function that its test calls."""
+"""The function ``check_family``, which tests an inducing variable against dense linear algebra."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def check_family(
     jitter: float = 1e-6,
     rtol: float = 1e-8,
 ) -> None:
-    """Check that an inducing variable and a kernel are what GPflow's models and those of this
-    library need, against dense linear algebra: values and gradients.
+    """Check an inducing variable and a kernel, values and gradients, against dense linear algebra.
 
-    Checked are Kuf with leading dimensions; Kuu as a matrix and as an operator, its root, and
-    batches of it; that the features explain no more of the kernel than there is, and as much as
-    the family says; sums over rows; and the posterior of an SVGP. Use float64
-    (``gpflow.default_float()``), and parameters under which Kuu is not nearly singular.
+    The checks cover what models use: Kuf with leading dimensions; Kuu as a matrix and as an
+    operator, its root, and batches of Kuu; the part of the kernel that the features explain, which
+    must equal the family's own value and not exceed the kernel; sums over rows; and the posterior
+    of an SVGP. Use float64 (``gpflow.default_float()``), and parameters under which Kuu is not
+    nearly singular.
 
     >>> import numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -44,12 +44,12 @@ def check_family(
     >>> X = np.random.default_rng(0).normal(size=[20, 2])
     >>> idm.testing.check_family(harmonics, kernel, X)
 
-    :param inducing_variable: of one output, with M variables.
-    :param kernel: of one output, that it has covariances with.
+    :param inducing_variable: an inducing variable of one output, with M variables.
+    :param kernel: a kernel of one output, with which the inducing variable has covariances.
     :param X: rows ``[N, D]`` in the domain of the features, a few tens.
-    :param jitter: what is added to Kuu where it is factorised.
-    :param rtol: how far numbers may be apart, relative to the largest of them.
-    :raises AssertionError: naming what is not as it has to be.
+    :param jitter: the jitter that is added to Kuu before it is factorised.
+    :param rtol: the largest allowed difference, relative to the largest number of an array.
+    :raises AssertionError: if a check fails; the message names the check.
     """
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
     rng, size = np.random.default_rng(0), int(inducing_variable.num_inducing)
@@ -140,15 +140,15 @@ def _with_gradients(
 
 
 def _close(rtol: float, what: str, actual: Any, expected: Any, least_rtol: float = 0.0) -> None:
-    """Compares relative to the largest number."""
+    """Check that no difference exceeds the tolerance, relative to the largest number."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     _equal(f"the shape of {what}", actual.shape, expected.shape)
     scale = float(np.max(np.abs(expected), initial=0.0))
     error = float(np.max(np.abs(actual - expected), initial=0.0))
     limit = max(rtol, least_rtol) * max(scale, float(np.finfo(np.float64).tiny))
     assert error <= limit, (
-        f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it has to "
-        "be as dense linear algebra has it"
+        f"{what} is off by {error:.3g}, relative to the largest number {scale:.3g}; it must equal "
+        "the result of dense linear algebra"
     )
 
 

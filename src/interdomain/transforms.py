@@ -1,6 +1,6 @@
 """Cyclic transformations of the input and their products, for the harmonic kernel decomposition.
 
-They are the T-cyclic transformations of Sun et al. 2021, "Scalable Variational Gaussian Processes
+These are the T-cyclic transformations of Sun et al. 2021, "Scalable Variational Gaussian Processes
 via Harmonic Kernel Decomposition". This package does not depend on GPflow.
 """
 

@@ -1,4 +1,4 @@
-"""Features chosen by the data: dictionaries, pursuits in them, and scales trained in turn."""
+"""The choice of features by the data: matching pursuit in dictionaries, and input scales."""
 
 from .choice import Choice, choose_features
 from .pursuit import Pursuit, PursuitRound

@@ -1,4 +1,4 @@
-"""Chooses features for a model: trains input scales and chooses features in turn, on some rows."""
+"""The choice of a model's features on some rows, in turn with training of the input scales."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from ..core.finite_rank import block_of
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, arranged_dictionary, pursue
 
 _ROWS, _MOST_HELD_OUT = 20_000, 2_000
-"""The largest numbers of rows to choose features by, and of held-out rows among them."""
+"""The largest number of rows that choose features, and of held-out rows among them."""
 
 _BEGINNING = 50
-"""Features of most prior variance that a pursuit begins with; half of all, if these are few, so
-that the data choose the others."""
+"""The number of features of largest prior variance with which a pursuit starts. At most half of the
+wanted features, so that the data choose the rest."""
 
 _TURN_SIZE, _TURN_CANDIDATES = 256, 2_000
-"""The largest numbers of features that scales are trained with, which every step computes again,
-and of candidates for these features."""
+"""The largest number of features that are trained together with scales, and of their candidates.
+Every training step computes these features again."""
 
 _TURN_STEPS, _ROUND_STEPS = 25, 6
 
 _CANDIDATES_EACH = 10
-"""Candidates for each feature wanted: of more, more fit the noise."""
+"""The number of candidates for each wanted feature; with more candidates, more fit the noise."""
 
 _LEAST_SHARE = 0.15
-"""Of the features wanted in a round of the final choice. Between turns every round counts: it
-trains the input scales."""
+"""The least share of wanted features that a round of the final choice must find. Between turns
+there is no such limit, because every round trains the input scales."""
 
 _NO_GAIN_IS_ENOUGH = 1e12
 
 _NOTABLE_LOSS = 0.02
-"""Of the log density of rows held out: if chosen features lose more, there are too few rows to
-choose by."""
+"""The loss of held-out log density, in nats per row, at which chosen features are rejected: the
+rows are then too few for the choice."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How :func:`interdomain.fit` chose features, on some rows drawn at random.
+    """A report of how :func:`interdomain.fit` chose features, on a random sample of rows.
 
-    :ivar turns: the mean log density of held-out rows, of the given model with trained parameters,
-        and after a few features were chosen and all parameters trained with them. The choice
-        continues from these, unless the second number is lower by 0.02 or more.
-    :ivar pursuit: how the final features were chosen, with these input scales.
+    :ivar turns: the mean log density of held-out rows: of the given model with trained parameters,
+        and with a few chosen features and all parameters trained with them. The second model is
+        used, unless its density is lower by 0.02 or more.
+    :ivar pursuit: the choice of the final features, with the input scales of that model.
     """
 
     turns: tuple[float, float]
@@ -73,24 +73,24 @@ def choose_features(
     seed: int,
     progress: bool,
 ) -> tuple[Choice, tuple[str, ...], Any]:
-    """Train the input scales, and replace the model's features by chosen ones.
+    """Train the input scales, and replace the model's features by chosen features.
 
     :param model: a model with a few features of an orthogonal dictionary to start from.
-    :param make: makes a model of drawn rows that shares its parameters with this one.
-    :param train: trains all parameters of such a model for a number of steps.
-    :param refit: the same between the rounds of a pursuit; None for no training there.
+    :param make: makes a model of sampled rows that shares the parameters of ``model``.
+    :param train: trains all parameters of a model made by ``make`` for a number of steps.
+    :param refit: like ``train``, between the rounds of a pursuit; None for no training there.
     :param growth: the factor by which the number of features grows in a round of the final choice.
-    :return: what was done; the names of the feature parameters that are now frozen; and the model
-        of some rows that has the chosen features.
-    :raises ValueError: for features that belong to no dictionary, or a model without its rows.
+    :return: the report; the names of the feature parameters that are now frozen; and the model of
+        sampled rows that has the chosen features.
+    :raises ValueError: if the features belong to no dictionary, or the model has no rows.
     """
     rows = model.draw(_ROWS, seed=seed)
     order = np.random.default_rng(seed).permutation(len(rows[0]))
     count = min(len(order) // 6, _MOST_HELD_OUT)
     few = order[count:][:subset_size]
     subset = make(tuple(part[few] for part in rows))
-    arranged_dictionary(subset)  # refused before anything is trained
-    # Of fewer than six rows none can be spared.
+    arranged_dictionary(subset)  # raises an error, if any, before the training
+    # With fewer than six rows, no rows are held out.
     apart = order[:count] if count else order
     held_out, start = tuple(part[apart] for part in rows), _block(model)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
@@ -101,7 +101,7 @@ def choose_features(
     def after_rounds(of: Any, steps: int) -> Callable[[], None] | None:
         return None if refit is None else functools.partial(refit, of, steps)
 
-    # Input scales are trained on few rows, with features that are chosen with them.
+    # Input scales are trained on few rows, together with features that are chosen for them.
     train(subset, subset_steps)
     before = density()
     _begin(subset, start, num_inducing)
@@ -117,7 +117,7 @@ def choose_features(
     )
     train(subset, _TURN_STEPS)
     after = density()
-    # Or features that the data choose are worse than those of most prior variance.
+    # Otherwise the chosen features are worse than the features of largest prior variance.
     helps = after > before - _NOTABLE_LOSS
     if helps:
         block = _block(subset)
@@ -143,7 +143,7 @@ def choose_features(
 
 
 def _begin(model: Any, start: Block, num_inducing: int) -> None:
-    """Give a model the few features of most prior variance, of the dictionary of ``start``."""
+    """Give a model the few features of largest prior variance of the dictionary of ``start``."""
     dictionary, X = arranged_dictionary(model, start)
     atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
     within = np.cumsum(np.bincount(dictionary.owners(atoms))) <= num_inducing

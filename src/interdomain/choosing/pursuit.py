@@ -1,4 +1,4 @@
-"""Matching pursuit in blocks over an orthogonal dictionary: the data choose features."""
+"""Matching pursuit in blocks over an orthogonal dictionary, which chooses features by the data."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..core.pairs import dictionary_of
 MOST_CANDIDATES = 5_000
 
 LEAST_GAIN = 2.0
-"""How many nats of the bound a feature has to gain to be chosen by the data."""
+"""The least gain of the bound, in nats, for which the data choose a feature."""
 
 _SHORTLIST = 3
-"""Candidates that are compared with each other, for each feature that a round may take."""
+"""The number of shortlisted candidates for each feature that a round may add."""
 
 _LEAST_SHORTLIST = 500
 
 _POOL_ROWS = 2_000
-"""Rows over which prior variances are averaged."""
+"""The number of rows over which prior variances are averaged."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class PursuitRound:
     """One round of the choice of features.
 
     :ivar num_inducing: the number M of features after the round.
-    :ivar num_candidates: the number of features to choose from; 0 for the model before the first
-        round, and for a last round that fills up with features of largest prior variance.
+    :ivar num_candidates: the number of candidate features; 0 for the model before the first round,
+        and for a last round that adds features of largest prior variance.
     :ivar elbo: the bound of the model with these features.
     """
 
@@ -46,15 +46,15 @@ class PursuitRound:
 
 @dataclass(frozen=True, eq=False)
 class Pursuit:
-    """How features were chosen by matching pursuit.
+    """A report of how matching pursuit chose features.
 
     :ivar rounds: the rounds; the first entry is the model before the pursuit.
-    :ivar best: the index of the round that the model is at now.
-    :ivar atoms: what its features are, ``[A, k]``: chains of degrees, or frequencies.
-    :ivar reason: why the pursuit ended: "num_inducing" (there is no room for more features),
-        "candidates" (there are no more features to choose from), "elbo" (the bound did not rise,
-        or no feature would raise it by ``least_gain``), or "few" (the last round found too few
-        features that are worth adding).
+    :ivar best: the index of the round whose features and parameters the model has.
+    :ivar atoms: the atoms of its features, ``[A, k]``: chains of degrees, or frequencies.
+    :ivar reason: why the pursuit ended. "num_inducing": there is no room for more features.
+        "candidates": there are no more candidates. "elbo": the bound did not rise, or no feature
+        would raise it by ``least_gain``. "few": the last round found too few features that are
+        worth adding.
     """
 
     rounds: tuple[PursuitRound, ...]
@@ -81,38 +81,38 @@ def pursue(
     least_share: float = 0.0,
     progress: bool = True,
 ) -> Pursuit:
-    """Let the data choose features of an orthogonal dictionary, best first.
+    """Choose features of an orthogonal dictionary by the data, best first.
 
-    The features of largest prior variance need not be those that explain y. The pursuit starts from
-    the features that the model has, and adds more in rounds. In every round:
+    The features of largest prior variance need not be those that explain y. The pursuit starts with
+    the features of the model, and adds features in rounds. In every round:
 
     1. The candidates are the features of largest prior variance over the rows, and the neighbours
-       of the model's features: harmonics of one degree more at one coordinate, or waves of one
-       period more in one column. High degrees are reached this way where the data call for them.
-    2. One pass over the rows gives a shortlist of the candidates that would each raise the marginal
-       likelihood most alone. A second pass computes the products of the shortlist with itself and
-       with the model's features. Candidates are then added one by one, always the one that raises
-       the marginal likelihood most given all before, until M has grown by the factor ``growth``.
-    3. The sums of the model with the new features are taken, and its parameters are trained.
+       of the model's features. Neighbours are harmonics of one more degree at one coordinate, or
+       waves of one more period in one column. High degrees are reached if the data require them.
+    2. One pass over the rows gives a shortlist of the candidates that would each, alone, raise the
+       marginal likelihood most. A second pass computes the products of the shortlist with itself
+       and with the model's features. Candidates are then added one by one, until M has grown by the
+       factor ``growth``; the next always raises the marginal likelihood most, given all before it.
+    3. The sums of the model with the new features are computed, and its parameters are trained.
 
     This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry: a
-    round is O(N C + N M^2) for C candidates. With :class:`interdomain.kernels.FiniteRank`, choosing
-    features changes the model, and few rows can be overfitted; ``least_gain`` and ``fill`` guard
-    against that, and rows held out (:mod:`.choice`).
+    round costs O(N C + N M^2) for C candidates. With :class:`interdomain.kernels.FiniteRank`, the
+    features define the model, and few rows can be overfitted. ``least_gain``, ``fill`` and held-out
+    rows (:mod:`.choice`) limit overfitting.
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals``, ``whitened_mean`` and ``replace_features``, which is called.
-    :param num_inducing: the largest number M of features to end with.
+        ``residuals``, ``whitened_mean`` and ``replace_features``.
+    :param num_inducing: the largest number M of features.
     :param train: trains the model after each round.
     :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
-    :param least_gain: by how many nats a feature has to raise the bound to be added. Among many
+    :param least_gain: the least number of nats by which a feature must raise the bound. Among many
         candidates some fit the noise.
-    :param fill: whether to use what is then left of ``num_inducing`` for the features of largest
-        prior variance, which a prior that consists of the features needs: with only those that fit
-        y best, its predictions are overconfident.
-    :param least_share: the pursuit ends after a round that adds fewer than this share of the
-        features that it wanted.
-    :raises ValueError: for features that belong to no dictionary, or a model without its rows.
+    :param fill: whether to add features of largest prior variance until ``num_inducing`` is
+        reached. A prior that consists of the features needs them: with only the features that fit y
+        best, its predictions are overconfident.
+    :param least_share: the pursuit ends after a round that adds less than this share of the
+        features that the round wanted.
+    :raises ValueError: if the features belong to no dictionary, or the model has no rows.
     """
     dictionary, X = arranged_dictionary(model)
     pool = dictionary.likeliest(X, max(max_candidates, num_inducing))
@@ -130,7 +130,7 @@ def pursue(
                 ended = "few"
             bar.update(state.size - before)
             bar.set_postfix_str(f"bound {state.rounds[-1].elbo:.1f}")
-        if fill:  # with atoms of most prior variance
+        if fill:  # with atoms of largest prior variance
             rest = others_than(state.atoms, pool)
             if len(rest):
                 rest = rest[np.cumsum(state.sizes(rest)) <= num_inducing - state.size]
@@ -141,7 +141,7 @@ def pursue(
 
 
 class _Rounds:
-    """The rounds so far, the best of them, which the model is at, and the atoms of its features."""
+    """The rounds so far, the best round, whose features the model has, and the model's atoms."""
 
     best: int
     atoms: IntArray
@@ -155,12 +155,12 @@ class _Rounds:
 
     @property
     def size(self) -> int:
-        """The number M of features now."""
+        """The present number M of features."""
         return int(self._model.inducing_variable.num_inducing)
 
     def take(self, atoms: Any, count: int, *, is_better: bool = False) -> bool:
-        """Take atoms out of so many candidates, and train: whether the model is the best so far,
-        whatever its bound if ``is_better``; if not, it is the best again."""
+        """Try these atoms, from ``count`` candidates, and train. True if the model is the best so
+        far, or if ``is_better``; otherwise False, and the best model is restored."""
         model, atoms = self._model, np.asarray(atoms)
         block = block_of(self._dictionary, atoms)
         model.replace_features(*block)
@@ -188,15 +188,15 @@ class _Rounds:
     def best_of(
         self, candidates: IntArray, count: int, room: int, least_gain: float
     ) -> tuple[IntArray, int, str | None]:
-        """The best candidates, of about ``count`` features, for which there is room; the number of
-        features there were to choose from; and why there are none."""
+        """The best candidates that fit into ``room``, with about ``count`` features; the number of
+        features among all candidates; and the reason if there are none."""
         if not len(candidates):
             return candidates, 0, "candidates"
         sizes, dictionary = self.sizes(candidates), self._dictionary
         candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
         if not len(candidates):
             return candidates, 0, "num_inducing"
-        count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+        count = max(count, int(np.max(sizes)))  # an atom cannot be split
         residuals = self._model.residuals()
         price = 0.0 if dictionary.finite_rank else residuals.price
         owners = dictionary.owners(candidates)
@@ -209,21 +209,21 @@ class _Rounds:
         return shortlist[taken], len(owners), None if taken else "elbo"
 
     def sizes(self, atoms: IntArray) -> IntArray:
-        """How many features each of some atoms has, ``[A]``."""
+        """The number of features of each atom, ``[A]``."""
         return np.bincount(self._dictionary.owners(atoms), minlength=len(atoms))
 
 
 def _decreasing(values: Any) -> IntArray:
-    """The places of the largest values first; of equal ones, the first."""
+    """The indices that sort values in decreasing order; equal values keep their order."""
     return np.argsort(-values, kind="stable")
 
 
 def arranged_dictionary(model: Any, block: Block | None = None) -> tuple[Dictionary, Array]:
-    """The dictionary of a model's features, and inputs of some rows that it is arranged for.
+    """The dictionary of a model's features, arranged for some rows, and the inputs of these rows.
 
-    :param block: Other features than the model's, with their kernel.
+    :param block: An inducing variable and its kernel, to use instead of the model's.
 
-    :raises ValueError: If they belong to no dictionary.
+    :raises ValueError: If the features belong to no dictionary.
     """
     dictionary = dictionary_of(*(block or (model.inducing_variable, model.kernel)))
     if dictionary is None:

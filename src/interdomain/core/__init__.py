@@ -1,4 +1,4 @@
-"""What every family is built on: the protocol of inducing variables, kernels of finite rank, sums,
-products and several outputs. It knows no family; it uses ``linalg`` alone."""
+"""The foundation of all families: the protocol of inducing variables, kernels of finite rank, sums,
+products and several outputs. It imports no family; of the other packages it imports ``linalg``."""
 
 __all__: list[str] = []

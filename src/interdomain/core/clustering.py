@@ -1,4 +1,4 @@
-"""Initial places for centres and points: rows of the data, or the centres of its clusters."""
+"""Initial centres and inducing points: rows of the data, or the centres of its clusters."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MAX_ROWS = 10_000
 
 
 def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
-    """The inputs of the function whose kernel this is, or of the one that it sums: X, or the points
-    of a set kernel, such as patches, of so many random rows that they are 10,000 or more."""
+    """The inputs at which to place inducing points: X ``[N, D]``, or the points of a set kernel,
+    such as patches. Random rows are used, just enough for 10,000 points or more."""
     values = filled_matrix("X", X, "[N, D]")
     seed = integer("seed", seed, at_least=0)
     if not isinstance(kernel, SetKernel) or kernel.point_dim is None:
@@ -32,13 +32,13 @@ def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
 
 
 def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
-    """Centres that k-means finds in the data.
+    """The centres of clusters of the data, by k-means.
 
-    :param X: Inputs ``[N, D]``. Of many rows 10,000 random ones are used, or ten for each centre.
-    :param num_centres: How many centres, no more than rows; ``num_inducing`` in messages.
-    :param seed: Of the sample and of the initial centres, 0 or more.
-    :return: ``[num_centres, D]``.
-    :raises ValueError: If an argument is not as above, or X is not finite.
+    :param X: Inputs ``[N, D]``. Of more than 10,000 rows, or ten for each centre, a sample is used.
+    :param num_centres: The number of centres, at most N; ``num_inducing`` in messages.
+    :param seed: The seed of the sample and of the initial centres, 0 or more.
+    :return: The centres, ``[num_centres, D]``.
+    :raises ValueError: If an argument is invalid, or X is not finite.
     """
     values, name = filled_matrix("X", X, "[N, D]"), "num_inducing"
     remedy = f"X has {len(values)} rows, and each centre needs one"
@@ -48,8 +48,8 @@ def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
     if len(values) > limit:
         values = values[np.random.default_rng(seed).choice(len(values), limit, replace=False)]
     rng = np.random.default_rng(seed)
-    # Repeated rows can leave k-means with clusters of no points: its centres start, and those stay,
-    # at rows of the data.
+    # Repeated rows can leave k-means with empty clusters. The centres of empty clusters stay at
+    # rows of the data, where all centres start.
     start = values[rng.choice(len(values), num_centres, replace=False)]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="One of the clusters is empty")

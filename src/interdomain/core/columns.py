@@ -1,4 +1,4 @@
-"""Columns of X that a kernel sees, their number before X is known, and what is expected of X."""
+"""Columns of X that a kernel uses, their number before X is known, and checks of X."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Method = TypeVar("Method", bound=Callable[..., tf.Tensor])
 
 
 def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
-    """The number of columns of X for a kernel that sees so many; None if it selects some of them,
-    as X may then have any number of others."""
+    """The number of columns of X for a kernel that uses ``num_seen`` columns. None if the kernel
+    selects columns, because X may then have any number of other columns."""
     dims = kernel.active_dims
     return num_seen if isinstance(dims, slice) and dims == slice(None) else None
 
 
 def seen_columns(kernel: Kernel, num_seen: int) -> IntArray | None:
-    """The columns of X that a kernel sees, ``[num_seen]``; None if they depend on X."""
+    """The columns of X that a kernel uses, ``[num_seen]``; None if they depend on X."""
     dims = kernel.active_dims
     if isinstance(dims, slice):
         if min(dims.start or 0, dims.stop or 0) < 0 or (dims.step or 1) < 0:
@@ -39,21 +39,21 @@ def seen_columns(kernel: Kernel, num_seen: int) -> IntArray | None:
 
 
 def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """The active columns of X, which has all columns.
+    """The active columns of X, if X has all columns.
 
-    They must not have been selected already: ``active_dims`` may be all columns in another order,
-    and then nothing tells the two apart. GPflow's ``Kernel.__call__`` selects them and calls ``K``
-    and ``K_diag``, while its ``Sum.K``, its posteriors for several outputs and its CGLB call these
-    with all columns. A kernel that selects the columns in ``K`` is a :class:`WholeRows`.
+    Do not call it twice: ``active_dims`` may permute all columns, and then nothing shows that the
+    columns were selected already. GPflow's ``Kernel.__call__`` selects them before it calls ``K``
+    and ``K_diag``. Its ``Sum.K``, its posteriors for several outputs and its CGLB call both with
+    all columns. A kernel whose ``K`` selects the columns is a :class:`WholeRows`.
 
-    :raises ValueError: If X does not have the columns, where their number is known.
+    :raises ValueError: If X is known to lack some of the columns.
     """
     X, dims = tf.convert_to_tensor(X), kernel.active_dims
     if isinstance(dims, slice):
         of_few, of_many = (len(range(*dims.indices(k * _MOST_COLUMNS_OF_X))) for k in (1, 2))
         return with_columns(kernel.slice(X, None)[0], of_few if of_few == of_many else None)
     found, needed = X.shape[-1], int(np.max(dims, initial=-1)) + 1
-    if found is not None and found < needed:  # a GPU would take zeros for them
+    if found is not None and found < needed:  # a GPU would return zeros for missing columns
         raise ValueError(
             f"X must have {needed} or more columns for active_dims {short(dims)} of "
             f"{type(kernel).__name__}, found {found}; pass X with all columns."
@@ -62,13 +62,13 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
 
 
 def kernel_method(method: Method) -> Method:
-    """Decorate ``K`` or ``K_diag`` of a kernel: shapes are checked as GPflow's method says, and
-    AutoGraph leaves the method as it is."""
+    """A decorator for ``K`` or ``K_diag`` of a kernel: shapes are checked as for GPflow's method,
+    and AutoGraph leaves the method unchanged."""
     return inherit_check_shapes(unconverted(method))
 
 
 class WholeRows(Kernel, metaclass=abc.ABCMeta):
-    """A kernel whose ``K`` and ``K_diag`` take X with all columns, and select the active ones."""
+    """A kernel whose ``K`` and ``K_diag`` accept X with all columns and select the active ones."""
 
     @unconverted
     def __call__(
@@ -79,9 +79,9 @@ class WholeRows(Kernel, metaclass=abc.ABCMeta):
         full_cov: bool = True,
         presliced: bool = False,
     ) -> tf.Tensor:
-        """The covariances, for which ``K`` and ``K_diag`` get X with all columns.
+        """The covariances; ``K`` and ``K_diag`` are called with all columns of X.
 
-        :param presliced: Whether X and X2 have the active columns alone, in the kernel's order.
+        :param presliced: Whether X and X2 have only the active columns, in the kernel's order.
         """
         if presliced:
             X, X2 = (None if rows is None else _whole_rows(self, rows) for rows in (X, X2))
@@ -93,12 +93,12 @@ class WholeRows(Kernel, metaclass=abc.ABCMeta):
 
 
 def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """Rows from which the kernel selects X; their other columns are copies of the first of X."""
+    """Rows whose active columns are X; their other columns are copies of the first column of X."""
     X, dims = tf.convert_to_tensor(X), kernel.active_dims
     if isinstance(dims, slice):
         if dims == slice(None):
             return X
-        widths: Sequence[int] = range(_MOST_COLUMNS_OF_X)  # the first that has as many
+        widths: Sequence[int] = range(_MOST_COLUMNS_OF_X)  # the first width that fits is used
     else:
         X, widths = with_columns(X, len(dims)), [int(np.max(dims, initial=-1)) + 1]
     for width in widths:
@@ -113,10 +113,10 @@ def _whole_rows(kernel: Kernel, X: TensorType) -> tf.Tensor:
 
 
 def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
-    """X, if it has so many columns (None for any number), known maybe only when a graph runs.
+    """X, checked to have ``num_columns`` columns (None for any number), possibly in the graph.
 
-    :param why: Why it has to have so many, in the words that follow "columns".
-    :raises ValueError: If they are more or fewer.
+    :param why: Why X must have this number; the message has it after the word "columns".
+    :raises ValueError: If X has another number of columns.
     """
     X = with_columns(X, num_columns)
     if num_columns is not None and X.shape[-1] not in (None, num_columns):
@@ -125,8 +125,8 @@ def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) ->
 
 
 def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
-    """X with this number of columns (None if it is not known) in its static shape, if X has none
-    there. The graph fails with an InvalidArgumentError when it is given another number."""
+    """X with ``num_columns`` (None if unknown) in its static shape, if its number of columns is not
+    static yet. The graph raises an InvalidArgumentError if X has another number when it runs."""
     X = tf.convert_to_tensor(X)
     if num_columns is None or X.shape.rank is None or X.shape[-1] is not None:
         return X
@@ -134,18 +134,18 @@ def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
 
 
 def as_rows(X: TensorType, num_columns: int | None = None) -> tf.Tensor:
-    """X ``[batch..., N, D]`` as ``[batch N, D]``, of known rank; ``num_columns`` is D, for an X
-    without a static number of columns."""
+    """X ``[batch..., N, D]`` as ``[batch N, D]``, of known rank. ``num_columns`` is D; it is used
+    if X has no static number of columns."""
     X = tf.convert_to_tensor(X)
     if X.shape.rank != 2:
-        # Not num_columns: other rows of another number of columns would come out of it.
+        # A reshape to num_columns would mix up rows if X had another number of columns.
         X = tf.reshape(X, [-1, tf.shape(X)[-1] if X.shape[-1] is None else X.shape[-1]])
     return with_columns(X, num_columns)
 
 
 def scaled_parts(kernel: Kernel) -> list[Kernel]:
-    """The kernels that compare columns of X with a length of which a kernel is made: stationary
-    ones, and those that a method of this name returns."""
+    """The parts of a kernel that divide columns of X by a lengthscale: its stationary kernels, or
+    the kernels that its own method ``scaled_parts`` returns."""
     if hasattr(kernel, "scaled_parts"):
         return list(kernel.scaled_parts())
     if isinstance(kernel, Stationary):
@@ -157,7 +157,7 @@ def scaled_parts(kernel: Kernel) -> list[Kernel]:
 
 
 def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
-    """:raises ValueError: For rows ``[..., D]`` that cannot be inputs of the kernel."""
+    """:raises ValueError: If rows ``[..., D]`` cannot be inputs of the kernel."""
     check_squares(name, X, gpflow.default_float())
     for part in scaled_parts(kernel):
         if hasattr(part, "validate_rows"):
@@ -165,7 +165,7 @@ def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
 
 
 def parts_that_warn(kernel: Kernel | None) -> list[Any]:
-    """The parts of a kernel that warn of rows which they know nothing of, by a method
-    ``warn_of_rows(X)`` that says whether it did: graphs cannot warn."""
+    """The parts of a kernel that warn of rows for which they have no data. Their method
+    ``warn_of_rows(X)`` warns, which a graph cannot do, and returns whether it warned."""
     parts = () if not isinstance(kernel, Kernel) else (kernel, *kernel.submodules)
     return [part for part in parts if hasattr(part, "warn_of_rows")]

@@ -1,4 +1,4 @@
-"""Inducing variables that are made of others: of several kernels, or of several latent GPs."""
+"""Inducing variables that combine other inducing variables, of several kernels or latent GPs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .pairs import Kuf_in_domain, boxed_parts, num_columns_of_any
 
 
 class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
-    """What follows from a list of pairs, and from how their features are combined."""
+    """Base class of inducing variables that combine the features of a list of pairs."""
 
     @abc.abstractmethod
     def pairs(self, kernel: Any) -> list[Block]:
@@ -28,33 +28,33 @@ class CombinedInducingVariables(InterDomainInducingVariables, abc.ABC):
 
     @abc.abstractmethod
     def _combined(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
-        """The features ``[M, ...]`` from those of each pair, ``[M_i, ...]``."""
+        """The features ``[M, ...]``, computed from the features of each pair, ``[M_i, ...]``."""
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The combination of the pairs' covariances, each of which is computed once."""
+        """The combination of the pairs' covariances; each covariance is computed once."""
         X = with_columns(X, self.num_columns(kernel))
         return self._combined([Kuf(*pair, X) for pair in self.pairs(kernel)])
 
     def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """The same, of what the pairs' features are in their domains."""
+        """The combination of the pairs' covariances at rows inside their domains."""
         X = with_columns(X, self.num_columns(kernel))
         return self._combined([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
 
     def num_columns(self, kernel: Any) -> int | None:
-        """The number that the first pair knows that knows any."""
+        """The number of columns of X of the first pair that has one; None if no pair has one."""
         return num_columns_of_any(self.pairs(kernel))
 
     def parts(self, kernel: Any) -> list[Block]:
-        """Those of the pairs: a row is outside where it is outside for one of them."""
+        """The parts of all pairs; a row is outside of the domain if it is outside of any part's."""
         return [part for pair in self.pairs(kernel) for part in boxed_parts(*pair)]
 
 
 def checked_list(name: str, values: Any, each: str, *, optional: bool = False) -> list[Any]:
-    """Inducing variables of several parts.
+    """A list of inducing variables, checked, one for each part of a kernel.
 
-    :param each: What there is one for each of, in words.
+    :param each: The noun for a part, such as "summand", for messages.
     :param optional: Whether an entry may be None.
-    :raises ValueError: If there is none, or one is something else.
+    :raises ValueError: If the list is empty, or an entry is not an inducing variable.
     """
     entries = items(name, values, f"a list, one for each {each}")
     if not entries:
@@ -67,15 +67,15 @@ def checked_list(name: str, values: Any, each: str, *, optional: bool = False) -
 
 
 def each_once(entries: Sequence[Any]) -> tuple[list[Any], tuple[int | None, ...]]:
-    """The distinct objects, so that GPflow's listings show each parameter once, and the place among
-    them that each entry has; None for None."""
+    """The distinct objects of a list, and for each entry its place among them (None for None).
+    GPflow's listings then show each parameter once."""
     distinct = {id(entry): entry for entry in entries if entry is not None}
     places = {key: place for place, key in enumerate(distinct)}
     return list(distinct.values()), tuple(places.get(id(entry)) for entry in entries)
 
 
-# GPflow's classes of the same names send a model down a dense path, whatever is inside. With these,
-# what latent GPs share is computed once, and nothing is factorised that does not have to be.
+# For GPflow's classes of the same names, models use dense matrices in every case. With the classes
+# below, latent GPs share computations, and only unstructured matrices are factorised.
 
 
 class SharedIndependentInducingVariables(
@@ -83,13 +83,13 @@ class SharedIndependentInducingVariables(
 ):
     """One inducing variable that all latent GPs of a multi-output kernel share.
 
-    It keeps its structure, unlike in GPflow's class of this name. The kernel is a
+    The structure is kept, unlike in GPflow's class of this name. The kernel is a
     ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``.
-    The models also take the inducing variable itself, without this wrapper, with the same meaning;
-    the wrapper is needed where GPflow asks for ``Kuu`` and ``Kuf`` of several outputs.
+    Models also accept the inducing variable itself, without this wrapper, with the same meaning.
+    The wrapper is needed if GPflow calls ``Kuu`` and ``Kuf`` for several outputs.
 
     :param inducing_variable: The inducing variable of every latent GP.
-    :raises ValueError: If it is not an inducing variable.
+    :raises ValueError: If the argument is not an inducing variable.
     """
 
     def __init__(self, inducing_variable: InducingVariables) -> None:
@@ -102,14 +102,14 @@ class SeparateIndependentInducingVariables(
 ):
     """A separate inducing variable for each latent GP of a multi-output kernel.
 
-    They keep their structure, unlike in GPflow's class of this name. Their sizes may differ.
-    GPflow's models have one ``q_mu`` for all latent GPs, with as many rows as the largest: a latent
-    GP with fewer variables uses the first rows of its column, and the other rows have no effect.
+    The structure is kept, unlike in GPflow's class of this name. The sizes may differ. GPflow's
+    models have one ``q_mu`` for all latent GPs, with as many rows as the largest entry. A latent GP
+    with fewer variables uses the first rows of its column, and the other rows have no effect.
 
-    :param inducing_variable_list: One for each latent GP of the kernel, in its order. If the same
-        object is given several times, it is computed once for those latent GPs that share a kernel
-        too.
-    :raises ValueError: If there is none, or one is not an inducing variable.
+    :param inducing_variable_list: One inducing variable for each latent GP of the kernel, in order.
+        If latent GPs share an inducing variable (the same object) and a kernel, they also share its
+        computations.
+    :raises ValueError: If the list is empty, or an entry is not an inducing variable.
     """
 
     def __init__(self, inducing_variable_list: Sequence[InducingVariables]) -> None:
@@ -124,7 +124,7 @@ class SeparateIndependentInducingVariables(
 
     @property
     def shape(self) -> Shape:
-        """``(M, D, L)``; D is None where entries differ in it."""
+        """``(M, D, L)``; D is None if the entries have different D."""
         columns = {entry.shape[1] if entry.shape else None for entry in self.inducing_variable_list}
         only = columns.pop() if len(columns) == 1 else None
         size = self.num_inducing
@@ -132,6 +132,6 @@ class SeparateIndependentInducingVariables(
 
 
 def num_inducing(inducing_variable: InducingVariables) -> int | tf.Tensor:
-    """The number of variables, as a number if it is known before anything is computed."""
+    """The number of variables: an integer if it is known statically, otherwise a tensor."""
     size = inducing_variable.shape[0] if inducing_variable.shape else None
     return inducing_variable.num_inducing if size is None else size

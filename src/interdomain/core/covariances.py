@@ -1,5 +1,5 @@
-"""Covariances of any inducing variable with any kernel: a family's methods, behind GPflow's
-dispatchers, and the pairs that are no family's."""
+"""Covariances of any inducing variable with any kernel: GPflow's dispatchers call the methods of a
+family. Pairs that belong to no family are registered here too."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Kvu = Dispatcher("Kvu")
 Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]``.
 
 ``Kvu(iv_v, iv_u, kernel)`` is for v of ``iv_v`` and u of ``iv_u`` (Tiao et al. 2023, Appendix A).
-Either may be ``InducingPoints``, whatever the other is. Other pairs are registered by their
-families.
+One of the two may be ``InducingPoints``, combined with any inducing variable. Families register all
+other pairs.
 """
 
 Kvu_shapes = check_shapes("iv_v: [K, D, 1]", "iv_u: [M, E, 1]", "return: [K, M]")
@@ -35,9 +35,9 @@ Kvu_shapes = check_shapes("iv_v: [K, D, 1]", "iv_u: [M, E, 1]", "return: [K, M]"
 def Kuf_of_family(
     inducing_variable: InterDomainInducingVariables, kernel: Kernel, Xnew: TensorType
 ) -> tf.Tensor:
-    """What the family answers; of a kernel of finite rank, with that whose features it is made of.
+    """Kuf from the family's method. For a kernel of finite rank, Kuf of the kernel of its features.
 
-    :raises ValueError: If there is no covariance.
+    :raises ValueError: If the covariance is not defined.
     """
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
@@ -52,9 +52,9 @@ def Kuf_of_family(
 def Kuu_of_family(
     inducing_variable: InterDomainInducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> tf.Tensor:
-    """The dense matrix, likewise.
+    """The dense Kuu from the family's method. For a kernel of finite rank, Kuu of its base kernel.
 
-    :raises ValueError: If there is no covariance.
+    :raises ValueError: If the covariance is not defined.
     """
     base = base_kernel(inducing_variable, kernel)
     if base is not kernel:
@@ -68,7 +68,7 @@ def Kuu_of_family(
 def Kuu_finite_rank_points(
     inducing_variable: InducingPoints, kernel: FiniteRank, *, jitter: float = 0.0
 ) -> tf.Tensor:
-    """The base kernel's at its own points; at others the values of f there."""
+    """Kuu of the base kernel at the prior's own points; for other points the covariance of f."""
     if inducing_variable is kernel.inducing_variable:
         return Kuu(inducing_variable, kernel.kernel, jitter=jitter)
     return with_jitter(kernel(inducing_variable.Z), jitter)
@@ -79,7 +79,7 @@ def Kuu_finite_rank_points(
 def Kuf_finite_rank_points(
     inducing_variable: InducingPoints, kernel: FiniteRank, Xnew: TensorType
 ) -> tf.Tensor:
-    """The base kernel's at its own points; at others the values of f there."""
+    """Kuf of the base kernel at the prior's own points; for other points the covariance of f."""
     if inducing_variable is kernel.inducing_variable:
         return Kuf(inducing_variable, kernel.kernel, Xnew)
     return kernel(inducing_variable.Z, Xnew)
@@ -87,7 +87,7 @@ def Kuf_finite_rank_points(
 
 @Kvu.register(InducingVariables, InducingVariables, Kernel)
 def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel) -> NoReturn:
-    """:raises ValueError: Always; families register the pairs they know."""
+    """:raises ValueError: Always, because families register the pairs that have a covariance."""
     raise ValueError(
         f"iv_v, iv_u: there is no covariance between {type(iv_v).__name__} and "
         f"{type(iv_u).__name__} under {type(kernel).__name__}; use InducingPoints for one of them."
@@ -106,7 +106,7 @@ def Kvu_points_points(iv_v: InducingPoints, iv_u: InducingPoints, kernel: Kernel
 def Kvu_points_inter_domain(
     iv_v: InducingPoints, iv_u: InterDomainInducingVariables, kernel: Kernel
 ) -> tf.Tensor:
-    """v is f itself at points, so this is Kuf there (eqs. 36 and 47)."""
+    """The transpose of Kuf at the points, because v is f at points (eqs. 36 and 47)."""
     return tf.linalg.matrix_transpose(Kuf(iv_u, kernel, iv_v.Z))
 
 
@@ -115,7 +115,7 @@ def Kvu_points_inter_domain(
 def Kvu_inter_domain_points(
     iv_v: InterDomainInducingVariables, iv_u: InducingPoints, kernel: Kernel
 ) -> tf.Tensor:
-    """u is f itself at points, so this is Kuf there (eq. 28)."""
+    """Kuf at the points, because u is f at points (eq. 28)."""
     return Kuf(iv_v, kernel, iv_u.Z)
 
 
@@ -123,6 +123,6 @@ def Kvu_inter_domain_points(
 def Kvu_finite_rank(
     iv_v: InterDomainInducingVariables, iv_u: InterDomainInducingVariables, kernel: FiniteRank
 ) -> tf.Tensor:
-    """The base kernel's."""
+    """Kvu of the base kernel."""
     base_kernel(iv_v, kernel)
     return Kvu(iv_v, iv_u, base_kernel(iv_u, kernel))

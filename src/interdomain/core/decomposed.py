@@ -15,31 +15,31 @@ from .family import Block, InterDomainInducingVariables
 
 
 class DecomposedKernel(WholeRows, metaclass=abc.ABCMeta):
-    """Base class of kernels that are a sum ``k = sum_t k_t`` and can be cheaper than the sum.
+    """Base class of kernels ``k = sum_t k_t`` that may compute the sum at a lower cost.
 
-    :class:`interdomain.inducing_variables.SumInducingVariables` takes one inducing variable per
-    part, as it does for ``gpflow.kernels.Sum``. This class does not derive from ``Sum``, which
-    GPflow would take apart in ``kernel + other``: the kernel would lose its own ``K``.
+    :class:`interdomain.inducing_variables.SumInducingVariables` needs one inducing variable per
+    part, as for ``gpflow.kernels.Sum``. This class does not derive from ``Sum``: GPflow would split
+    a ``Sum`` in ``kernel + other``, and the kernel would lose its own ``K``.
     """
 
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
-        """The parts, which share this kernel's parameters; each selects its columns of X itself."""
+        """The parts, which share this kernel's parameters; each part selects its columns of X."""
 
     @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        """The sum over the parts; a kernel that has it at less cost overrides both methods."""
+        """The sum over the parts. Override ``K`` and ``K_diag`` if there is a cheaper formula."""
         return tf.add_n([part.K(X, X2) for part in self.kernels])
 
     @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.add_n([part.K_diag(X) for part in self.kernels])
 
-    def validate(self) -> None:  # noqa: B027 - most have nothing to check
+    def validate(self) -> None:  # noqa: B027 - most subclasses have nothing to check
         """Check that training has not broken the decomposition. By default, nothing is checked.
 
-        :raises ValueError: If the parts do not sum to the kernel any more.
+        :raises ValueError: If the kernel is not the sum of its parts after training.
         """
 
 
@@ -52,11 +52,11 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     @property
     @abc.abstractmethod
     def inducing_variables(self) -> Sequence[InducingVariables | None]:
-        """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
+        """One block per summand, in the order of ``kernel.kernels``; None for summands without."""
 
 
 def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum; none of any other."""
+    """The parts of a kernel that is a sum; an empty sequence for any other kernel."""
     is_sum = isinstance(kernel, (Sum, DecomposedKernel))
     parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
     return parts
@@ -78,7 +78,7 @@ def pair_blocks(inducing_variable: DecomposedInducingVariables, kernel: Kernel) 
 
 
 def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
-    """All blocks, those of sums inside sums included; what is not a sum is one block.
+    """All blocks, including those of sums inside sums. A pair that is not a sum is one block.
 
     :raises ValueError: If a sum does not have one block per summand.
     """
@@ -92,8 +92,8 @@ def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Bl
 def summed_pairs(
     inducing_variable: InducingVariables | None, kernel: Kernel
 ) -> list[tuple[InducingVariables | None, Kernel]]:
-    """All summands of a kernel with their blocks, None where there is none; what is not a sum with
-    blocks for its summands is one pair."""
+    """All summands of a kernel, each with its block or None. A pair that is not a sum with blocks
+    for its summands is one pair."""
     if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
         return [(inducing_variable, kernel)]
     pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)

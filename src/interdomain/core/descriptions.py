@@ -1,4 +1,4 @@
-"""What a model and its parts are, besides the values of their parameters; and which rows it has."""
+"""Descriptions of a model and its parts without parameter values, and checksums of its rows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
-_LISTED = 16  # numbers of an array that a description lists; of longer ones it has a checksum
+_LISTED = 16  # a description lists arrays of at most this size, and has a checksum of larger ones
 _ROWS_IN_CHECKSUM = 1_000
 
-KEPT = "_compiled_by_interdomain"  # the attribute of a model that holds what was compiled for it
+KEPT = "_compiled_by_interdomain"  # the attribute of a model that holds its compiled functions
 
-# Prefixes of attributes that are no settings: TensorFlow's own, and KEPT.
+# Prefixes of attributes that are not settings: TensorFlow's own attributes, and KEPT.
 _TRACKING = ("_self_", "_tf_", "_obj_", KEPT)
 
 _PLAIN = (bool, int, float, str)
 _PARTS = (Kernel, Likelihood, InducingVariables, Function)
 
-# Attributes of models, and of what is no part of a model by itself (a layer, a q), that change the
-# objective. Others may count calls, or be of predictions alone.
+# The attributes that change the objective, for models and modules that are not parts by themselves
+# (a layer, a q). Their other attributes may count calls, or affect only predictions.
 _SETTINGS = ("charge", "num_data", "num_samples", "seed", "whiten")
 
 
@@ -43,8 +43,8 @@ def attributes_of(module: tf.Module) -> dict[str, Any]:
 
 
 def checksum_of_rows(arrays: Iterable[Any]) -> int:
-    """A number that tells a sample of the rows of arrays from others: of up to 1,000 rows, from
-    everywhere, so that little of a file is read."""
+    """A checksum that identifies the rows of arrays. It reads at most 1,000 evenly spaced rows, so
+    that little of a file is read."""
     number = 0
     for array in map(np.asanyarray, arrays):
         places = np.linspace(0, len(array) - 1, min(len(array), _ROWS_IN_CHECKSUM))
@@ -56,12 +56,12 @@ def checksum_of_rows(arrays: Iterable[Any]) -> int:
 def describe(
     path: str, value: Any, described: dict[str, Any], seen: set[int], *, parts_only: bool = False
 ) -> None:
-    """Add the classes and the settings of a module, and of what it consists of, by path.
+    """Add the classes and the settings of a module and of its parts to ``described``, by path.
 
-    Parameters are left out: the values of relevant ones are compared.
+    Parameters are left out, because the values of relevant parameters are compared elsewhere.
 
-    :param parts_only: Whether only kernels, likelihoods, inducing variables and mean functions are
-        described, however deep in layers and lists they are; of other modules a few settings.
+    :param parts_only: Whether to describe only kernels, likelihoods, inducing variables and mean
+        functions, at any depth in layers and lists; for other modules, only a few settings.
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
         return
@@ -93,5 +93,5 @@ def describe(
         checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
         described[path] = array.tolist() if listed else [list(array.shape), checksum]
     else:
-        name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
+        name = getattr(value, "__qualname__", type(value).__name__)  # functions and classes have it
         described[path] = str(value) if isinstance(value, slice) else name

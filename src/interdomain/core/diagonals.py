@@ -1,4 +1,4 @@
-"""The diagonal of a kernel as sums of products: what the parameters scale, and what rows bring."""
+"""The diagonal of a kernel as a sum of products: a factor of the parameters times a row's value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 from .columns import WholeRows, kernel_method
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
-"""What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
+"""A function from rows ``[N, D]`` to values ``[N]``, and one that returns their scalar factor."""
 
 
 class UniformVariance(WholeRows, metaclass=abc.ABCMeta):
-    """A kernel whose variance is the same everywhere."""
+    """A kernel whose prior variance is the same everywhere."""
 
     @abc.abstractmethod
     def total_variance(self) -> tf.Tensor:
@@ -30,17 +30,17 @@ class UniformVariance(WholeRows, metaclass=abc.ABCMeta):
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 
     def diagonal_terms(self) -> list[DiagonalTerm]:
-        """The variance."""
+        """One constant term, whose factor is the variance."""
         return [constant_term(self.total_variance)]
 
 
 def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
     """Terms with ``K(x_n, x_n) = sum over terms of factor * row(x_n)``.
 
-    Sums over rows of what rows bring then serve for all values of the factors. A kernel whose
-    diagonal is a product has a method of this name beside its ``K_diag``, which may return None. A
-    kernel without a known form, and a subclass that computes another diagonal, has one term, its
-    diagonal, with the factor one.
+    Sums of the rows' values over the data are then valid for all values of the factors. A kernel
+    whose diagonal is a product has a method ``diagonal_terms`` in the class of its ``K_diag``; the
+    method may return None. Any other kernel, and a subclass that overrides ``K_diag`` alone, has
+    one term: its diagonal, with the factor one.
     """
     kind = type(kernel)
     if kind.K_diag in (Stationary.K_diag, Static.K_diag):
@@ -57,7 +57,7 @@ def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
 
 
 def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]:
-    """The terms of a product, from those of each factor."""
+    """The terms of a product, computed from the terms of each factor."""
 
     def product(chosen: Sequence[DiagonalTerm]) -> DiagonalTerm:
         rows, factors = zip(*chosen, strict=True)
@@ -70,5 +70,5 @@ def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]
 
 
 def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
-    """The term of a diagonal that is the same everywhere."""
+    """The term of a constant diagonal."""
     return (lambda X: tf.ones_like(X[..., 0])), variance

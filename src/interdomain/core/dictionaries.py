@@ -1,7 +1,7 @@
-"""Orthogonal dictionaries: families of features from which a model may have any set.
+"""Orthogonal dictionaries: families of features of which a model may use any subset.
 
-Spherical harmonics and the waves of a box have a diagonal Kuu, whichever of them are taken. So a
-set can grow by the features that the data call for.
+Any set of spherical harmonics, or of the waves of a box, has a diagonal Kuu. A set can therefore
+grow by the features that the data require.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .._arguments import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Dictionary(abc.ABC):
-    """The dictionary that an inducing variable takes its features from.
+    """The dictionary from which an inducing variable selects its features.
 
-    It consists of atoms, named by rows of integers: one feature each, or a few that stay together.
+    It consists of atoms, identified by rows of integers: an atom is one feature or a small group.
 
-    :ivar finite_rank: Whether the prior consists of the features, and grows with them.
+    :ivar finite_rank: Whether the prior consists of the selected features, and grows with them.
     """
 
     finite_rank: bool = field(default=False, kw_only=True)
@@ -32,39 +32,39 @@ class Dictionary(abc.ABC):
     @property
     @abc.abstractmethod
     def atoms(self) -> IntArray:
-        """The atoms that the inducing variable has, ``[A, k]``."""
+        """The atoms that the inducing variable contains, ``[A, k]``."""
 
     def arranged(self, X: Array) -> Dictionary:
-        """The dictionary in the arrangement that suits rows ``[N, D]`` best under the present
-        kernel, if there are several. The features span the same space as before."""
+        """The dictionary in its best arrangement for rows ``[N, D]`` under the present kernel, if
+        there are several arrangements. The features span the same space as before."""
         return self
 
     @abc.abstractmethod
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """About ``count`` atoms of most prior variance over rows ``[N, D]``, the greatest first."""
+        """About ``count`` atoms of largest prior variance over rows ``[N, D]``, largest first."""
 
     @abc.abstractmethod
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """The atoms next to some that are not among them, ``[C, k]``: those of the first atoms
-        first, and no more than ``limit``."""
+        """The atoms next to the given atoms that are not among them, ``[C, k]``, at most ``limit``.
+        Neighbours of the first atoms come first."""
 
     @abc.abstractmethod
     def features(self, atoms: IntArray) -> tuple[InducingVariables, Kernel]:
-        """An inducing variable that has these atoms instead, and the kernel of the dictionary."""
+        """An inducing variable with these atoms, and the kernel of the dictionary."""
 
     def owners(self, atoms: IntArray) -> IntArray:
-        """For each feature of :meth:`features` the row of its atom, ``[M]``."""
+        """The row of the atom of each feature of :meth:`features`, ``[M]``."""
         return np.arange(len(atoms))
 
 
 def rows_of(atoms: Iterable[Any], width: int) -> IntArray:
-    """Atoms given as tuples, ``[A, width]``."""
+    """A matrix of atoms, ``[A, width]``, from tuples."""
     listed = list(atoms)
     return np.array(listed, np.int64).reshape([len(listed), width])
 
 
 def others_than(atoms: IntArray, candidates: IntArray) -> IntArray:
-    """The candidates that are not among the atoms, each once, in their order."""
+    """The candidates that are not among the atoms, in their order and without repetition."""
     known = set(map(tuple, atoms.tolist()))
     new = dict.fromkeys(map(tuple, candidates.tolist()))
     return rows_of((atom for atom in new if atom not in known), atoms.shape[1])

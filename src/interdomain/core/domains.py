@@ -1,4 +1,4 @@
-"""Domains of features: the boxes that rows have to be in."""
+"""Domains of features: the boxes that must contain the rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Box(NamedTuple):
     """The domain of one block, in columns of X.
 
     :ivar kind: The class of the inducing variable.
-    :ivar columns: The columns that it is about, ``[D]``; the rest is as of :class:`.Domain`.
+    :ivar columns: The columns of the box, ``[D]``; for the other attributes see :class:`.Domain`.
     """
 
     kind: type
@@ -47,11 +47,11 @@ class Box(NamedTuple):
     remedy: str
 
     def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside, ``[N]``; NaN is not outside, and neither is rounding."""
+        """Whether each row is outside, ``[N]``; NaN and rounding errors do not count."""
         return np.asarray(np.any(self.beyond(X[:, self.columns]), axis=1))
 
     def beyond(self, seen: Array) -> BoolArray:
-        """Which numbers of the columns ``[..., D]`` are beyond an end by more than rounding."""
+        """Whether each number of the columns ``[..., D]`` is outside by more than rounding."""
         dtype = gpflow.default_float()  # Kuf compares the numbers in this type
         with np.errstate(over="ignore"):
             seen = np.asarray(seen).astype(dtype, copy=False).astype(np.float64, copy=False)
@@ -65,17 +65,17 @@ class Box(NamedTuple):
 
 
 def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int) -> list[Box]:
-    """The domains of all parts that have one: blocks of sums, and factors of products.
+    """The domains of all parts that have a domain: blocks of sums, and factors of products.
 
-    :raises ValueError: If a sum does not have one block per summand, or a product one for each
-        factor, or a domain does not have as many columns as its kernel.
+    :raises ValueError: If there is not one block per summand of a sum, or one inducing variable per
+        factor of a product; if a domain and its kernel differ in the number of columns.
     """
     boxes = []
     for block, part in boxed_parts(inducing_variable, kernel):
         domain = block.domain(part)
         if domain is None:
             continue
-        with tf.init_scope():  # numbers, also while a graph is made
+        with tf.init_scope():  # gives numbers also while a graph is built
             columns = select_columns(part, np.arange(num_columns)[None]).numpy()[0]
         lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in domain[:2])
         if not len(lower) == len(upper) == len(columns):
@@ -87,23 +87,23 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
 
 
 def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
-    """Which rows are outside of a box, ``[N]``."""
+    """Whether each row is outside of at least one box, ``[N]``."""
     return np.asarray(np.any([np.zeros(len(X), np.bool_), *(b.outside(X) for b in boxes)], axis=0))
 
 
 def complaint(
     boxes: Sequence[Box], X: Array, count: int, total: int, rows: str = "rows of X"
 ) -> tuple[str, str]:
-    """What is wrong with rows that are outside, such as "3 of 500 rows of X are outside of the
-    interval [-2, 12] of VariationalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
+    """The message about rows outside, such as "3 of 500 rows of X are outside of the interval
+    [-2, 12] of VariationalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
 
-    :param boxes: At least one of which does not hold the rows.
+    :param boxes: Boxes, at least one of which does not contain all rows.
     :param X: All rows, or the lowest and the highest number of each column.
-    :param count: The number of rows that are outside, of ``total``, which are called ``rows``.
+    :param count: The number of rows outside, of ``total`` rows; the message calls them ``rows``.
     """
-    messages: dict[str, str] = {}  # each once: latent GPs may have the same
+    messages: dict[str, str] = {}  # without repetition: latent GPs may have the same message
     for box in boxes:
-        # NaN counts for nothing.
+        # fmin and fmax ignore NaN.
         low, high = (extreme.reduce(X[:, box.columns], axis=0) for extreme in (np.fmin, np.fmax))
         ends = zip(box.columns, low, high, box.beyond(low) | box.beyond(high), strict=True)
         ranges = [f"column {k} goes from {a:.10g} to {b:.10g}" for k, a, b, out in ends if out]

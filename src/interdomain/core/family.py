@@ -1,4 +1,4 @@
-"""The protocol of a family: what its inducing variables answer, and what they do by default."""
+"""The protocol of a family: the methods of its inducing variables, with their defaults."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Block: TypeAlias = tuple[InducingVariables, Kernel]
 
 
 class Domain(NamedTuple):
-    """A box, its ends included, in the columns that a kernel sees.
+    """A box that includes its ends, in the columns that a kernel uses.
 
-    :ivar lower: ``[D]``.
-    :ivar upper: ``[D]``.
-    :ivar repeats: Whether the prior repeats outside, so that no model should be trained on data
-        there.
+    :ivar lower: The lower ends, ``[D]``.
+    :ivar upper: The upper ends, ``[D]``.
+    :ivar repeats: Whether the prior repeats outside. No model should then be trained on rows
+        outside.
     :ivar remedy: What to do about rows outside, for messages.
     """
 
@@ -44,7 +44,7 @@ class Domain(NamedTuple):
 
 
 class FeatureSums(NamedTuple):
-    """Sums over some rows, in float64; those of all rows are their sums.
+    """Sums over some rows, in float64; the sums of several sets of rows can be added.
 
     :ivar gram: The sum of ``w phi phi^T``, ``[M, M]``; ``[L, M, M]`` for L columns of weights.
     :ivar products: The sum of ``phi t^T``, ``[M, T]``, without weights.
@@ -55,9 +55,9 @@ class FeatureSums(NamedTuple):
 
 
 class BlockBatch(abc.ABC):
-    """Blocks of equal size that can share their algebra.
+    """Blocks of equal size that are computed together.
 
-    :param positions: Where each block stands in the order of all blocks.
+    :param positions: The position of each block in the order of all blocks.
     """
 
     def __init__(self, positions: Sequence[int]) -> None:
@@ -73,35 +73,35 @@ class BlockBatch(abc.ABC):
 
 
 class InterDomainInducingVariables(InducingVariables, abc.ABC):
-    """Inducing variables that are not values of f at points: the class that a family derives.
+    """Base class of all families: inducing variables that are not values of f at points.
 
-    A family says which kernels it has covariances with (:attr:`kernels`), and what these are, by
-    :meth:`Kuf` and :meth:`Kuu`. Everything else follows, structure included: GPflow's ``Kuf`` and
+    A family declares its kernels (:attr:`kernels`), and defines the covariances by :meth:`Kuf` and
+    :meth:`Kuu`. Everything else has a default that keeps the structure: GPflow's ``Kuf`` and
     ``Kuu``, posterior and KL divergence in ``gpflow.models.SVGP``, and the models of this library.
     (``gpflow.models.SGPR`` factorises the dense Kuu; for regression,
-    :class:`interdomain.models.StructuredSGPR` keeps the structure.) The other methods are for what
-    a family can do in a shorter way than by dense features. Kernels of finite rank, sums, products
-    and several outputs of a family's kernels need nothing of it. Another kernel can be registered
-    with GPflow's ``Kuf`` and ``Kuu``.
+    :class:`interdomain.models.StructuredSGPR` keeps the structure.) Override another method if the
+    family has a cheaper formula than dense features. Kernels of finite rank, sums, products and
+    several outputs of the family's kernels work without further methods. Another kernel can be
+    registered with GPflow's ``Kuf`` and ``Kuu``.
 
     The class does not derive from :class:`gpflow.inducing_variables.InducingPoints`: subclasses
-    would inherit its covariances (kernel values between points) without a warning.
+    would silently inherit its covariances (kernel values between points).
     """
 
     kernels: ClassVar[tuple[type[Kernel], ...]] = (Kernel,)
-    """The classes of kernels that the methods know."""
+    """The classes of kernels that the methods support."""
 
     fitting_kernels: ClassVar[str] = ""
-    """Which kernels a message names for another one; by default the classes of :attr:`kernels`."""
+    """The kernels that an error message recommends; by default the classes of :attr:`kernels`."""
 
     relative_jitter: ClassVar[bool] = False
-    """Whether jitter is relative to the diagonal of Kuu, as the scale of u is arbitrary."""
+    """Whether jitter is relative to the diagonal of Kuu, because the scale of u is arbitrary."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Which features these are is said once: sums over rows and compiled functions that were
-        made with them would not notice another value. Parameters take one by ``assign``.
+        """Set an attribute once. Sums over rows and compiled functions depend on the features, and
+        would not notice another value. Parameters can change, by ``assign``.
 
-        :raises AttributeError: If an attribute that is no parameter or module gets another value.
+        :raises AttributeError: If an attribute is replaced, unless it is a parameter or a module.
         """
         present = vars(self).get(name, value)
         settled = not isinstance(present, (tf.Module, tf.Variable))
@@ -113,8 +113,8 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
 
     @property
     def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have more columns than the kernel sees, and what u belongs to
-        need not be in the space of X. M is None if only a graph knows it."""
+        """``(M, None, 1)``: X may have more columns than the kernel uses, and u need not belong to
+        the space of X. M is None if it is not known statically."""
         size = self.num_inducing
         return (size if isinstance(size, int) else None, None, 1)
 
@@ -126,27 +126,27 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The covariance of u, as an operator ``[M, M]`` that keeps its structure.
 
-        :param jitter: What is added where a matrix of M rows (or of those of a block) is
-            factorised.
+        :param jitter: The jitter to add if a matrix of M rows (or of a block's rows) is factorised.
+            A diagonal operator may ignore it.
         """
 
     def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
-        """Kuu for consumers that need a matrix; ``jitter`` is added as GPflow asks."""
+        """Kuu as a dense matrix, for code that needs one; ``jitter`` is added to the diagonal."""
         return with_jitter(self.Kuu(kernel).to_dense(), jitter, relative=self.relative_jitter)
 
     def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """Kuf at rows that are in the :meth:`domain`, ``[M, N]``, without what only rows outside
-        need: it does not depend on parameters that matter only there."""
+        """Kuf at rows that are inside the :meth:`domain`, ``[M, N]``. Override it to skip work, and
+        parameters, that matter only for rows outside."""
         return self.Kuf(kernel, X)
 
     def sums(
         self, kernel: Any, X: TensorType, weights: TensorType | None, targets: TensorType
     ) -> FeatureSums:
-        """The sums over rows of products of features, with gradients; by default of dense ones.
+        """The sums over rows of products of features, with gradients; by default of dense features.
 
-        :param X: ``[n, D]``, in the domain.
-        :param weights: ``[n, L]``, not negative; None for ones.
-        :param targets: ``[n, T]``.
+        :param X: Rows ``[n, D]`` inside the domain.
+        :param weights: Nonnegative weights ``[n, L]``; None for ones.
+        :param targets: Targets ``[n, T]``.
         """
         features = tf.cast(self.Kuf_in_domain(kernel, X), tf.float64)
         products = tf.matmul(features, tf.cast(targets, tf.float64))
@@ -157,13 +157,13 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return FeatureSums(tf.stack(grams), products)
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
-        """The structure by which sums over rows take less than :meth:`sums` and dense matrices;
-        None, the default, if there is none."""
+        """The structure by which sums over rows cost less than :meth:`sums` and dense matrices;
+        None, the default, if there is no such structure."""
         return None
 
     def whitened_features(self, kernel: Any, *inputs: TensorType) -> list[tf.Tensor]:
         """``A = R^{-1} Kuf`` at each of the inputs ``[batch..., N, D]``, ``[M, batch..., N]``. R is
-        the root of Kuu, which is factorised once, if it has to be."""
+        the root of Kuu, which is factorised at most once."""
         root = self.Kuu(kernel, jitter=default_jitter()).root()
         whitened = []
         for X in inputs:
@@ -176,10 +176,10 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return whitened
 
     def explained(self, kernel: Any, X: TensorType, X2: TensorType | None) -> tf.Tensor:
-        """``Kfu Kuu^{-1} Kuf``, what the features explain of a kernel, in the shape of
-        ``kernel.K(X, X2)``; by default from the :meth:`whitened_features`.
+        """``Kfu Kuu^{-1} Kuf``, the part of a kernel that the features explain, in the shape of
+        ``kernel.K(X, X2)``; by default computed from the :meth:`whitened_features`.
 
-        :param X: Rows with all their columns, and so is X2.
+        :param X: Rows with all their columns; X2 has all columns too.
         """
         if X2 is None:
             (A,) = self.whitened_features(kernel, X)
@@ -192,52 +192,51 @@ class InterDomainInducingVariables(InducingVariables, abc.ABC):
         return tf.reduce_sum(tf.square(A), axis=0)
 
     def explained_terms(self, kernel: Any) -> list[DiagonalTerm] | None:
-        """The diagonal of :meth:`explained` as terms: a function of rows ``[..., N, D]``, and one
-        without arguments, of the factor that all rows share. None, the default, where it takes the
-        features."""
+        """The diagonal of :meth:`explained` as terms. A term is a function of rows ``[..., N, D]``
+        and a function without arguments, which returns the factor that all rows share. None, the
+        default, if the diagonal requires the features."""
         return None
 
     def domain(self, kernel: Any) -> Domain | None:
-        """The box that the features are made for, in the columns that the kernel sees; None, the
-        default, if there is no end. Outside, Kuf may be different, or carry little information."""
+        """The box for which the features are built, in the columns that the kernel uses; None, the
+        default, if it is unbounded. Outside, Kuf may differ or carry little information."""
         return None
 
     def parts(self, kernel: Any) -> list[Block]:
-        """The pairs that may have a domain each, for some of the columns of X; by default this."""
+        """The pairs that may each have a domain, for some columns of X; by default this pair."""
         return [(self, kernel)]
 
     def num_columns(self, kernel: Any) -> int | None:
-        """The number of columns of X that the features are made for, by default the kernel's
-        ``input_dim``; None where nothing determines it, as with ``active_dims``, which select from
-        any number."""
+        """The number of columns of X for which the features are built, by default the kernel's
+        ``input_dim``. None if it is undetermined, such as with ``active_dims``, which select from
+        any number of columns."""
         return num_columns(kernel, getattr(kernel, "input_dim", None))
 
     def block_batches(self, kernel: Any) -> list[BlockBatch] | None:
-        """The independent blocks, those that can be computed at once together; None for one."""
+        """The independent blocks, in batches of blocks computed together; None for one block."""
         return None
 
     def settings_of(self, kernel: Kernel) -> Any:
-        """What ``Kuf`` takes from a kernel, besides the values of its parameters: numbers, text,
-        arrays, modules, or mappings of these. Statistics are for models in which it is the same.
-
-        By default the kernel, which stands for its class and all of its settings.
+        """The settings of a kernel on which ``Kuf`` depends, other than the values of parameters:
+        numbers, text, arrays, modules, or mappings of these. Statistics can be used in models with
+        equal settings. By default the kernel, which stands for its class and all of its settings.
         """
         return kernel
 
     def dictionary(self, kernel: Any) -> Dictionary | None:
-        """The orthogonal features from which these are taken, so that others can be chosen among
-        them; None, the default, if there are no such."""
+        """The orthogonal dictionary that contains these features, from which other features can be
+        chosen; None, the default, if there is no dictionary."""
         return None
 
     def is_subset_of(self, others: Any) -> bool:
-        """Whether all of these features are features of others, an object of the same class; by
-        default it is not known that they are."""
+        """Whether all of these features are features of ``others``, an object of the same class; by
+        default False, for unknown."""
         return False
 
 
 def is_subset(some: InducingVariables, features: InducingVariables) -> bool:
-    """Whether all features of one inducing variable are features of another, where a family knows
-    how to compare them."""
+    """Whether all features of one inducing variable are features of another; False if the family
+    has no comparison."""
     if not isinstance(some, InterDomainInducingVariables):
         return False
     alike = isinstance(features, type(some)) or isinstance(some, type(features))
@@ -245,22 +244,22 @@ def is_subset(some: InducingVariables, features: InducingVariables) -> bool:
 
 
 def with_jitter(matrix: tf.Tensor, jitter: float, *, relative: bool = False) -> tf.Tensor:
-    """The matrix with ``jitter`` added to its diagonal, or that many times the diagonal."""
+    """The matrix with ``jitter``, or with ``jitter`` times the diagonal, added to its diagonal."""
     diagonal = tf.linalg.diag_part(matrix)
     added = diagonal * (1 + jitter) if relative else diagonal + tf.cast(jitter, matrix.dtype)
     return tf.linalg.set_diag(matrix, added)
 
 
-_LARGE = 400  # features from which on half of their products takes less time, through NumPy
+_LARGE = 400  # for this number of features or more, NumPy's half of the products is quicker
 
 
 @tf.custom_gradient
 def gram_of(features: tf.Tensor) -> Any:
-    """``F F^T`` of F ``[M, n]``. Its gradient is one product, where TensorFlow has two."""
+    """``F F^T`` for F ``[M, n]``. Its gradient is one product; TensorFlow's would be two."""
 
     def product(values: Array) -> Array:
-        # NumPy knows that this is symmetric, and computes half of it.
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for these
+        # NumPy recognises that the product is symmetric, and computes one half.
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for both
             return values @ values.T
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:

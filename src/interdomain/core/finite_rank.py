@@ -1,4 +1,4 @@
-"""The part of a kernel that a set of features explains, as a kernel of its own."""
+"""The kernel ``FiniteRank``: the part of a kernel that a set of features explains."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .parameters import single_output
 class FiniteRank(WholeRows):
     """The finite-rank prior of a set of features: ``K(x, x') = Kfu Kuu^{-1} Kuf``.
 
-    It is the part of a kernel that the features explain. As a prior of its own, it is that of a
-    Bayesian linear model with one weight for each feature. A sparse model with the same features
-    leaves nothing out (``Qff = Kff``): its bound has no penalty for what the features lack, and
-    rough kernels cost no accuracy. The price is the uncertainty that a GP keeps where there are no
-    data: this prior has none about functions that the features cannot represent.
+    It is the part of a kernel that the features explain, and the prior of a Bayesian linear model
+    with one weight for each feature. A sparse model with the same features is then exact
+    (``Qff = Kff``): its bound has no penalty for what the features miss, and rough kernels cost no
+    accuracy. The price is the uncertainty where there are no data: this prior has no uncertainty
+    about functions that the features cannot represent.
 
     With spherical harmonics up to some degree it seems to be the model of the experiments of
     Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
-    Any other kernel and inducing variable with covariances will do: box features
+    Any kernel and inducing variable with covariances can be used: box features
     (:class:`~interdomain.inducing_variables.BoxFourierFeatures`), points, activation features,
-    patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
-    nothing; ``gpflow.models.SGPR`` factorises every Kuu.
+    patches. If Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models need no
+    factorisation of Kuu; ``gpflow.models.SGPR`` factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -44,17 +44,17 @@ class FiniteRank(WholeRows):
     >>> bool(prior(X, full_cov=False) < kernel(X, full_cov=False))
     True
 
-    The inducing variable of a model must be this kernel's own, or hold some of its features
+    The inducing variable of a model must be this kernel's own, or contain some of its features
     (harmonics of fewer degrees, fewer frequencies). ``gpflow.inducing_variables.InducingPoints``
-    may be at any points. GPflow's kernels of several outputs can wrap it like any other kernel. For
-    a sum of kernels, make each summand one of finite rank.
+    may be at any points. GPflow's kernels of several outputs can wrap a FiniteRank like any other
+    kernel. For a sum of kernels, make a FiniteRank of each summand.
 
-    :param kernel: The kernel that the features belong to: any kernel of one output. This kernel has
-        its parameters, and its ``active_dims`` select the columns.
-    :param inducing_variable: An inducing variable that the kernel has covariances with.
-    :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
-        inducing variable, they are a sum and its blocks of features, or there are no covariances
-        between them. The message names the kernels that the features have covariances with.
+    :param kernel: The kernel of the features: any kernel of one output. The FiniteRank has its
+        parameters, and its ``active_dims`` select the columns.
+    :param inducing_variable: An inducing variable with which the kernel has covariances.
+    :raises ValueError: If ``kernel`` is not a kernel of one output or ``inducing_variable`` is not
+        an inducing variable; if they are a sum and its blocks of features; or if they have no
+        covariances. The message names the kernels with which the features have covariances.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class FiniteRank(WholeRows):
 
     @property
     def active_dims(self) -> NormalizedActiveDims:
-        """The ``active_dims`` of the kernel that the features belong to."""
+        """The ``active_dims`` of the kernel of the features."""
         return self.kernel.active_dims
 
     @active_dims.setter
@@ -100,18 +100,18 @@ class FiniteRank(WholeRows):
         return features.explained_diagonal(kernel, X)
 
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
-        """What the family of features knows of the diagonal."""
+        """The terms of the diagonal, from the family of the features; None if it has no terms."""
         features, kernel = as_family(self.inducing_variable, self.kernel)
         return features.explained_terms(kernel)
 
     def scaled_parts(self) -> list[Kernel]:
-        """Those of the kernel that the features belong to."""
+        """The scaled parts of the kernel of the features."""
         return scaled_parts(self.kernel)
 
     def base_for(self, inducing_variable: InducingVariables) -> Kernel:
-        """The kernel, for features that this one consists of.
+        """The kernel of the features, for an inducing variable that contains only these features.
 
-        :raises ValueError: For other features.
+        :raises ValueError: If the inducing variable has other features.
         """
         features = self.inducing_variable
         if inducing_variable is not features and not is_subset(inducing_variable, features):
@@ -125,7 +125,7 @@ class FiniteRank(WholeRows):
 
 
 def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> None:
-    """:raises ValueError: If neither the family nor GPflow's ``Kuf`` knows a covariance."""
+    """:raises ValueError: If neither the family nor GPflow's ``Kuf`` defines a covariance."""
     kinds = type(inducing_variable), type(kernel), object
     of_pair = Kuf.dispatch(*kinds)
     if isinstance(inducing_variable, InterDomainInducingVariables):
@@ -139,7 +139,7 @@ def check_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> No
 
 
 def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel) -> None:
-    """:raises ValueError: For a kernel that the family does not know, with what to use instead."""
+    """:raises ValueError: If the family does not support the kernel; the message has a remedy."""
     if isinstance(kernel, inducing_variable.kernels):
         return
     name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
@@ -165,15 +165,15 @@ def check_kernel(inducing_variable: InterDomainInducingVariables, kernel: Kernel
 
 
 def base_of(kernel: Kernel) -> Kernel:
-    """The kernel whose features a :class:`FiniteRank` is made of; any other kernel as it is."""
+    """The kernel of the features of a :class:`FiniteRank`; any other kernel itself."""
     while isinstance(kernel, FiniteRank):
         kernel = kernel.kernel
     return kernel
 
 
 def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
-    """Whether features are all that a kernel of finite rank is made of, or every summand of a sum
-    with its block of them: nothing is left out then, ``Kff = Kfu Kuu^{-1} Kuf``."""
+    """Whether the inducing variable has all features of a kernel of finite rank, or each block of a
+    sum those of its summand. Then the features explain everything: ``Kff = Kfu Kuu^{-1} Kuf``."""
     if type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables):
         blocks = inducing_variable.inducing_variables
         return len(blocks) == len(kernel.kernels) and all(map(is_complete, blocks, kernel.kernels))
@@ -186,6 +186,6 @@ def is_complete(inducing_variable: InducingVariables | None, kernel: Kernel) -> 
 
 
 def block_of(dictionary: Dictionary, atoms: IntArray) -> Block:
-    """Some atoms of a dictionary, and its kernel, which ends with them if it did so before."""
+    """Some atoms of a dictionary and its kernel, which is their FiniteRank if the prior was one."""
     features, kernel = dictionary.features(atoms)
     return features, FiniteRank(kernel, features) if dictionary.finite_rank else kernel

@@ -1,7 +1,7 @@
-"""The inputs of models: how many columns X has, where that is not known when a graph is built.
+"""The inputs of models: the number of columns of X, if it is unknown when a graph is built.
 
-``tf.TensorSpec([None, None])`` and ``tf.TensorSpec(None)`` leave the number open, but what families
-compute depends on it. In most cases, an inducing variable and its kernel determine it.
+``tf.TensorSpec([None, None])`` and ``tf.TensorSpec(None)`` leave the number open, but families
+need it. In most cases, an inducing variable and its kernel determine it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .._arguments import instance
 from .latents import LatentGPs, latent_gps
 from .pairs import Kuf_in_domain, num_columns_of_any
 
-# How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
+# The errors of TensorFlow, check_shapes and the dispatchers for wrong shapes or types.
 _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
 
 
 def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
-    """The number that any of the latent GPs knows."""
+    """The number of columns of X of the first latent GP that has one; None if none has one."""
     return num_columns_of_any(
         (inducing_variable, group.kernel)
         for group in latents
@@ -34,8 +34,8 @@ def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
 
 
 def num_columns_of_model(model: Any) -> int | None:
-    """The number of columns of X; None if the model does not know it."""
-    layer = getattr(model, "f_layers", [model])[0]  # of a deep GP, the first
+    """The number of columns of X; None if the model does not determine it."""
+    layer = getattr(model, "f_layers", [model])[0]  # the first layer of a deep GP
     columns = getattr(layer, "num_columns", getattr(layer, "input_dim", None))
     if columns is not None:
         return int(columns)
@@ -44,14 +44,14 @@ def num_columns_of_model(model: Any) -> int | None:
         inputs = layer.data[0]
     if not isinstance(inputs, InducingVariables):
         return None if inputs is None else int(inputs.shape[1])
-    with contextlib.suppress(ValueError):  # a kernel of another kind: its latent GPs are not known
+    with contextlib.suppress(ValueError):  # raised if the kernel's latent GPs are not known
         return num_columns_of_latents(latent_gps(layer.kernel, inputs))
     return None
 
 
 def check_inputs(model: Any, num_columns: int) -> None:
-    """:raises ValueError: If the kernel and the inducing variable of a model, or of a layer, do not
-    fit together, or inputs with so many columns do not fit them."""
+    """:raises ValueError: If a model's or layer's kernel and inducing variable do not fit each
+    other or inputs with this number of columns."""
     kernel = getattr(model, "kernel", None)
     if not isinstance(kernel, gpflow.kernels.Kernel):
         return
@@ -63,8 +63,8 @@ def check_inputs(model: Any, num_columns: int) -> None:
 def check_parts(
     kernel: Kernel, parts: Mapping[str, InducingVariables | Kernel], num_columns: int
 ) -> None:
-    """As :func:`check_inputs`, for a kernel and inducing variables by their names. The kernel is
-    given no rows: shapes and types show what does not fit, and it may not take a made-up row."""
+    """:func:`check_inputs` for a kernel and inducing variables by their names. The check passes no
+    rows: shapes and types show what does not fit, and a made-up row might be invalid."""
     no_rows = tf.zeros([0, num_columns], gpflow.default_float())
     for name, part in parts.items():
         try:
@@ -74,7 +74,7 @@ def check_parts(
                 for latents in latent_gps(kernel, part):
                     Kuf_in_domain(latents.inducing_variables[0], latents.kernel, no_rows)
         except ValueError:
-            raise  # one of this library says more than could be said here
+            raise  # this library's own errors have better messages
         except _MISFITS as error:
             kinds = " and ".join(dict.fromkeys([type(part).__name__, type(kernel).__name__]))
             if isinstance(error, NotImplementedError):
@@ -92,6 +92,6 @@ def check_parts(
 
 
 def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
-    """:raises ValueError: If it is none."""
+    """:raises ValueError: If the argument is not an inducing variable."""
     remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
     instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)

@@ -1,4 +1,4 @@
-"""What was compiled for a model, kept with it and used again as long as the model is the same."""
+"""Compiled functions of a model, which the model keeps and reuses until the model changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = (bool, int, float, str, slice, np.generic)
 
 
 class _Kept:
-    """By name, what was built last, with its key. Copies and pickles of a model have none."""
+    """The last objects that were built, by name, with their keys. Copies and pickles have none."""
 
     def __init__(self, state: tuple[Any, ...] = ()) -> None:
         self.state, self.built = state, dict[str, tuple[Any, Any]]()
@@ -25,8 +25,8 @@ class _Kept:
 
 
 def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
-    """What was built under this name for the model as it is now and for this key; built if need be.
-    It must not hold the model, with which it is freed."""
+    """The object of this name for the present model and key, which ``build`` builds if necessary.
+    The object must not refer to the model: it is freed with the model."""
     holder, state = vars(model).get(KEPT, _Kept()), _state(model)
     if len(holder.state) != len(state) or not all(
         a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and a == b)
@@ -39,7 +39,7 @@ def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any
 
 
 class Values:
-    """The values of all variables of a model, to compare with their values at another time.
+    """The values of all variables of a model, for a later comparison. They cost little memory:
     TensorFlow copies a buffer only when it is written to."""
 
     def __init__(self, model: tf.Module) -> None:
@@ -52,8 +52,8 @@ class Values:
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:
-    """What a graph of a model has as constants: its modules, their attributes, and what is
-    trainable. Arrays that are changed in place are not noticed."""
+    """The constants of a model's graphs: its modules, their attributes, and what is trainable.
+    Arrays that are changed in place are not noticed."""
     parts: list[Any] = [gpflow.config.config()]
     for module in (model, *model.submodules):
         parts.append(module)

@@ -1,4 +1,4 @@
-"""Latent GPs of multi-output models: which of them share a kernel and inducing variables."""
+"""Latent GPs of multi-output models, grouped by their kernel and inducing variables."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .combined import num_inducing
 class LatentGPs:
     """Latent GPs with one prior and the same inducing variables; they share a factorisation.
 
-    :ivar kernel: Theirs, of one output.
-    :ivar inducing_variables: Of each of them: one, or as many as the model has.
-    :ivar positions: Where they stand among all latent GPs; None if these are all.
+    :ivar kernel: The kernel of each latent GP, of one output.
+    :ivar inducing_variables: The inducing variables of each latent GP, one for each in the model.
+    :ivar positions: Their positions among all latent GPs; None if these are all.
     """
 
     kernel: Kernel
@@ -43,13 +43,13 @@ def split_q(
     q_mu: TensorType,
     q_sqrt: TensorType | None,
 ) -> list[tuple[TensorType, TensorType | None]]:
-    """The q of each group of latent GPs, from that of all.
+    """The q of each group of latent GPs, sliced from the q of all latent GPs.
 
-    Everything is read and cut once, however many groups there are: a parameter is computed anew
-    whenever it is read, and the gradient of a slice is as large as what it is cut from.
+    Each parameter is read and split only once. A parameter is computed again at every read, and the
+    gradient of a slice is as large as the whole tensor.
 
     :param blocks: The inducing variables of each group.
-    :param q_mu: ``[M, L]``. A group with fewer inducing variables has the first rows.
+    :param q_mu: ``[M, L]``. A group with fewer inducing variables uses the first rows.
     :param q_sqrt: ``[M, L]`` or ``[L, M, M]``.
     """
     means = _split(groups, q_mu, 1)
@@ -82,7 +82,7 @@ def _positions(groups: Sequence[LatentGPs]) -> list[int]:
 
 
 def _first(values: tf.Tensor, size: int | tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
-    """The first entries along some axes."""
+    """The first ``size`` entries along some axes."""
     for axis in axes:
         if values.shape[axis] != size or tf.is_tensor(size):
             values = values[(slice(None),) * axis + (slice(size),)]
@@ -90,13 +90,13 @@ def _first(values: tf.Tensor, size: int | tf.Tensor, axes: Sequence[int]) -> tf.
 
 
 def latent_gps(kernel: Kernel, *inducing_variables: InducingVariables) -> list[LatentGPs]:
-    """The latent GPs of a kernel, those with the same objects as kernel and inducing variables
-    together; all in one for a kernel of one output.
+    """The latent GPs of a kernel, grouped if kernel and inducing variables are the same objects; a
+    single group for a kernel of one output.
 
-    :param inducing_variables: Each one for all latent GPs, ``SharedIndependentInducingVariables``,
-        or ``SeparateIndependentInducingVariables`` with one for each.
-    :raises ValueError: If there are not as many inducing variables as latent GPs, or it is not
-        known which latent GPs the kernel is made of.
+    :param inducing_variables: Each is one for all latent GPs, a
+        ``SharedIndependentInducingVariables``, or a ``SeparateIndependentInducingVariables``.
+    :raises ValueError: If there are not as many inducing variables as latent GPs, or the latent GPs
+        of the kernel are not known.
     """
     if not isinstance(kernel, MultioutputKernel):
         return [LatentGPs(kernel, inducing_variables)]
@@ -133,9 +133,9 @@ def _of_each(inducing_variable: InducingVariables, count: int) -> Sequence[Induc
 
 
 def in_order(groups: Sequence[LatentGPs], parts: Sequence[tf.Tensor], axis: int) -> tf.Tensor:
-    """What belongs to the groups, one behind the other, in the order of the latent GPs.
+    """The parts of all groups, concatenated and in the order of the latent GPs.
 
-    :param parts: Of each group; the latent GPs of a group are along ``axis``.
+    :param parts: The part of each group; the latent GPs of a group are along ``axis``.
     """
     if len(groups) == 1:
         return parts[0]

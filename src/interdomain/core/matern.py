@@ -1,11 +1,11 @@
 """Matern processes of one column as stochastic differential equations.
 
-A Matern process of order p + 1/2 solves ``(d/dx + l)^(p+1) f = white noise`` of density q, so that
-the inner product of its RKHS on [a, b] is
+A Matern process of order p + 1/2 solves ``(d/dx + l)^(p+1) f = white noise`` of density q. The
+inner product of its RKHS on [a, b] is
 
     <g, h> = 1/q int (Lg)(Lh) dx + v(g)^T P^-1 v(h),    L = (d/dx + l)^(p+1),
 
-v being value and first p derivatives at a, and P their covariance for f.
+where v is the value and the first p derivatives at a, and P is the covariance of v(f).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ MATERNS = (Matern12, Matern32, Matern52)
 
 
 def matern_order(kernel: Stationary) -> int:
-    """The order p, of a Matern kernel of p + 1/2."""
+    """The order p of a Matern kernel of order p + 1/2."""
     return next(p for p, kind in enumerate(MATERNS) if isinstance(kernel, kind))
 
 
 def rate_of(kernel: Stationary) -> tf.Tensor:
-    """The l of ``(d/dx + l)``."""
+    """The rate l of ``(d/dx + l)``."""
     return math.sqrt(2 * matern_order(kernel) + 1) / kernel.lengthscales
 
 
 def noise_density(order: int) -> float:
-    """The density q of the white noise that gives f a variance of one, for a rate of one."""
+    """The density q of the white noise for which f has variance one, at rate one."""
     return 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
 
 
@@ -41,8 +41,8 @@ INVERSE_ROOTS: tuple[Array, ...] = (
     np.eye(2),
     np.array([[1, 0, math.sqrt(1 / 8)], [0, math.sqrt(3), 0], [0, 0, math.sqrt(9 / 8)]]),
 )
-"""For variance and rate one, a matrix whose product with its transpose is P^-1: for order 2 of the
-covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
+"""For orders 0, 1, 2, a matrix whose product with its transpose is P^-1, at variance and rate one.
+For order 2, P is ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
 
 
 def validate_one_lengthscale(kernel: Stationary, remedy: str) -> None:

@@ -1,7 +1,7 @@
-"""What any inducing variable and kernel answer together, as a family does.
+"""Functions of any pair of an inducing variable and a kernel, in terms of a family's methods.
 
-Here, and nowhere else, a kernel of finite rank gives way to the kernel of its features, and a pair
-that GPflow knows (points, or what users register) gets the methods of a family.
+Only this module replaces a kernel of finite rank by the kernel of its features. It also gives the
+methods of a family to pairs that GPflow supports (points, or pairs that users register).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RegisteredPairs(InterDomainInducingVariables):
-    """An inducing variable whose covariances GPflow's dispatchers know, as a family."""
+    """An inducing variable with covariances registered in GPflow's dispatchers, as a family."""
 
     def __init__(self, inducing_variable: InducingVariables) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class RegisteredPairs(InterDomainInducingVariables):
         return Full(Kuu(self._inducing_variable, kernel, jitter=jitter))
 
     def num_columns(self, kernel: Kernel) -> int | None:
-        """Points have all columns of X, those included that the kernel does not see."""
+        """The number of columns of X. Points have all columns, including those not selected."""
         if isinstance(self._inducing_variable, InducingPoints):
             columns: int | None = self._inducing_variable.Z.shape[-1]
             return columns
@@ -51,11 +51,11 @@ class RegisteredPairs(InterDomainInducingVariables):
 
 
 def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
-    """The kernel whose covariances with u a pair has: u has the covariances with f that it has
-    under the kernel that a prior of finite rank is a part of, ``cov(u, f) = Kuu Kuu^{-1} Kuf``, and
-    its own Kuu; of some of the features, the rows of both.
+    """The kernel whose covariances with u a pair uses. A prior of finite rank is a part of it.
+    Under the part, u has the same Kuu and the same covariances with f,
+    ``cov(u, f) = Kuu Kuu^{-1} Kuf``. For a subset of the features, they are the corresponding rows.
 
-    :raises ValueError: For features that a kernel of finite rank does not consist of.
+    :raises ValueError: If a kernel of finite rank does not contain the features.
     """
     is_family = isinstance(inducing_variable, InterDomainInducingVariables)
     while is_family and hasattr(kernel, "base_for"):
@@ -66,7 +66,7 @@ def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
 def as_family(
     inducing_variable: InducingVariables, kernel: Kernel
 ) -> tuple[InterDomainInducingVariables, Kernel]:
-    """What answers for a pair, and the kernel to ask it for."""
+    """The inducing variable as a family, and the kernel with which to call its methods."""
     kernel = base_kernel(inducing_variable, kernel)
     is_family = isinstance(inducing_variable, InterDomainInducingVariables)
     if is_family and isinstance(kernel, inducing_variable.kernels):
@@ -77,8 +77,8 @@ def as_family(
 def boxed_parts(
     inducing_variable: InducingVariables, kernel: Kernel
 ) -> list[tuple[InterDomainInducingVariables, Kernel]]:
-    """The pairs that may have a domain each: of a kernel of finite rank, those of the features that
-    the prior is made of, whatever the inducing variable is."""
+    """The pairs that may each have a domain. For a kernel of finite rank they are the pairs of the
+    prior's own features, for any inducing variable."""
     while hasattr(kernel, "base_for"):
         inducing_variable, kernel = kernel.inducing_variable, kernel.kernel
     features, base = as_family(inducing_variable, kernel)
@@ -89,13 +89,13 @@ def Kuu_operator(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> StructuredOperator:
     """Kuu as a linear operator that keeps its structure. The structured posterior and KL divergence
-    use it, and ``gpflow.models.SVGP`` through them; ``gpflow.models.SGPR`` uses the dense ``Kuu``.
+    use it, and thus ``gpflow.models.SVGP``; ``gpflow.models.SGPR`` uses the dense ``Kuu``.
 
-    :param jitter: What is added where a matrix of M rows (or of the rows of a block) has to be
-        factorised; diagonal operators, and those of diagonal plus low rank, ignore it.
+    :param jitter: The jitter to add if a matrix of M rows (or of a block's rows) is factorised;
+        diagonal operators, and those of diagonal plus low rank, ignore it.
     :return: A positive-definite ``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal,
-        diagonal plus low rank or a full matrix made of GPflow's dense ``Kuu``.
-    :raises ValueError: If there is no covariance.
+        diagonal plus low rank, or a full matrix that holds GPflow's dense ``Kuu``.
+    :raises ValueError: If the covariance is not defined.
     """
     family, kernel = as_family(inducing_variable, kernel)
     operator = family.Kuu(kernel, jitter=jitter)
@@ -108,8 +108,8 @@ def Kuu_operator(
 
 
 def Kuf_in_domain(inducing_variable: InducingVariables, kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """Kuf at rows that are known to be in the domain, ``[M, N]``, with the values that ``Kuf`` has
-    there, and without what only rows outside need."""
+    """Kuf at rows that are known to be inside the domain, ``[M, N]``. The values are those of
+    ``Kuf``; work that only rows outside need is skipped."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.Kuf_in_domain(kernel, X)
 
@@ -121,35 +121,35 @@ def feature_sums(
     weights: TensorType | None,
     targets: TensorType,
 ) -> FeatureSums:
-    """The sums over rows of products of their features, in the family's own way if it has one: see
+    """The sums over rows of products of their features, by the family's method:
     :meth:`InterDomainInducingVariables.sums`."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.sums(kernel, X, weights, targets)
 
 
 def structure_of(inducing_variable: InducingVariables, kernel: Kernel) -> FeatureStructure | None:
-    """The structure of features in sums over rows, which their family names; None for dense."""
+    """The structure of the features in sums over rows, from their family; None for dense sums."""
     family, kernel = as_family(inducing_variable, kernel)
     return family.structure(kernel)
 
 
 def dictionary_of(inducing_variable: InducingVariables, kernel: Kernel) -> Dictionary | None:
-    """The dictionary that features are taken from, if there is one; a prior of finite rank has what
-    the features explain of its kernel."""
+    """The dictionary of the features, if there is one. Under a prior of finite rank, the dictionary
+    is one of finite rank too."""
     family, base = as_family(inducing_variable, kernel)
     of_family = family.dictionary(base)
     return of_family and replace(of_family, finite_rank=base is not kernel)
 
 
 def num_columns_of_any(pairs: Iterable[Block]) -> int | None:
-    """The number of columns of X that the first pair knows that knows any; None if none does."""
+    """The number of columns of X of the first pair that has one; None if no pair has one."""
     families = (as_family(*pair) for pair in pairs)
     known = (family.num_columns(kernel) for family, kernel in families)
     return next((columns for columns in known if columns is not None), None)
 
 
 class StackedBlocks(BlockBatch):
-    """Blocks whose covariances are computed one by one, and then put together."""
+    """Blocks whose covariances are computed one by one and then stacked."""
 
     def __init__(self, blocks: Sequence[Block], positions: Sequence[int]) -> None:
         super().__init__(positions)
@@ -164,7 +164,7 @@ class StackedBlocks(BlockBatch):
 
 
 def block_batches(inducing_variable: InducingVariables, kernel: Kernel) -> list[BlockBatch]:
-    """The blocks of an inducing variable, in batches of equal size, so that a graph has as many
-    operations for sixteen blocks as for two; one, unless its family says more."""
+    """The blocks of an inducing variable, in batches of equal size; one block by default. A graph
+    then has as many operations for sixteen equal blocks as for two."""
     family, base = as_family(inducing_variable, kernel)
     return family.block_batches(base) or [StackedBlocks([(inducing_variable, kernel)], [0])]

@@ -1,4 +1,4 @@
-"""Parameters and kernels of one output, checked; and parameters that are frozen for a while."""
+"""Checked parameters, checks of single-output kernels, and temporary freezing of parameters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .._arguments import instance, real_array, refusal
 def positive_parameter(
     name: str, value: TensorType, *, remedy: str, per_column: bool = False
 ) -> gpflow.Parameter:
-    """A positive parameter, from a value that is checked to be one.
+    """A positive parameter with a checked value.
 
     :param remedy: What to pass instead of a value of another shape.
-    :param per_column: Whether it may also be a vector ``[D]`` of one entry or more.
-    :raises ValueError: If an entry is not finite and positive, or the shape is another one.
+    :param per_column: Whether the value may also be a vector ``[D]`` of one entry or more.
+    :raises ValueError: If an entry is not finite and positive, or the shape is wrong.
     """
     given = value
     if not isinstance(value, (gpflow.Parameter, tf.Variable)):
@@ -39,10 +39,10 @@ def positive_parameter(
 
 
 def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
-    """The kernel, if it has one output.
+    """The kernel, checked to have one output.
 
-    :param remedy: What to do with a kernel of several outputs.
-    :raises ValueError: If it is not a kernel, or has several outputs.
+    :param remedy: What to do with a kernel of several outputs, for the message.
+    :raises ValueError: If the argument is not a kernel, or has several outputs.
     """
     instance(name, kernel, Kernel, "a GPflow kernel")
     single: Kernel = kernel
@@ -54,7 +54,7 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
 
 @contextmanager
 def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[None]:
-    """Within this context, the parameters are marked not trainable."""
+    """A context in which the parameters are marked not trainable."""
     parameters = [parameter for parameter in parameters if parameter.trainable]
     for parameter in parameters:
         gpflow.set_trainable(parameter, False)

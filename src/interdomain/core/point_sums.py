@@ -6,7 +6,7 @@ For ``f(x) = sum_p w_p g(x_p)`` with ``g ~ GP(0, k)`` and P points x_p for each 
     cov(f(x), f(x')) = sum_p sum_q w_p w_q k(x_p, x'_q)     :func:`double_sums`,
     var(f(x))        = sum_p sum_q w_p w_q k(x_p, x_q)      :func:`quadratic_sums`.
 
-All go over the groups a few at a time. Z is ``[M, D]``, points are ``[N, P, D]``, weights ``[P]``.
+All functions use a few groups at a time. Z is ``[M, D]``, points ``[N, P, D]``, weights ``[P]``.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ..linalg.radial_terms import (
 )
 
 _LARGEST_GROUP = 8
-"""Times the size of a chunk: what a single group's kernel values may take."""
+"""The largest number of kernel values of a single group, in multiples of the size of a chunk."""
 
 _TYPICAL_ROWS = 1024
-"""Assumed where a number of rows is not known before the graph runs."""
+"""The number of rows that is assumed if it is not known before the graph runs."""
 
 
 def cross_sums(kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[M, N]``, for k with its ``active_dims``."""
+    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[M, N]``; k selects its ``active_dims``."""
     terms = radial_terms(kernel)
     sums = [partial(radial_cross, term) for term in terms or ()]
     if terms is None:
@@ -78,27 +78,27 @@ def _max_entries() -> int:
 def _generic_cross(
     kernel: Kernel, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor, chunk: int
 ) -> tf.Tensor:
-    """By TensorFlow's gradient of the kernel, each chunk computed again for it."""
+    """The sums of a kernel without radial terms. The gradient computes each chunk again."""
     num_points, dim = points.shape[1], points.shape[2]
 
     def of_groups(groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         values = kernel(Z, tf.reshape(groups, [-1, dim]))
         sums = tf.linalg.matvec(tf.reshape(values, [-1, num_points]), weights)
-        # Without -1, here and above: there may be no groups.
+        # Both reshapes name the sizes instead of -1, because there may be no groups.
         return tf.transpose(tf.reshape(sums, [tf.shape(Z)[0], tf.shape(groups)[0]]))
 
     return map_rows(of_groups, points, [Z, weights], chunk)
 
 
 def _generic_quadratic(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """By TensorFlow's gradient of the kernel, each chunk computed again for it."""
+    """The sums of a kernel without radial terms. The gradient computes each chunk again."""
     num_points = points.shape[1]
 
     def of_groups(groups: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return tf.linalg.matvec(tf.tensordot(kernel(groups), weights, 1), weights)
 
     def of_large_group(group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """One group ``[1, P, D]``, its points a few at a time."""
+        """The sum of one group ``[1, P, D]``, over a few of its points at a time."""
 
         def of_points(part: tf.Tensor, group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
             return tf.linalg.matvec(kernel(part, group[0]), weights)
@@ -111,10 +111,10 @@ def _generic_quadratic(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) ->
     return map_rows(of_large_group, points, [weights], 1)
 
 
-# Which kernels are sums of functions of a squared distance, and which sums they are.
+# Kernels that are sums of functions of a squared distance.
 
-# The factor of the squared scaled distance, and rho. By exact type: a subclass may compute
-# something else.
+# The factor of the squared scaled distance, and the function rho. Types must match exactly, because
+# a subclass may compute something else.
 _CLOSED_FORMS: dict[type[Kernel], tuple[float, ValueAndSlope]] = {
     gpflow.kernels.SquaredExponential: (-0.5, exponential),
     gpflow.kernels.Matern12: (1.0, matern12),
@@ -124,8 +124,8 @@ _CLOSED_FORMS: dict[type[Kernel], tuple[float, ValueAndSlope]] = {
 
 
 def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
-    """A kernel as a sum of radial terms, or None if it is not known to be one. A kernel may have a
-    method of this name that knows its own."""
+    """A kernel as a sum of radial terms; None if it is not known to be one. A kernel may define its
+    terms by a method ``radial_terms``."""
     if hasattr(kernel, "radial_terms"):
         terms: list[RadialTerm] | None = kernel.radial_terms()
         return terms
@@ -147,8 +147,8 @@ def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
 
 
 def _product_term(kernel: gpflow.kernels.Product) -> list[RadialTerm] | None:
-    """Squared exponentials multiplied with each other (one of patches with one of their locations)
-    are one, on the scaled columns of all; None for other factors."""
+    """The term of a product of squared exponentials (such as patches times locations): a single one
+    on the scaled columns of all factors. None for other factors."""
     if any(type(factor) is not gpflow.kernels.SquaredExponential for factor in kernel.kernels):
         return None
     terms = sum_of_terms([(factor, lambda X: X) for factor in kernel.kernels], kernel) or []
@@ -163,10 +163,10 @@ def _product_term(kernel: gpflow.kernels.Product) -> list[RadialTerm] | None:
 def sum_of_terms(
     parts: list[tuple[Kernel, Callable[[tf.Tensor], tf.Tensor]]], whole: Kernel
 ) -> list[RadialTerm] | None:
-    """The terms of all parts of a kernel, or None if a part has none.
+    """The terms of all parts of a kernel; None if a part has no terms.
 
-    :param parts: Each with the function that takes its inputs out of those of the whole.
-    :param whole: The kernel, which may itself have ``active_dims``.
+    :param parts: Each part with a function that selects its inputs from those of the whole kernel.
+    :param whole: The whole kernel, which may itself have ``active_dims``.
     """
 
     def inside(inputs: Callable[[tf.Tensor], tf.Tensor], term: RadialTerm) -> RadialTerm:

@@ -1,4 +1,4 @@
-"""Products of features, for products of kernels."""
+"""Inducing variables that are products of features, for products of kernels."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from .pairs import Kuu_operator, structure_of
 from .structures import FeatureStructure
 
 _DIGITS = 12
-"""Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
+"""The number of digits to which logarithms of variances are compared, to ignore rounding."""
 
 
 class ProductInducingVariables(CombinedInducingVariables):
-    """Products of the features of each factor of a product of kernels: space times time.
+    """Products of features, one from each factor of a product of kernels, such as space times time.
 
     For ``k(x, x') = prod_i k_i(x, x')``, whose factors have features with covariances ``Kuf_i`` and
-    ``Kuu_i``, the feature ``(a, b, ...)`` is the product of feature a of the first factor, b of the
-    second, and so on. It belongs to a process on the product of the factors' input spaces; f is
-    this process where the inputs of all factors come from the same row. So
+    ``Kuu_i``, the feature ``(a, b, ...)`` is a product. Its factors are feature a of the first
+    kernel, feature b of the second, and so on. It belongs to a process on the product of the input
+    spaces; f is this process with the inputs of all factors from the same row. Therefore
 
-    ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``,
+    ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``.
 
-    which is diagonal if the Kuu of all factors are. Then ``gpflow.models.SVGP`` and this library's
-    models factorise nothing (``gpflow.models.SGPR`` does), and any of the products may be left out.
-    If the features of the factors depend on no parameter, neither do the products: one pass of
-    :class:`interdomain.models.StructuredSGPR` serves all parameters.
+    Kuu is diagonal if the Kuu of every factor is. ``gpflow.models.SVGP`` and this library's models
+    then need no factorisation of Kuu (``gpflow.models.SGPR`` does), and any product may be left
+    out. If the features of the factors depend on no parameter, the products do not either: one pass
+    of :class:`interdomain.models.StructuredSGPR` is valid for all parameters.
 
     The factors select their columns by ``active_dims``, usually different ones: harmonics of a
     sphere for space, waves of an interval for time. They may also share columns. For a sum, such as
-    ``space + time + space * time``, use a
-    :class:`~interdomain.inducing_variables.SumInducingVariables` in which each product is a block.
+    ``space + time + space * time``, use
+    :class:`~interdomain.inducing_variables.SumInducingVariables` with each product as a block.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[500, 3])
@@ -74,18 +74,18 @@ class ProductInducingVariables(CombinedInducingVariables):
     >>> [name for name, one in model.feature_parameters.items() if one.trainable]
     []
 
-    If the Kuu of a factor is not diagonal (points, features of an interval), that of the products
-    is a dense matrix, whose jitter is relative to its diagonal.
+    If a factor has a Kuu that is not diagonal (points, features of an interval), the products have
+    a dense Kuu. Its jitter is relative to its diagonal.
 
     :param inducing_variables: One for each factor, in the order of ``kernel.kernels``. Stock
         ``InducingPoints`` are allowed; they have all columns of X. GPflow flattens a product of
-        products into one product: pass one for each of its factors.
-    :param members: The features of the factors that make each product, integers ``[M, F]`` with a
-        column for each factor. None for all products, with the last factor varying fastest.
+        products into one product: pass one inducing variable for each of its factors.
+    :param members: Integers ``[M, F]``, a column for each factor: the features that each product
+        multiplies. None for all products; the last factor then varies fastest.
     :ivar factors: The distinct objects among the inducing variables.
-    :ivar has_all: Whether these are all products, made without ``members``.
-    :raises ValueError: If the list is empty, an entry is not an inducing variable, members are not
-        as above, a product is given twice, or there are too many.
+    :ivar has_all: Whether the features are all products, because ``members`` was None.
+    :raises ValueError: If the list is empty, an entry is not an inducing variable, or there are too
+        many products; or if members are invalid or contain a product twice.
     """
 
     kernels = (Product,)
@@ -128,31 +128,30 @@ class ProductInducingVariables(CombinedInducingVariables):
         *,
         name: str | None = None,
     ) -> ProductInducingVariables:
-        """Make the products that carry the most prior variance under the present kernel.
+        """Choose the products that have the largest prior variance under the present kernel.
 
-        These have the greatest ``prod_i 1 / Kuu_i``. For features that are orthonormal over their
-        domain, as harmonics over the sphere and waves over their box, this is the prior variance of
-        a product, averaged over the domains, up to a constant.
+        They are the products with the largest ``prod_i 1 / Kuu_i``. Suppose the features are
+        orthonormal over their domains, such as harmonics over the sphere or waves over their box.
+        Then this is the prior variance of a product, averaged over the domains, up to a constant.
 
         :param inducing_variables: One for each factor, in the order of ``kernel.kernels``, with
-            more features than are expected in the products. Their Kuu must be diagonal.
-        :param num_inducing: The largest number of products. Products that carry the same variance,
-            such as the sines and cosines of a frequency with the harmonics of a degree, are taken
-            all together or not at all.
-        :raises ValueError: If the kernel is not a product, or has another number of factors; a Kuu
-            is not diagonal; ``num_inducing`` is less than 1, or less than the number of products
-            that share the greatest variance; or as the constructor.
+            more features than the products are expected to use. Their Kuu must be diagonal.
+        :param num_inducing: The largest number of products. Products of equal variance (such as
+            the sines and cosines of a frequency times harmonics of a degree) are chosen together.
+        :raises ValueError: If the kernel is not a product, or has another number of factors; if a
+            Kuu is not diagonal; if ``num_inducing`` is less than 1, or less than the number of
+            products of the largest variance; or for the errors of the constructor.
         """
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
         count = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", count, "products")
-        a_product = cls(inducing_variables, [[0] * len(inducing_variables)])  # all may be too many
+        a_product = cls(inducing_variables, [[0] * len(inducing_variables)])  # small, for its pairs
         variances = []
         for factor, part in a_product.pairs(kernel):
             diagonal = Kuu_operator(factor, part).sole_diagonal
             if diagonal is None:
                 raise ValueError(
-                    "inducing_variables must have a diagonal Kuu each where some products are "
+                    "inducing_variables must have a diagonal Kuu each if products are to be "
                     f"chosen, found {type(factor).__name__} with {type(part).__name__}; pass "
                     "ProductInducingVariables(inducing_variables), of all products."
                 )
@@ -165,7 +164,7 @@ class ProductInducingVariables(CombinedInducingVariables):
         joint = np.round(reduce(np.add.outer, logs), _DIGITS)
         order = np.argsort(-joint, axis=None, kind="stable")
         decreasing = joint.ravel()[order]
-        # Those before the first that is equal to the first one left out.
+        # The products whose variance is larger than that of the first product left out.
         taken = int(np.searchsorted(-decreasing, -decreasing[count]))
         if not taken:
             equal = int(np.searchsorted(-decreasing, -decreasing[0], side="right"))
@@ -183,7 +182,7 @@ class ProductInducingVariables(CombinedInducingVariables):
 
     @property
     def members(self) -> IntArray:
-        """The features of the factors that make each product, ``[M, F]``."""
+        """The features that each product multiplies, one of each factor, ``[M, F]``."""
         if self._members is not None:
             return self._members.copy()
         sizes = [int(num_inducing(factor)) for factor in self.inducing_variables]
@@ -197,8 +196,8 @@ class ProductInducingVariables(CombinedInducingVariables):
         return reduce(operator.mul, map(num_inducing, self.inducing_variables))
 
     def is_subset_of(self, others: ProductInducingVariables) -> bool:
-        """Whether they are of the same factors, and some of the products; or any products of some
-        of the factors' features, if the others are all."""
+        """Whether all of these products are among ``others``. If ``others`` has all products, it is
+        enough that its factors contain the features of these factors."""
         pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=False))
         if not len(pairs) == len(self.inducing_variables) == len(others.inducing_variables):
             return False
@@ -211,7 +210,7 @@ class ProductInducingVariables(CombinedInducingVariables):
     def pairs(self, kernel: Product) -> list[Block]:
         """Each inducing variable with its factor of the kernel.
 
-        :raises ValueError: If there is not one for each factor of the kernel.
+        :raises ValueError: If the number of inducing variables differs from that of the factors.
         """
         factors = self.inducing_variables
         if len(factors) != len(kernel.kernels):
@@ -230,17 +229,17 @@ class ProductInducingVariables(CombinedInducingVariables):
         return reduce(operator.mul, [tf.gather(of_factor, places) for of_factor, places in pairs])
 
     def structure(self, kernel: Product) -> FeatureStructure | None:
-        """The structure of products, if all factors have one that products keep."""
+        """The structure of the products, if all factors have a structure that products keep."""
         known = [part for pair in self.pairs(kernel) if (part := structure_of(*pair)) is not None]
         if len(known) < len(self.inducing_variables):
             return None
         return known[0].in_product(known[1:], self.members)
 
     def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
-        """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a
-        dense matrix, to which it is, times the diagonal: the scale of u is a product of any ones.
+        """A diagonal operator without ``jitter``, if the Kuu of all factors are diagonal. Otherwise
+        a dense matrix plus ``jitter`` times its diagonal, because the scale of u is arbitrary.
 
-        A prior variance that underflows leaves a feature of no effect, not NaN.
+        A feature whose prior variance underflows has no effect, and causes no NaN.
         """
         operators = [Kuu_operator(*pair) for pair in self.pairs(kernel)]
         diagonals = [d for d in (factor.sole_diagonal for factor in operators) if d is not None]

@@ -19,7 +19,7 @@ from .set_kernel import SetKernel
 class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     """Values ``u = g(z)`` of the base function g of a :class:`interdomain.kernels.SetKernel`.
 
-    :param Z: ``[M, E]``, in the space of g.
+    :param Z: Points ``[M, E]`` in the input space of g.
     :raises ValueError: If Z is not a matrix, or not finite.
     """
 
@@ -37,20 +37,20 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
     def num_columns(self, kernel: SetKernel) -> int | None:
-        """The kernel's number; or the points', if they are in the space of X."""
+        """The kernel's number of columns, or that of Z if points are in the space of X."""
         of_points = self.Z.shape[-1] if kernel.point_dim is None else None
         return num_columns(kernel, kernel.input_dim or of_points)
 
     def Kuf(self, kernel: SetKernel, X: TensorType) -> tf.Tensor:
-        """``sum_p w_p k_g(z, x_p)``."""
+        """The covariances ``sum_p w_p k_g(z, x_p)``."""
         return kernel.point_covariance(self.points(kernel), X)
 
     def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> StructuredOperator:
-        """``k_g(z, z')``."""
+        """The covariances ``k_g(z, z')``."""
         return Full(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
-        """z ``[M, E]``; a ValueError if it is not in the space of the kernel's points."""
+        """The points z, ``[M, E]``; a ValueError if the kernel's points have another dimension."""
         return kernel.as_points(self.Z)
 
 
@@ -59,5 +59,5 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
 def Kvu_set_kernel(
     iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
 ) -> tf.Tensor:
-    """``k_g(w, z)``."""
+    """The covariances ``k_g(w, z)``."""
     return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))

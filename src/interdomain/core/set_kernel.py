@@ -1,4 +1,4 @@
-"""Kernels of functions that sum one base function over a set of points: patches, orbits."""
+"""Kernels of functions that sum a base function over a set of points, such as patches or orbits."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from .columns import WholeRows, as_rows, kernel_method, with_columns
 from .point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24
-"""Numbers in all points of the inputs that are held at a time."""
+"""The largest number of entries in the points of inputs that are in memory at the same time."""
 
 _MINIBATCH = 256
-"""The number of inputs where it is not known before the graph runs."""
+"""The number of inputs that is assumed if it is not known before the graph runs."""
 
 
 class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
-    """A kernel that is a sum for each pair of inputs; only rounding keeps it from symmetry."""
+    """A kernel computed as sums for pairs of inputs, and then made symmetric to the last digit."""
 
     @property
     @abc.abstractmethod
     def input_dim(self) -> int | None:
-        """The number of (active) columns of X, where this kernel alone determines it: graphs can
-        then be built before X is known."""
+        """The number of (active) columns of X, if this kernel alone determines it. Graphs can then
+        be built before X is known."""
 
     def seen(self, X: TensorType) -> tf.Tensor:
         return with_columns(super().seen(X), self.input_dim)
 
     @abc.abstractmethod
     def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
-        """The covariances of rows ``[N, D]`` of those columns with others, or with each other."""
+        """The covariances of rows ``[N, D]``, active columns only, with X2, or with each other."""
 
     @abc.abstractmethod
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
-        """Those of the rows of each batch with each other, ``[batch..., N, N]``."""
+        """The covariances of the rows of each batch with each other, ``[batch..., N, N]``."""
 
     @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
@@ -53,7 +53,7 @@ class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
 
     def _symmetric(self, X: tf.Tensor) -> tf.Tensor:
-        """The covariances of rows ``[N, D]`` of those columns with each other."""
+        """The symmetric covariances of rows ``[N, D]``, active columns only, with each other."""
         matrix = self._matrix(X, None)
         return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
 
@@ -61,19 +61,19 @@ class SummedKernel(WholeRows, metaclass=abc.ABCMeta):
 class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
 
-    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)`` is a weighted set kernel: it sees x as the set
-    of its points. g is the base function. If the points are the patches of an image, this is a
-    convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017, eqs. 14 and
-    18); if they are the orbit of x under a group, it is the kernel of an invariant function (eq.
-    D.29). Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)``
-    takes P evaluations of k_g, where ``k(x, x')`` takes P^2.
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)`` is a weighted set kernel: it depends on x only
+    through the set of its points. g is the base function. If the points are the patches of an
+    image, this is a convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*,
+    2017, eqs. 14 and 18). If they are the orbit of x under a group, it is the kernel of an
+    invariant function (eq. D.29). Inducing variables are best placed in g: ``cov(g(z), f(x)) =
+    sum_p w_p k_g(z, x_p)`` takes P evaluations of k_g, whereas ``k(x, x')`` takes P^2.
 
-    The sums are computed for a few inputs at a time, forward and backward, so that memory grows
-    with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
-    of them, and products of squared exponentials, included) gradients are in closed form; for
-    others, the backward pass computes each part a second time.
+    The sums are computed for a few inputs at a time, forward and backward. Memory therefore grows
+    neither with P^2 nor with the P^2 N^2 of a matrix. Gradients have a closed form for squared
+    exponential and Matern kernels, their sums, and products of squared exponentials. For other
+    kernels, the backward pass computes each part again.
 
-    To define your own kernel of this kind, implement :attr:`point_kernel`, :attr:`point_dim`,
+    To define your own set kernel, implement :attr:`point_kernel`, :attr:`point_dim`,
     :attr:`point_weights` and :meth:`points`.
     """
 
@@ -88,7 +88,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     @property
     @abc.abstractmethod
     def point_dim(self) -> int | None:
-        """The number E of columns of a point; None if it is that of X."""
+        """The number E of columns of a point; None if it is the number of columns of X."""
 
     @property
     @abc.abstractmethod
@@ -102,7 +102,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     @check_shapes("X: [N, D]", "return: [N, P, E]")
     def points(self, X: tf.Tensor) -> tf.Tensor:
-        """The points x_p of each input, from its active columns. P and E are known statically."""
+        """The points x_p of each input, from its active columns. P and E must be static."""
 
     @kernel_method
     def K_diag(self, X: TensorType) -> tf.Tensor:
@@ -156,8 +156,8 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     def _map_inputs(
         self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor
     ) -> tf.Tensor:
-        """All inputs at once, unless their points are very many: over parts it is slower, as the
-        gradient computes each again. An unknown number is taken for that of a minibatch."""
+        """The function of all inputs at once, or in parts if they have very many points. Parts are
+        slower: the gradient computes each again. An unknown number is taken to be a minibatch."""
         per_row = (self.point_dim or X.shape[-1]) * int(self.point_weights.shape[0])
         chunk = max(1, _MAX_POINT_ENTRIES // per_row)
         if X.shape[0] is None and chunk >= _MINIBATCH:
@@ -166,7 +166,7 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
 
 
 class SetKernelView(SetKernel):
-    """The sum of a parent, with its points and weights, of another base function g."""
+    """A set kernel with the points and weights of a parent, and another base function g."""
 
     def __init__(self, parent: SetKernel, point_kernel: Kernel) -> None:
         super().__init__(name=f"{parent.name}_{point_kernel.name}")
@@ -191,7 +191,7 @@ class SetKernelView(SetKernel):
 
 
 def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
-    """``weights / size``, or ``1 / size`` each: those of a (weighted) mean over so many points."""
+    """The weights of a mean over ``size`` points: ``weights / size``, or ``1 / size`` each."""
     if weights is None:
         return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
     return tf.convert_to_tensor(weights) / size

@@ -1,8 +1,8 @@
-"""Structures of features: sums over rows then take less time and memory than dense matrices.
+"""Structures of features, by which sums over rows cost less time and memory than dense matrices.
 
-A family names the structure of its features by one method,
+A family defines the structure of its features by one method,
 :meth:`interdomain.core.family.InterDomainInducingVariables.structure`. Inducing
-variables that are sums or products of others combine structures through this interface alone.
+variables that are sums or products combine structures only through this interface.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._arguments import IntArray
 
 
 def dense_entries(size: int) -> int:
-    """The numbers in memory for the dense sums of so many features."""
+    """The number of values in memory for the dense sums of ``size`` features."""
     return 4 * size**2  # sums, whitened sums, factor and inverse
 
 
@@ -32,29 +32,29 @@ class FeatureStructure(abc.ABC):
 
     @abc.abstractmethod
     def sums(self, features: Any) -> Any:
-        """The :class:`interdomain.sums.protocol.Sums` of rows that have these features; None where
+        """The :class:`interdomain.sums.protocol.Sums` of rows that have these features; None if
         dense sums take less time.
 
         :param features: The :class:`interdomain.sums.features.Features` of the rows.
         """
 
     def whitened_sums(self, features: Any, weights: Any) -> Any:
-        """The sums of rows that are whitened by their neighbours; None, the default, where
-        whitened rows have dense features.
+        """The sums of rows that are whitened by their neighbours; None, the default, if whitened
+        rows have dense features.
 
         :param features: The features of the rows.
-        :param weights: As of :class:`interdomain.sums.whitened.WhitenedSums`.
+        :param weights: See :class:`interdomain.sums.whitened.WhitenedSums`.
         """
         return None
 
     @property
     def row_entries(self) -> int:
-        """The numbers that the features of a row, or of a whitened one, take in memory."""
+        """The number of values in memory for the features of a row, whitened or not."""
         return self.size
 
     @property
     def entries(self) -> int:
-        """The numbers that the sums and a posterior hold in memory, by default as dense ones."""
+        """The number of values in memory for the sums and a posterior; by default if dense."""
         return dense_entries(self.size)
 
     def in_sum(
@@ -63,7 +63,7 @@ class FeatureStructure(abc.ABC):
         """The structure of all features of a sum; None, the default, if the sum has none.
 
         :param blocks: The blocks of the sum.
-        :param number: The number of the block that has this structure.
+        :param number: The index of the block that has this structure.
         """
         return None
 
@@ -72,7 +72,7 @@ class FeatureStructure(abc.ABC):
     ) -> FeatureStructure | None:
         """The structure of products of features; None, the default, if products have none.
 
-        :param others: The structures of the other factors; this is the first factor's.
-        :param members: The features of the factors that make each product, ``[M, F]``.
+        :param others: The structures of the other factors; this is the structure of the first.
+        :param members: The features that each product multiplies, one of each factor, ``[M, F]``.
         """
         return None

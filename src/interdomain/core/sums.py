@@ -1,4 +1,4 @@
-"""One inducing variable per summand of a kernel."""
+"""Inducing variables with one block per summand of a kernel."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from .structures import FeatureStructure
 class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariables):
     """Independent blocks of inducing variables, one for each summand of a sum kernel.
 
-    ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
-    block-diagonal, and Kuf stacks those of the blocks (van der Wilk et al., *Convolutional Gaussian
-    Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in a stock ``SVGP``
-    and in :class:`interdomain.models.StructuredSGPR`.
+    ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes only f_i. Kuu is
+    therefore block-diagonal. Kuf stacks the Kuf of the blocks (van der Wilk et al., *Convolutional
+    Gaussian Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in a stock
+    ``SVGP`` and in :class:`interdomain.models.StructuredSGPR`.
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
-    kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a
-    ``DecomposedKernel``. A summand may itself be such a sum, with a sum of
-    inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
-    block instead of the joint one.
+    kernel is a ``DecomposedKernel`` or a ``gpflow.kernels.Sum``; the summands of a ``Sum`` select
+    columns by ``active_dims``. A summand may itself be such a sum, with a sum of inducing
+    variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each block instead
+    of the joint q.
 
     :param inducing_variables: One per summand, in the order of ``kernel.kernels``; None for a
         summand without inducing variables. If the same object is given several times, the summands
         share its parameters, but each has its own variables.
-    :ivar blocks: The distinct objects among them.
+    :ivar blocks: The distinct objects among the inducing variables.
     :raises ValueError: If the list is empty or has only None, or an entry is neither None nor an
         inducing variable.
     """
@@ -78,7 +78,7 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
         return tf.concat(features, axis=0)
 
     def structure(self, kernel: Any) -> FeatureStructure | None:
-        """The structure that the largest block gives to the sum."""
+        """The structure of the sum, from the largest block whose structure a sum can keep."""
         blocks = flat_blocks(self, kernel)
         parts = [structure_of(*block) for block in blocks]
         known = [(part, number) for number, part in enumerate(parts) if part is not None]
@@ -87,14 +87,14 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
         return next((structure for structure in found if structure is not None), None)
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
-        """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""
+        """A block-diagonal operator; ``jitter`` is passed to the blocks that are factorised."""
         return block_diagonal([Kuu_operator(*pair, jitter=jitter) for pair in self.pairs(kernel)])
 
     def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
         return dense_blocks([Kuu(*pair, jitter=jitter) for pair in self.pairs(kernel)])
 
     def block_batches(self, kernel: Any) -> list[BlockBatch]:
-        """Those of the summands; single blocks of one size and one kind are put together."""
+        """The batches of all summands; single blocks of equal size and kind are stacked."""
         batches: list[BlockBatch] = []
         alike: dict[tuple[int, object], list[tuple[Block, int]]] = {}
         position = 0
@@ -116,14 +116,14 @@ class SumInducingVariables(CombinedInducingVariables, DecomposedInducingVariable
 
 
 def placed(batch: BlockBatch, positions: Iterable[int]) -> BlockBatch:
-    """The batch with other places among all blocks."""
+    """A copy of the batch with other positions among all blocks."""
     other = copy.copy(batch)
     other.positions = tuple(positions)
     return other
 
 
 def dense_blocks(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    """The block-diagonal matrix of some, which need not be square."""
+    """The block-diagonal matrix of matrices that need not be square."""
     operators = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
     return tf.linalg.LinearOperatorBlockDiag(operators).to_dense()
 
@@ -133,6 +133,6 @@ def dense_blocks(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
 def Kvu_sums(
     iv_v: SumInducingVariables, iv_u: SumInducingVariables, kernel: Sum | DecomposedKernel
 ) -> tf.Tensor:
-    """Block-diagonal: different summands are independent."""
+    """A block-diagonal matrix, because different summands are independent."""
     pairs = zip(pair_blocks(iv_v, kernel), pair_blocks(iv_u, kernel), strict=True)
     return dense_blocks([Kvu(block_v, block_u, part) for (block_v, part), (block_u, _) in pairs])

@@ -14,12 +14,12 @@ _MOST = 100.0
 
 
 class TwoScales(IsotropicStationary):
-    """The sum of two Matérn-3/2 kernels, of which the second has longer lengthscales by a ratio.
+    """The sum of two Matérn-3/2 kernels; the second has lengthscales longer by a ratio.
 
     ``k(r) = variance * (share * m(r) + (1 - share) * m(r / ratio))``. Here ``m(r) = (1 + sqrt(3)
     r) exp(-sqrt(3) r)``, and r is the distance in ``lengthscales``. Nearest neighbours are the same
-    for both kernels of the sum. ``K`` takes the selected columns, as that
-    of GPflow's stationary kernels does.
+    for both kernels of the sum. ``K`` expects the selected columns, like ``K`` of GPflow's
+    stationary kernels.
 
     >>> import numpy as np, interdomain as idm
     >>> kernel = idm.kernels.TwoScales(lengthscales=[0.1, 0.2], ratio=10.0, share=0.25)
@@ -27,9 +27,9 @@ class TwoScales(IsotropicStationary):
     True
 
     :param variance: The variance of the sum.
-    :param lengthscales: The shorter lengthscales, one, or one for each column.
-    :param ratio: The longer lengthscales in shorter ones, between 1 and 100.
-    :param share: The share of the variance that the short-scale kernel has, between 0 and 1.
+    :param lengthscales: The shorter lengthscales: a number, or one for each column.
+    :param ratio: The longer lengthscale divided by the shorter one, between 1 and 100.
+    :param share: The short-scale kernel's share of the variance, between 0 and 1.
     :raises ValueError: If the ratio or the share is out of its range.
     """
 
@@ -54,11 +54,11 @@ class TwoScales(IsotropicStationary):
 
     @property
     def middle(self) -> float:
-        """The geometric mean of the two lengthscales, in shorter ones."""
+        """The geometric mean of the two lengthscales, divided by the shorter one."""
         return float(self.ratio.numpy() ** 0.5)
 
     def K_r(self, r: TensorType) -> tf.Tensor:
-        """The kernel at distances r in lengthscales."""
+        """The kernel at distances r, measured in lengthscales."""
         short = self.share * _matern(r)
         return self.variance * (short + (1 - self.share) * _matern(r / self.ratio))
 

@@ -1,6 +1,6 @@
 """Deep Gaussian processes: GPflux layers with any inducing variables of this library.
 
-It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
+This package needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
 
     import interdomain as idm
     from interdomain import deep
@@ -9,8 +9,8 @@ It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
     idm.fit(model, (X, Y), batch_size=256)
     mean, variance = model.predict_y(Xnew, num_samples=64)
 
-The layers can be used in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own can.
-This annex takes kernels, features and models by their public names.
+The layers work in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own layers do.
+This package imports kernels, features and models by their public names.
 """
 
 try:

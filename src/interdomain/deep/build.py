@@ -1,4 +1,4 @@
-"""Builds a complete deep GP, with initial values that it trains well from."""
+"""The function ``build``, which makes a complete deep GP with good initial values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEGREES = 8
 """The least ``max_degree`` of activation features."""
 
 _UNITS = 2
-"""The degrees of activation features have at least this many harmonics for each unit."""
+"""The number of harmonics that activation features have at least, for each unit."""
 
 _INNER_SCALE = 1e-2
 """The initial standard deviation of the whitened q's of inner layers."""
@@ -49,29 +49,28 @@ def build(
 ) -> DeepGP:
     """Build a deep GP for standardised data, ready to be trained.
 
-    Inner layers start close to their mean functions, which pass the inputs on: the identity, the
-    first principal components if there are fewer outputs than inputs, or the inputs and columns of
-    zeros if there are more (Salimbeni & Deisenroth 2017, section 4). Their q starts with a small
-    covariance. The features of each layer are chosen for the rows of X as these mean functions pass
-    them on. The last layer has a zero mean function, and its q starts at the prior. Kernels have
-    one weight or lengthscale for each column; a :class:`DeepGP` of layers of one's own takes any.
+    Inner layers start close to their mean functions. A mean function is the identity; the first
+    principal components if there are fewer outputs than inputs; or the inputs and columns of zeros
+    if there are more (Salimbeni & Deisenroth 2017, section 4). The q of an inner layer starts with
+    a small covariance. Its features are chosen for the rows of X as the mean functions transform
+    them. The last layer has a zero mean function, and its q starts at the prior. Kernels have one
+    weight or lengthscale per column; for other kernels, build a :class:`DeepGP` of your own layers.
 
     :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
     :param features: The features of every layer. "harmonics": spherical harmonics of largest prior
-        variance, with the finite-rank prior that they represent completely, without a Cholesky
-        factor. "activation": hidden ReLU units (an activated deep GP), with the finite-rank prior
-        that they represent under the arc-cosine kernel. "points": inducing points, with a squared
-        exponential kernel.
-    :param likelihood: A likelihood for as many functions as the last width; Gaussian with a
+        variance, with their finite-rank prior, which they represent completely, without a Cholesky
+        factor. "activation": hidden ReLU units (an activated deep GP), with their finite-rank prior
+        under the arc-cosine kernel. "points": inducing points, with a squared exponential kernel.
+    :param likelihood: A likelihood with as many latent functions as the last width; Gaussian with a
         variance of 0.1 by default.
     :param num_inducing: The number of inducing variables of each layer; fewer if there are not so
         many features.
     :param q_diag: Whether the covariances of all q's are diagonal.
     :param seed: The seed for the choice of features, and for all draws.
     :param num_samples: The number of samples of the hidden layers in the bound, for each row.
-    :param num_prediction_samples: The number of samples that predictions average over.
-    :raises ValueError: If X is not a finite matrix, ``widths`` are no integers, ``features`` is
+    :param num_prediction_samples: The number of samples over which predictions are averaged.
+    :raises ValueError: If X is not a finite matrix, ``widths`` are not integers, ``features`` is
         unknown, or X has fewer rows than there are points or units.
     """
     rows = filled_matrix("X", X, "[N, D]")
@@ -103,7 +102,7 @@ def build(
 def _chosen(
     features: str, X: Array, num_inducing: int, seed: int
 ) -> tuple[Kernel, InducingVariables]:
-    """A prior for rows X, and features for it."""
+    """A prior for rows X, and its features."""
     columns = X.shape[1]
     kernel: Any
     if features == "harmonics":

@@ -1,4 +1,4 @@
-"""A layer from images to images."""
+"""A convolutional layer of a deep GP, which maps images to images."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ConvolutionalLayer(Layer):
     2021, section 5).
 
     The outputs of the GP for the patch around a place are the channels of a new image at that
-    place. Kernel and q are of patches; with a :class:`~interdomain.models.QPerBlock` of harmonic
-    blocks of patches and their negations it is a layer of Sun et al.'s deep convolutional GPs.
-    Images are rows of ``H W C`` columns, row-major with the channel last, for inputs and outputs.
-    Samples at two places of an image are independent given u.
+    place. Kernel and q are defined on patches. With a :class:`~interdomain.models.QPerBlock` of
+    harmonic blocks, of patches and their negations, it is a layer of Sun et al.'s deep
+    convolutional GPs. Images are rows of ``H W C`` columns, row-major with the channel last, for
+    inputs and outputs. Samples at two places of an image are independent given u.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -43,16 +43,16 @@ class ConvolutionalLayer(Layer):
     :param q: The q of inducing variables on patches.
     :param num_data: The number of images.
     :param mean_function: A function of patches, zero by default; or "identity" for the pixel in the
-        middle, in row ``h // 2`` and column ``w // 2``, of which output p is channel ``p mod C``.
-        The layer then starts as the identity, except for the border and the stride.
+        middle, in row ``h // 2`` and column ``w // 2``: output p is its channel ``p mod C``. The
+        layer then starts as the identity, except for the border and the stride.
     :param image_shape: The shape ``(H, W)`` or ``(H, W, C)`` of the input images.
     :param patch_shape: The shape ``(h, w)`` of the patches.
     :param stride: The distance in pixels from one patch to the next: one number, or (rows,
         columns).
     :param padding: "VALID" for patches inside the image only; "SAME" for patches around every pixel
         (at a stride of one), with zeros outside the border.
-    :raises ValueError: As Layer; and if the shapes, the stride or the padding are wrong, or a patch
-        does not have as many columns as the inducing variable takes.
+    :raises ValueError: For the errors of Layer; if the shapes, the stride or the padding are wrong;
+        or if a patch does not have as many columns as the inducing variable.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ConvolutionalLayer(Layer):
         return self._grid.input_dim
 
     def sample(self) -> Any:
-        """A function from images to images: one function of patches, drawn from the posterior."""
+        """A random function from images to images: one posterior draw, applied to all patches."""
         of_patches = super().sample()
         return lambda X: self._as_images(of_patches(self._patches(X)), X)
 
@@ -93,7 +93,7 @@ class ConvolutionalLayer(Layer):
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and variance, but no covariances, of pixels for images ``[batch..., N, H W C]``."""
+        """Mean and variance, without covariances, of pixels for images ``[batch..., N, H W C]``."""
         if full_cov or full_output_cov:
             raise NotImplementedError("full_cov and full_output_cov must be False for images.")
         mean, variance = super().predict(self._patches(inputs))

@@ -1,4 +1,4 @@
-"""A GP with any q as a layer of GPflux."""
+"""A GP with any q as a layer of GPflux's deep GPs."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from ..models import JointQ, QPerBlock
 from ..sampling import sample_functions
 
 _NUM_FEATURES = 1_000
-"""The number of features of each function of the prior."""
+"""The number of random features of each function that is drawn from the prior."""
 
 
 class Layer(GPLayer):
     """A GP with inducing variables of this library, or inducing points, as a layer of a deep GP.
 
-    It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu: with
-    :class:`~interdomain.inducing_variables.SphericalHarmonics` nothing is factorised. Harmonics and
-    activation features suit hidden layers, because they cover hidden outputs anywhere. A layer is
-    to its q what an SVGP is. With a :class:`~interdomain.models.QPerBlock` and a
-    :class:`~interdomain.kernels.HarmonicKernel` it is one of harmonic variational blocks (Sun et
-    al. 2021, section 4.2); with an :class:`~interdomain.models.OrthogonalQ` points recover what
-    the base leaves out of the kernel (Tiao et al. 2023, eqs. 8-12).
+    It replaces ``gpflux.layers.GPLayer``, and uses the structure of Kuu: with
+    :class:`~interdomain.inducing_variables.SphericalHarmonics` Kuu needs no factorisation.
+    Harmonics and activation features suit hidden layers, because they cover hidden outputs
+    anywhere. A layer uses its q as an SVGP does. With a :class:`~interdomain.models.QPerBlock` and
+    a :class:`~interdomain.kernels.HarmonicKernel` it has harmonic variational blocks (Sun et al.
+    2021, section 4.2). With an :class:`~interdomain.models.OrthogonalQ`, points represent what the
+    base leaves out of the kernel (Tiao et al. 2023, eqs. 8-12).
 
-    Of activation features, the posterior mean is what a neural network with one hidden layer
-    computes (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): ``r^p W^T sigma(Z x~ / r)``,
-    with x~ the input with its bias, r its radius, directions Z, weights ``W = Kuu^{-1} E[u]``, and
-    sigma the activation, truncated at the features' degree.
+    With activation features, the posterior mean is a neural network with one hidden layer
+    (Dutordoir et al. 2021; Tiao et al. 2023, section 2.3): ``r^p W^T sigma(Z x~ / r)``. Here x~ is
+    the input with its bias, and r its radius. Z are the directions, ``W = Kuu^{-1} E[u]`` the
+    weights, and sigma the activation, truncated at the features' degree.
 
-    A call returns a distribution, which becomes a sample where a tensor is needed (a GPLayer's
-    attributes ``num_samples``, ``full_cov`` and ``full_output_cov`` say which). In training it also
+    A call returns a distribution, which becomes a sample if a tensor is needed (according to a
+    GPLayer's attributes ``num_samples``, ``full_cov`` and ``full_output_cov``). In training it also
     adds the layer's share of the KL divergence to the losses.
 
     >>> import gpflow, gpflux, numpy as np, interdomain as idm
@@ -58,16 +58,16 @@ class Layer(GPLayer):
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
-    :param kernel: The kernel that q was made for.
-    :param q: A q of :mod:`interdomain.models`. Inner layers train from a q_sqrt near zero.
+    :param kernel: The kernel for which q was made.
+    :param q: A q of :mod:`interdomain.models`. Start inner layers with a q_sqrt near zero.
     :param num_data: The number of rows of the data set.
-    :param mean_function: Added to the outputs; zero by default. (The default of a GPLayer is the
-        identity.)
-    :param name: The name that tf_keras and error messages show.
+    :param mean_function: The function added to the outputs; zero by default. (The default of a
+        GPLayer is the identity.)
+    :param name: The name in tf_keras and in error messages.
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar output_dim: The number P of output columns: L, unless the kernel mixes latent GPs.
     :raises ValueError: If the kernel, the inducing variables and the mean function do not fit each
-        other; the message has the name of the layer.
+        other; the message names the layer.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Layer(GPLayer):
         if mean_function is not None:
             remedy = "pass one of gpflow.mean_functions"
             instance("mean_function", mean_function, Callable, "a function of X", remedy)
-        # The constructor of GPLayer itself makes one q, of a full covariance, for points.
+        # The constructor of GPLayer always makes one q, for points, with a full covariance.
         super(GPLayer, self).__init__(
             make_distribution_fn=self._make_distribution_fn,
             convert_to_tensor_fn=self._convert_to_tensor_fn,
@@ -95,7 +95,7 @@ class Layer(GPLayer):
         self.kernel, self.q = kernel, q
         self.num_data = integer("num_data", num_data, at_least=1)
         self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
-        # What GPflux draws where a tensor is needed: one sample, of every row by itself.
+        # GPflux then draws one sample, independently for each row, if a tensor is needed.
         self.num_samples, self.full_cov, self.full_output_cov = None, False, False
         self.num_latent_gps = q.num_latent_gps
         self.output_dim = self._num_outputs = num_outputs(kernel, q)
@@ -104,8 +104,8 @@ class Layer(GPLayer):
                 self.check_input_dim(self.input_dim)
 
     inducing_variable = property(attrgetter("q.inducing_variable"), doc="The variables of q.")
-    q_mu = property(attrgetter("q.q_mu"), doc="The mean of q; a list of those of several q's.")
-    q_sqrt = property(attrgetter("q.q_sqrt"), doc="The root of the covariance of q, likewise.")
+    q_mu = property(attrgetter("q.q_mu"), doc="The mean of q, or a list of the means of all q's.")
+    q_sqrt = property(attrgetter("q.q_sqrt"), doc="The root of q's covariance, or a list of roots.")
     whiten = property(attrgetter("q.whiten"), doc="Whether q is over the whitened variables.")
     variational_parameters = property(
         attrgetter("q.variational_parameters"), doc="The pairs for ``NaturalGradient.minimize``."
@@ -121,13 +121,13 @@ class Layer(GPLayer):
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         """Mean and (co)variance of the outputs at inputs ``[batch..., N, D]``, in GPflow's shapes,
-        mean function included."""
+        including the mean function."""
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         return posterior.fused_predict_f(inputs, full_cov, full_output_cov)
 
     @unconverted
     def prior_kl(self) -> tf.Tensor:
-        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        """The KL divergence of all q's; whitened q's need no factorisation."""
         return self.q.prior_kl(self.kernel)
 
     @unconverted
@@ -137,9 +137,9 @@ class Layer(GPLayer):
         return self.q.marginals_and_kl(self.kernel, inputs, self.mean_function)
 
     def sample(self) -> Any:
-        """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
-        mean function included, with random numbers that depend on ``tf.random.set_seed``.
-        ``gpflux.models.deep_gp.sample_dgp`` combines them into functions of a deep GP."""
+        """A random function from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``,
+        including the mean function. Its random numbers depend on ``tf.random.set_seed``.
+        ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP."""
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         posterior = self.q.posterior(self.kernel, self.mean_function, precompute_cache=None)
         functions = sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES)
@@ -152,7 +152,7 @@ class Layer(GPLayer):
         return tfp.distributions.MultivariateNormalDiag(mean, deviations(variance))
 
     def check_input_dim(self, num_columns: int) -> None:
-        """:raises ValueError: Unless the layer takes inputs with so many columns."""
+        """:raises ValueError: If the layer cannot have inputs with ``num_columns`` columns."""
         self.q.check_inputs(self.kernel, num_columns)
         mean = self.mean_function(tf.zeros([0, num_columns], gpflow.default_float()))
         if mean.shape[-1] not in (1, self._num_outputs):
@@ -163,10 +163,10 @@ class Layer(GPLayer):
             )
 
     def check_hidden_inputs(self, num_columns: int) -> None:
-        """Check that the layer takes any inputs with so many columns: a layer's outputs may be
-        anywhere.
+        """Check that any inputs with ``num_columns`` columns are valid, because the outputs of the
+        previous layer are unbounded.
 
-        :raises ValueError: If it does not.
+        :raises ValueError: If some inputs are invalid.
         """
         self.q.check_unbounded_inputs(self.kernel, num_columns)
         self.check_input_dim(num_columns)
@@ -174,7 +174,7 @@ class Layer(GPLayer):
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """:raises ValueError: As what is done within, with the name of the layer in front."""
+    """:raises ValueError: Any ValueError of the context, with ``name`` in front of its message."""
     try:
         yield
     except ValueError as error:
@@ -188,5 +188,5 @@ def num_outputs(kernel: Kernel, q: JointQ | QPerBlock) -> int:
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:
-    """Standard deviations; where the variance is zero, their gradient is zero and not infinite."""
+    """Standard deviations, whose gradient is zero instead of infinite if the variance is zero."""
     return tf.sqrt(tf.maximum(variances, np.finfo(variances.dtype.as_numpy_dtype).tiny))

@@ -1,4 +1,4 @@
-"""A deep GP that is also a GPflow model: it is trained by :func:`interdomain.fit`, and predicts."""
+"""A deep GP that is also a GPflow model, which :func:`interdomain.fit` trains."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from .convolutional import ConvolutionalLayer
 from .layer import Layer, deviations, named
 
 _MOST_SOBOL = 21_201
-"""Dimensions of the Sobol sequence that SciPy has."""
+"""The largest dimension of SciPy's Sobol sequence."""
 
 _LARGEST_SEED = 2**31 - 1
-"""Seeds of TensorFlow's stateless draws are integers of 32 bits."""
+"""The largest seed of TensorFlow's stateless draws, a 32-bit integer."""
 
 
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
     """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
-    It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model, trained by
-    :func:`interdomain.fit`, with natural gradients for the last layer. The bound is
+    It is a ``gpflux.models.DeepGP`` with its Keras models, and also a GPflow model.
+    :func:`interdomain.fit` trains it, with natural gradients for the last layer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),
 
-    where the expectation is over samples of the hidden layers. They are drawn anew at every step,
-    and depend on the seed and the number of the step. L-BFGS uses the same draws throughout, so
+    where the expectation is over samples of the hidden layers. New samples are drawn at every step;
+    they depend on the seed and the number of the step. L-BFGS uses the same draws throughout, so
     that it minimises a deterministic function.
 
     Predictions average over samples of the hidden layers: means, variances and densities are those
-    of the mixture. The draws are spread evenly, and are the same for all rows and every call. As in
-    GPflux, predictions have no covariances, as outputs are no Gaussians:
-    ``gpflux.models.deep_gp.sample_dgp(model)`` draws a function, which has rows together.
+    of the mixture. The draws are evenly spread, and are the same for all rows and every call. As in
+    GPflux, predictions have no covariances, because outputs are not Gaussian. To draw functions,
+    which are consistent across rows, use ``gpflux.models.deep_gp.sample_dgp(model)``.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -58,13 +58,13 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     :param f_layers: The layers, first to last: any :class:`Layer`. (To combine them with other
         layers, use a ``gpflux.models.DeepGP``.)
     :param likelihood: Any likelihood of GPflow.
-    :param num_samples: How many samples of the hidden layers the bound draws for each row.
-    :param num_prediction_samples: How many samples predictions average over by default.
+    :param num_samples: The number of samples of the hidden layers in the bound, for each row.
+    :param num_prediction_samples: The default number of samples over which predictions average.
     :param seed: The seed of all draws.
-    :raises ValueError: If a number of samples is not a positive integer, the seed is not an integer
-        from 0 to 2^31 - 1, there are no layers, a layer is not of this library, their ``num_data``
-        differ, a layer does not accept what the layer before it returns, or an inducing variable
-        has a box, which outputs of the layer before may leave. The message names the layer.
+    :raises ValueError: If a number of samples is not a positive integer, or the seed is not an
+        integer from 0 to 2^31 - 1; if there are no layers, a layer is not of this library, or their
+        ``num_data`` differ; if a layer does not accept the outputs of the previous layer, or its
+        inducing variable has a box, which these outputs may leave. The message names the layer.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         layers = items("f_layers", f_layers, "a list of layers")
         if not layers:
             raise ValueError("f_layers must have at least one layer, found none.")
-        remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
+        remedy = "use gpflux.models.DeepGP for layers of other libraries"
         for index, layer in enumerate(layers):
             instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
             if index > 0:
@@ -106,22 +106,22 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @property
     def layer_of_inputs(self) -> Layer | None:
-        """The layer whose kernel acts on the columns of X; None if they are pixels."""
+        """The layer whose kernel acts on the columns of X; None if the columns are pixels."""
         first: Layer = self.f_layers[0]
         return None if isinstance(first, ConvolutionalLayer) else first
 
     @property
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
         """The pairs (q_mu, q_sqrt) of the last layer, for natural gradients: given hidden layers,
-        its bound is that of a single-layer GP. Other q's are left to the other optimizer."""
+        its bound is that of a single-layer GP. The other optimizer trains all other q's."""
         return list(self.f_layers[-1].variational_parameters)
 
     def set_step(self, step: int) -> None:
-        """Choose the draws of the bound: :func:`interdomain.fit` says which step it is."""
+        """Select the draws of the bound by a step number, which :func:`interdomain.fit` sets."""
         self._step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:
-        """:raises ValueError: Unless the first layer takes inputs with so many columns."""
+        """:raises ValueError: If the first layer cannot have inputs with this many columns."""
         first: Layer = self.f_layers[0]
         with named(f"f_layers[0] ({first.name})"):
             first.check_input_dim(num_columns)
@@ -147,13 +147,13 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @unconverted
     def predict_f(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples, as many as
-        ``num_prediction_samples`` by default."""
+        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples. Their
+        number is ``num_prediction_samples`` by default."""
         _, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(mean, variance, samples)
 
     def predict_y(self, Xnew: InputData, *, num_samples: int | None = None) -> MeanAndVariance:
-        """Mean and variance of observations: for classes, of probabilities."""
+        """Mean and variance of observations; for classes, of their probabilities."""
         X, mean, variance, samples = self._mixture(Xnew, num_samples)
         return _moments(*self.likelihood.predict_mean_and_var(X, mean, variance), samples)
 
@@ -171,8 +171,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     def _mixture(
         self, Xnew: InputData, num_samples: int | None
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, int]:
-        """Rows ``[S N, D]``, one sample of the hidden layers after the other, with the mean and
-        variance of f at each ``[S N, P]``; and S."""
+        """Rows ``[S N, D]``, ordered by sample of the hidden layers; the mean and variance of f at
+        each row, ``[S N, P]``; and S."""
         widths = [layer.output_dim for layer in self.f_layers[:-1]]
         samples = self.num_prediction_samples if num_samples is None else num_samples
         samples = integer("num_samples", samples, at_least=1)
@@ -186,9 +186,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     def _last_inputs(
         self, X: tf.Tensor, numbers_of: Callable[[int, int], tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after all rows of
-        the other, and the KL divergences of the layers before it. The first layer, whose inputs are
-        the same for all samples, is computed once.
+        """Samples of the inputs of the last layer ``[S N, D]``, ordered by sample, and the KL
+        divergences of the layers before it. The first layer is computed only once, because its
+        inputs are the same for all samples.
 
         :param numbers_of: A function of a layer's index and its number P of outputs, which returns
             standard normal numbers ``[S, N or 1, P]``.
@@ -206,8 +206,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         return inputs, kls
 
     def _numbers(self, layer: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-        """Standard normal numbers for the bound, by the seed and the step alone: a fit that is
-        resumed draws what it would have drawn, and one step draws the same at each evaluation."""
+        """Standard normal numbers for the bound, which depend only on the seed and the step. A
+        resumed fit therefore repeats its draws, and one step has the same draws throughout."""
         step = tf.cast(self._step, tf.int32)
         seed = tf.random.experimental.stateless_fold_in(tf.constant([self.seed, layer]), step)
         return tf.random.stateless_normal(shape, seed, dtype=gpflow.default_float())
@@ -216,9 +216,9 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Array]:
     """Draws for predictions, ``[S, 1, P]`` for each hidden layer of P outputs.
 
-    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that few
-    are enough. They are the same for every row: a prediction does not depend on the other rows, and
-    is a smooth function of the inputs.
+    They are evenly spread (a scrambled Sobol sequence of all hidden outputs together), so that few
+    draws are enough. They are the same for every row. A prediction is therefore independent of the
+    other rows, and a smooth function of the inputs.
     """
     total = sum(widths)
     if total <= _MOST_SOBOL:
@@ -239,12 +239,12 @@ def _as_inputs(X: InputData) -> tf.Tensor:
 
 
 def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:
-    """``[S, N, P]`` from ``[S N, P]``."""
+    """Values ``[S N, P]`` in the shape ``[S, N, P]``."""
     return tf.reshape(values, [num_samples, -1, values.shape[-1]])
 
 
 def _repeated(values: tf.Tensor, num_samples: int) -> tf.Tensor:
-    """The rows for each sample, one sample after the other."""
+    """The rows repeated for each sample, ordered by sample."""
     return values if num_samples == 1 else tf.tile(values, [num_samples, 1])
 
 

@@ -1,5 +1,5 @@
-"""What features explain of a kernel, of data and of a posterior variance; each report has a method
-``plot``."""
+"""Reports of what features explain of a kernel, of data and of a posterior variance. Each report
+has a method ``plot``."""
 
 from .harmonics import harmonic_shares
 from .spectrum import spectrum

@@ -1,4 +1,4 @@
-"""Which degrees and columns a set of spherical harmonics covers, and what it explains there."""
+"""The shares of the prior variance that spherical harmonics explain, by degree and by column."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class HarmonicShares:
-    """The degrees and columns in which a set of harmonics has variance (:func:`harmonic_shares`).
+    """The shares of variance of a set of harmonics, by degree and column (:func:`harmonic_shares`).
 
-    When printed, it is a table. The coordinates are the columns in the order of the harmonics, the
-    last one being the bias; the first two, which only have a degree together, count as one. A
-    harmonic is counted for every coordinate that raises its degree.
+    Printed, it is a table. The coordinates are the columns in the order of the harmonics, and the
+    bias is the last. The first two have only a joint degree, and count as one coordinate. A
+    harmonic counts for every coordinate that raises its degree.
 
     :ivar num_rows: The number of rows.
-    :ivar of: What the shares are fractions of, in words: the prior variance over the rows, or the
-        squared terms of a posterior mean without the constant.
+    :ivar of: The quantity of which shares are fractions, in words: the prior variance over the
+        rows, or the squared terms of a posterior mean without the constant.
     :ivar coordinates: The names of the d - 1 coordinates.
     :ivar shares: The share of each harmonic, ``[M]``.
     :ivar degrees: The degree of each harmonic, ``[M]``.
-    :ivar raises: By how many degrees each coordinate raises each harmonic, ``[M, d - 1]``.
+    :ivar raises: The number of degrees that each coordinate adds to each harmonic, ``[M, d - 1]``.
     """
 
     num_rows: int
@@ -71,22 +71,22 @@ class HarmonicShares:
         return "\n".join(lines + ["", f"none in: {', '.join(without)}"] * bool(without))
 
     def _summed(self, which: BoolArray) -> tuple[str, str]:
-        """How many harmonics these are, and their share."""
+        """The number of the selected harmonics and their share, as text."""
         return f"{np.count_nonzero(which):,}", f"{np.sum(self.shares[which]):.1%}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a bar for each column: the share of the harmonics with a degree in it, with one
-        colour for each degree.
+        """Draw a bar for each column: the share of the harmonics with a degree in this column, with
+        one colour for each degree.
 
-        :param ax: Where to draw; a new figure by default.
+        :param ax: The axes to draw in; a new figure by default.
         """
         ax = new_axes() if ax is None else ax
         from matplotlib import colormaps
 
-        # From dark to light, without what is too light on white.
+        # Dark to light colours, without colours that are too light on white.
         colours = colormaps["viridis"](np.linspace(0.0, 0.9, np.max(self.degrees) + 1))
         place, start = np.arange(len(self.coordinates)), np.zeros(len(self.coordinates))
-        degrees = np.unique(self.degrees[self.degrees > 0])  # the constant has none in any column
+        degrees = np.unique(self.degrees[self.degrees > 0])  # the constant has degree 0 everywhere
         for degree in degrees:
             shares = (self.degrees == degree) * self.shares @ (self.raises > 0)
             label = str(degree) if np.any(shares > 0) else None
@@ -108,16 +108,16 @@ def harmonic_shares(
     whitened_mean: TensorType | None = None,
     column_names: Sequence[str] | None = None,
 ) -> HarmonicShares:
-    """How much of the prior variance over some rows a set of harmonics explains, and where.
+    """The shares of the prior variance over some rows that harmonics explain, by degree and column.
 
     The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``; the prior
-    variance is the mean of ``K(x_n, x_n)``. A column in which all harmonics have a low degree, or
-    few have one, has a nearly linear effect or none.
+    variance is the mean of ``K(x_n, x_n)``. A column has a nearly linear effect, or none, if all
+    harmonics have a low degree in it, or few have a degree in it.
 
-    To see what the data say, pass ``whitened_mean=model.whitened_mean()`` (of a
+    To see what the data support, pass ``whitened_mean=model.whitened_mean()`` (of a
     :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The shares are then those
-    of the squared terms of the posterior mean; if some harmonics are similar on the data, their
-    effect is divided among them.
+    of the squared terms of the posterior mean. If harmonics are similar on the data, their effect
+    is divided among them.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=[500, 4])
@@ -143,12 +143,12 @@ def harmonic_shares(
     bias           43        5  40.2%
 
     :param harmonics: The harmonics: a chosen set or complete degrees.
-    :param kernel: Their kernel, with the parameters of the prior.
-    :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some.
+    :param kernel: The kernel of the harmonics, with the parameters of the prior.
+    :param X: Inputs ``[N, D]`` with all columns, including those that ``active_dims`` leaves out.
     :param whitened_mean: The mean of q, whitened, ``[M]`` or ``[M, P]``.
     :param column_names: A name for each of the D columns; their numbers by default.
-    :raises ValueError: If the kernel is not zonal or lacks one of their degrees, X or the mean is
-        not finite or does not fit, or there is not one name for each column.
+    :raises ValueError: If the kernel is not zonal or lacks a degree of the harmonics; if X or the
+        mean is not finite or does not fit; or if there is not one name for each column.
     """
     rows = filled_matrix("X", X, "a matrix [N, D]")
     explained, prior = np.zeros(harmonics.num_inducing), 0.0
@@ -156,7 +156,7 @@ def harmonic_shares(
         batch = tf.constant(rows[start : start + ROWS_OF_A_BATCH], kernel.variance.dtype)
         explained += np.sum(np.square(Kuf(harmonics, kernel, batch).numpy(), dtype=float), axis=1)
         prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
-    # Kuu has one over the variance times the eigenvalue.
+    # Kuu is one over the variance times the eigenvalue.
     variances = explained / harmonics.Kuu(kernel).diag_part().numpy().astype(float) / prior
     of, degrees = "the prior variance", np.array(harmonics.degrees)[harmonics.level_of_each]
     if whitened_mean is not None:
@@ -177,7 +177,7 @@ def harmonic_shares(
     if len(listed) != count:
         raise ValueError(
             f"column_names must be {count} names, one for each column of X, found {len(listed)}; "
-            "pass the names of those that the kernel does not see, too."
+            "pass the names of columns that the kernel does not use, too."
         )
     seen, _ = kernel.slice(tf.range(count)[None], None)
     found = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])

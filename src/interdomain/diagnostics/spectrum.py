@@ -1,4 +1,4 @@
-"""Compares the coefficients of an activation and a kernel on the sphere, level by level."""
+"""A comparison of the coefficients of an activation and a kernel on the sphere, by degree."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 class Spectrum:
     """The coefficients of a kernel and of an activation, as :func:`spectrum` compares them.
 
-    When printed, it is a sentence about the shares: fractions of the prior variance on the sphere,
-    which add up to one. The arrays have one entry for each of the degrees 0 to ``max_degree``.
+    Printed, it is a sentence about the shares: fractions of the prior variance on the sphere, whose
+    sum is one. The arrays have one entry for each of the degrees 0 to ``max_degree``.
 
-    :ivar kernel: The name of the kernel, like that of the ``activation``.
-    :ivar kernel_roots: ``sqrt(lambda_l)`` of the kernel's kappa; zero where it has no such degree.
-    :ivar activation_coefficients: ``|a_l|``; zero where the activation has no such degree.
+    :ivar kernel: The name of the kernel.
+    :ivar activation: The name of the activation.
+    :ivar kernel_roots: ``sqrt(lambda_l)`` of the kernel's kappa; zero for degrees it does not have.
+    :ivar activation_coefficients: ``|a_l|``; zero for degrees that the activation does not have.
     :ivar variance_shares: ``N(d, l) lambda_l``, as a share of the prior variance.
-    :ivar norm_terms: ``a_l^2 N(d, l) / lambda_l`` for the degrees that both have, zero for the
-        others. Divided by the kernel's variance, they add up to the diagonal of Kuu: the squared
-        RKHS norm of a unit (Tiao et al. 2023, eq. 7). Infinite where an eigenvalue underflows.
+    :ivar norm_terms: ``a_l^2 N(d, l) / lambda_l`` for common degrees, zero for others. Their sum
+        divided by the kernel's variance is the diagonal of Kuu: the squared RKHS norm of a unit
+        (Tiao et al. 2023, eq. 7). Infinite if an eigenvalue underflows.
     :ivar missing: The degrees that the kernel has and the activation lacks.
     :ivar represented_share: The share that enough features represent.
-    :ivar missing_share: The share of the degrees ``missing``.
+    :ivar missing_share: The share of the ``missing`` degrees.
     :ivar truncated_share: The share of degrees above ``max_degree``.
     """
 
@@ -59,10 +60,10 @@ class Spectrum:
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the square roots of the kernel's eigenvalues and the absolute coefficients of the
-        activation at each level (Tiao et al. 2023, Figure 2, to level 35); missing ones are marked.
+        """Draw the square roots of the kernel's eigenvalues and the activation's absolute
+        coefficients by level; missing levels are marked (Tiao et al. 2023, Figure 2, to level 35).
 
-        :param ax: Where to draw; a new figure by default.
+        :param ax: The axes to draw in; a new figure by default.
         """
         ax = new_axes() if ax is None else ax
         roots, coefficients = self.kernel_roots, self.activation_coefficients
@@ -90,13 +91,13 @@ def spectrum(
 ) -> Spectrum:
     """Compare a kernel's spectrum with that of an activation (Tiao et al. 2023, section 3).
 
-    It shows what :class:`interdomain.inducing_variables.ActivationFeatures` of this activation will
-    suffer from under this kernel, with its present parameters:
+    It shows the problems of :class:`interdomain.inducing_variables.ActivationFeatures` with this
+    activation under this kernel, with its present parameters:
 
     - missing levels: the kernel has degrees that the activation lacks ("spectra mismatch"). No
       number of units explains their variance; points as orthogonal inducing variables
       (:class:`interdomain.models.OrthogonalSVGP`) can;
-    - a diverging RKHS norm: if ``norm_terms`` decay no faster than one over the degree, Kuu grows
+    - a diverging RKHS norm: ``norm_terms`` decay no faster than one over the degree. Kuu then grows
       without limit with ``max_degree``, and a given number of units explains less and less;
     - truncation: the variance above ``max_degree``.
 
@@ -104,11 +105,11 @@ def spectrum(
     :param activation: A name, an activation of :mod:`interdomain.sphere`, or any function of a
         tensor, as for ``ActivationFeatures``.
     :param dimension: The dimension d of the space around the sphere: the number of input columns
-        that the kernel sees, plus one. If the inputs are unit vectors, it is their number of
-        columns, and for latitude and longitude it is 3.
+        that the kernel uses, plus one. For unit vectors it is the number of columns, and for
+        latitude and longitude it is 3.
     :param max_degree: The highest degree of the features.
-    :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
-        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
+    :raises ValueError: If the kernel is not zonal or does not fit the dimension; if the activation
+        is unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
     """
     activation = resolve_activation(activation)
     check_zonal(kernel)
@@ -131,7 +132,7 @@ def spectrum(
         coefficients[list(of_unit)] = np.abs(activation.coefficients(dimension, of_unit))
     common, missing = sorted(set(carried) & set(of_unit)), sorted(set(carried) - set(of_unit))
     roots, shares, norm_terms = np.sqrt(eigenvalues), counts * eigenvalues, np.zeros(size)
-    with np.errstate(divide="ignore"):  # by the root: squares of small numbers would underflow
+    with np.errstate(divide="ignore"):  # squares of small coefficients would underflow
         norm_terms[common] = counts[common] * (coefficients[common] / roots[common]) ** 2
     arrays = roots, coefficients, shares, norm_terms
     represented, left_out = (float(np.sum(shares[degrees])) for degrees in (common, missing))

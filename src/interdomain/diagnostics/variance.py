@@ -1,5 +1,5 @@
-"""What inducing variables explain of a prior variance, which transformations help them, and the
-terms that a posterior variance is made of."""
+"""The prior variance that inducing variables explain, the transformations that reduce the rest, and
+the terms of a posterior variance."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def nystrom_trace_error(
 ) -> tf.Tensor:
     """``tr(Kff - Kfu Kuu^{-1} Kuf)``: the prior variance at X that the variables do not explain.
 
-    For a sum of kernels the error is that of all parts together (Sun et al. 2021, eq. 24). It
-    bounds how far the posterior of a sparse GP can be from the exact one, before any y is seen.
+    For a sum of kernels it is the error of all parts together (Sun et al. 2021, eq. 24). It bounds
+    how far the posterior of a sparse GP can be from the exact posterior, without use of y.
     Gradients flow to the inducing variable and to the kernel.
 
-    :param inducing_variable: Any for which GPflow has ``Kuu`` and ``Kuf`` under this kernel.
+    :param inducing_variable: Any inducing variable with ``Kuu`` and ``Kuf`` under this kernel.
     """
     X = tf.convert_to_tensor(X)
     error = tf.reduce_sum(kernel(X, full_cov=False))
@@ -66,24 +66,23 @@ def rank_transforms(
     num_inducing: int,
     seed: int = 0,
 ) -> list[tuple[Transforms, int, float]]:
-    """Rank transformations by how well they suit the data: by their Nystrom error, smallest first.
+    """Rank transformations for the data by their Nystrom error, smallest first.
 
-    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means
-    (for a convolutional kernel, of patches, which the transformations act on). A
-    transformation that moves the data to places without data wastes its points and ranks low; a
-    smaller error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6).
-    Candidates with more parts have more inducing variables: compare their numbers, too.
+    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means.
+    For a convolutional kernel they are centres of patches, on which the transformations act. If a
+    transformation moves the data to places without data, it wastes points and ranks low. A smaller
+    error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6). Candidates with
+    more parts have more inducing variables: compare their numbers, too.
 
     :param kernel: The base kernel, with lengthscales of about the right size.
-    :param candidates: Transformations, lists of transformations that commute, or None to see what
-        the points explain without a decomposition.
+    :param candidates: Transformations, lists of transformations that commute, or None for points
+        without a decomposition.
     :param X: Inputs ``[N, D]``; all rows are used, and a few thousand are enough.
     :param num_inducing: The number m of points of each part.
     :param seed: The seed of k-means.
     :return: For each candidate, the smallest error first: the candidate itself, the number of
-        variables in all of its parts, and the mean over the rows of the prior variance that they
-        leave out.
-    :raises ValueError: If the kernel is not invariant to one of them.
+        variables in all of its parts, and the unexplained prior variance, averaged over the rows.
+    :raises ValueError: If the kernel is not invariant to a transformation.
     """
     single_output("kernel", kernel)
     X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
@@ -106,13 +105,13 @@ def rank_transforms(
 class VarianceTerms(NamedTuple):
     """The terms of the posterior variance of f, ``[N, P]`` each.
 
-    ``prior - explained - orthogonal_explained`` is the part that no inducing variable explains; the
-    two other terms are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
+    ``prior - explained - orthogonal_explained`` is the part that no inducing variable explains. The
+    variance is this part plus the two other terms (Tiao et al. 2023, eq. 12 and Figure 5).
 
     :ivar prior: Kff.
-    :ivar explained: Qff, what u explains.
+    :ivar explained: Qff, the part that u explains.
     :ivar uncertain: The uncertainty about u.
-    :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, what the orthogonal variables explain.
+    :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, which the orthogonal variables explain.
     :ivar orthogonal_uncertain: The uncertainty about the orthogonal variables.
     """
 
@@ -124,8 +123,8 @@ class VarianceTerms(NamedTuple):
 
     @property
     def variance(self) -> tf.Tensor:
-        """What the terms add up to, ``[N, P]``: the variance of f; never negative."""
-        # What both sets do not explain is not negative; rounding can make it so.
+        """The variance of f, ``[N, P]``, from the sum of the terms; never negative."""
+        # The part that both sets do not explain is nonnegative, except for rounding errors.
         unexplained = tf.maximum(self.prior - self.explained - self.orthogonal_explained, 0)
         return unexplained + self.uncertain + self.orthogonal_uncertain
 
@@ -136,8 +135,8 @@ class VarianceTerms(NamedTuple):
         are blue, and terms of the orthogonal variables orange. Their sum, the variance, is black.
 
         :param x: The positions of the points on the line, ``[N]`` or ``[N, 1]``, in any order.
-        :param ax: Where to draw; a new figure by default.
-        :param latent: Which of the latent GPs.
+        :param ax: The axes to draw in; a new figure by default.
+        :param latent: The index of the latent GP.
         """
         ax = new_axes() if ax is None else ax
         position = np.reshape(x, [len(self.explained)])
@@ -163,13 +162,13 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     """The terms of the posterior variance of f at X (Tiao et al. 2023, eq. 12 and Figure 5).
 
     ``prior - explained + uncertain - orthogonal_explained + orthogonal_uncertain`` is the variance
-    that ``model.predict_f`` returns. A large ``prior - explained`` where there are data means that
-    the inducing variables cannot represent the prior there; a large ``uncertain`` means that the
-    data do not determine f. Without orthogonal variables their terms are zero.
+    that ``model.predict_f`` returns. If ``prior - explained`` is large near data, the inducing
+    variables cannot represent the prior there. If ``uncertain`` is large, the data do not determine
+    f. Without orthogonal variables, the two orthogonal terms are zero.
 
     :param model: A ``gpflow.models.SVGP`` with any inducing variable whose latent GPs share one
         kernel, or an :class:`interdomain.models.OrthogonalSVGP`.
-    :raises ValueError: If the model is another one, or its latent GPs have several priors.
+    :raises ValueError: If the model has another class, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):
         (split,) = model.q.groups(model.kernel)
@@ -197,5 +196,5 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
 
 
 def _uncertain(terms: Terms) -> tf.Tensor:
-    """The variance that the uncertainty about the variables brings."""
+    """The variance of f that comes from the uncertainty about the inducing variables."""
     return terms.change + terms.explained[:, None]

@@ -1,7 +1,7 @@
-"""Maps, and what the reports of diagnostics draw with.
+"""Maps of the globe, and the axes for plots of the diagnostics.
 
-They need matplotlib (the extra ``plot``), which is imported only when a function is called; without
-it they raise ImportError. Functions return the axes that they have drawn in.
+The functions need matplotlib (the extra ``plot``), which is imported only when one is called.
+Without matplotlib they raise ImportError. Functions return the axes in which they have drawn.
 """
 
 from .maps import globe

@@ -1,4 +1,4 @@
-"""New figures and axes to draw in."""
+"""New matplotlib figures and axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def new_axes() -> Axes:
 
 
 def new_figure(size: tuple[float, float] | None = None) -> Figure:
-    """An empty figure, of a width and height in inches."""
+    """An empty figure of a given width and height in inches."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

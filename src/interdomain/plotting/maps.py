@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
 Draw: TypeAlias = Callable[..., Any]
-"""Draws the cells of some rows of the grid, and the coast."""
+"""A function that draws the cells of some rows of the grid, and the coastline."""
 
 LOWEST_LATITUDE = 60.0
 """The latitude of the rim of the discs."""
@@ -36,24 +36,24 @@ def globe(
 ) -> tuple[Axes, Axes, Axes]:
     """Draw values on a grid of latitudes and longitudes as maps. No file of coastlines is needed.
 
-    The oval is a Mollweide projection. It cuts the earth at the date line and distorts the poles,
-    so there is also a disc about each pole (Lambert's azimuthal equal-area projection, to 60
-    degrees of latitude).
+    The oval is a Mollweide projection, which cuts the earth at the date line and distorts the
+    poles. There is therefore also a disc about each pole: Lambert's azimuthal equal-area
+    projection, down to 60 degrees of latitude.
 
     :param latitude: ``[H]``, in degrees, increasing or decreasing.
     :param longitude: ``[W]``, in degrees, increasing from any start, at most once around the globe.
-    :param values: ``[H, W]``; NaN where there is no value.
-    :param coastline: Another field on the same grid, such as the elevation, ``[H, W]``; a line is
-        drawn where it crosses ``coastline_level``.
+    :param values: ``[H, W]``; NaN for missing values.
+    :param coastline: Another field on the same grid, such as the elevation, ``[H, W]``. A line is
+        drawn along the level ``coastline_level`` of this field.
     :param title: The title of the oval.
     :param label: The label of the colour bar: the quantity and its unit.
-    :param figure: An empty figure or subfigure to draw in; a new one by default.
+    :param figure: An empty figure or subfigure; a new figure by default.
     :param colours: Arguments of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and
         ``vmax``.
-    :return: The axes, to draw more in them: the oval, in radians, and the polar axes of the discs
-        about the north pole (longitude 0 at the bottom) and the south pole (at the top).
-    :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
-        not increasing or go around more than once, or values are not ``[H, W]``.
+    :return: The axes, for further drawing: the oval, in radians, and the polar axes of the discs.
+        Longitude 0 is at the bottom of the north disc and at the top of the south disc.
+    :raises ValueError: If latitudes exceed 90 degrees or are not in order; if longitudes are not
+        increasing or span more than 360 degrees; or if values are not ``[H, W]``.
     """
     latitude, longitude = _column("latitude", latitude), _column("longitude", longitude)
     if np.max(np.abs(latitude)) > 90:
@@ -72,7 +72,7 @@ def globe(
     coast = None if coastline is None else _field("coastline", coastline, shape)[rows]
     latitude = latitude[rows]
     if 360 - (longitude[-1] - longitude[0]) < 1.5 * np.max(np.diff(longitude)):
-        # Once around: the first column is the neighbour of the last.
+        # The grid closes around the globe: the first column is the neighbour of the last.
         longitude = np.append(longitude, longitude[0] + 360)
         shown = np.append(shown, shown[:, :1], axis=1)
         coast = None if coast is None else np.append(coast, coast[:, :1], axis=1)
@@ -85,7 +85,7 @@ def globe(
     scale = {"vmin": low, "vmax": high, "rasterized": True, **colours}
 
     def draw(ax: Axes, edges: Any, places: Any, rows: Any = slice(None)) -> Any:
-        """The cells between some edges, and the coast through some places."""
+        """The mesh of the cells between edges, drawn with the coastline at the places."""
         mesh = ax.pcolormesh(*edges, shown[rows], **scale)
         if coast is not None:
             line = *places, coast[rows], [coastline_level]
@@ -102,7 +102,7 @@ def globe(
 
 
 def _column(name: str, values: TensorType) -> Array:
-    """Places on an axis as a vector: two or more, each once and in order."""
+    """The places along an axis as a vector: two or more, different and in order."""
     array = finite_array(name, values, (1, 2), "[N] or [N, 1]")
     steps = np.diff(array.reshape(-1))
     if array.size != len(array) or not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
@@ -130,7 +130,7 @@ def _edges(places: Array) -> Array:
 
 
 def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
-    """What is beyond the date line is drawn once around."""
+    """The mesh of the oval. Cells past the date line are drawn again, shifted by 360 degrees."""
     north = np.radians(np.clip(_edges(latitude), -90, 90))
     first, last = np.floor((180 - longitude[[-1, 0]]) / 360)
     for turn in np.arange(first, last + 1):
@@ -145,7 +145,7 @@ def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
 
 
 def _draw_disc(ax: Any, pole: int, latitude: Array, longitude: Array, draw: Draw) -> None:
-    """Polar coordinates: the longitude, and the distance from the pole of an equal-area disc."""
+    """Draw the disc about a pole. Polar coordinates are longitude and an equal-area radius."""
 
     def radius(latitude: Any) -> Any:
         return 2 * np.sin(np.radians(90 - pole * latitude) / 2)

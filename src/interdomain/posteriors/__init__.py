@@ -1,4 +1,4 @@
-"""Structured posteriors. Stock models use them automatically, through GPflow's dispatchers."""
+"""Posteriors that keep the structure of Kuu. GPflow's dispatchers give them to stock models."""
 
 from .structured import CollapsedPosterior, StructuredPosterior
 

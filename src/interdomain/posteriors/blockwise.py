@@ -1,4 +1,4 @@
-"""What all posteriors of this library share: all but where q comes from."""
+"""The common base of this library's posteriors, for any source of q."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .marginals import conditional, outputs_of
 def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
     """Xnew in ``gpflow.default_float()``.
 
-    :raises ValueError: Unless it is real numbers, and, as an array, inputs of the kernel: a tensor
-        may hold points in training, which a step has taken over a pole.
+    :raises ValueError: If Xnew is not real numbers; or if an array is not valid input of the
+        kernel. Tensors are not checked: a training step may have moved points over a pole.
     """
     dtype = gpflow.default_float()
     if isinstance(Xnew, tfp.distributions.Distribution):
-        Xnew = tf.convert_to_tensor(Xnew)  # the output of a layer of GPflux, which is a sample then
+        Xnew = tf.convert_to_tensor(Xnew)  # the output of a GPflux layer becomes a sample
     if not tf.is_tensor(Xnew):
         values: Array = numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False)
         validate_rows("Xnew", kernel, values)
@@ -61,7 +61,7 @@ class PosteriorOfAnyInputs(AbstractPosterior):
         self.update_cache(cache_type(precompute_cache))
 
     def inputs(self, Xnew: TensorType) -> tf.Tensor:
-        """New inputs as the predictions take them, checked; see :func:`as_inputs`."""
+        """New inputs, checked and converted for predictions; see :func:`as_inputs`."""
         return as_inputs(self.kernel, Xnew)
 
     @inherit_check_shapes
@@ -82,8 +82,8 @@ class PosteriorOfAnyInputs(AbstractPosterior):
 class BlockwisePosterior(PosteriorOfAnyInputs):
     """A sparse posterior that keeps the structure of ``Kuu_operator``.
 
-    A diagonal Kuu costs no Cholesky factor and no triangular solve, a block-diagonal one only those
-    of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
+    A diagonal Kuu needs no Cholesky factor and no triangular solve, and a block-diagonal Kuu only
+    those of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
     inducing variables share one factorisation.
     """
 
@@ -94,14 +94,14 @@ class BlockwisePosterior(PosteriorOfAnyInputs):
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables.
 
-        :raises tf.errors.InvalidArgumentError: If any is not finite, such as a factor of a Kuu that
-            has none, as GPflow's posteriors do.
+        :raises tf.errors.InvalidArgumentError: If a tensor is not finite, for example because Kuu
+            has no Cholesky factor. GPflow's posteriors raise the same error.
         """
         groups = self.groups()
         kept = [group.keep() for group in groups]
 
         def without_tensors(leaf: Any) -> Any:
-            return tf.Tensor if tf.is_tensor(leaf) else leaf  # their type stands for them
+            return tf.Tensor if tf.is_tensor(leaf) else leaf  # the class stands for its tensor
 
         self._kept = tuple(
             (replace(group, q=()), tf.nest.map_structure(without_tensors, of_group))

@@ -27,7 +27,7 @@ JointQ: TypeAlias = tuple[TensorType, TensorType | None]
 
 @dataclass(frozen=True)
 class Group(abc.ABC):
-    """Latent GPs with one prior, their inducing variables, and their q.
+    """Latent GPs that share one prior, their inducing variables, and their q.
 
     :ivar latents: The latent GPs.
     :ivar q: For each independent q its q_mu ``[m, P]``, and q_sqrt ``[m, P]`` or ``[P, m, m]``, or
@@ -39,15 +39,15 @@ class Group(abc.ABC):
 
     @abc.abstractmethod
     def keep(self) -> Any:
-        """What predictions need: tensors, and how to use them, in a structure of ``tf.nest``."""
+        """The tensors that predictions need, and how to use them, in a structure of ``tf.nest``."""
 
     @abc.abstractmethod
     def parts(self, kept: Any = None) -> Sequence[Part]:
-        """What the posterior is the sum of: from what was kept, which q and devices then have no
-        part in; or from matrices that are factorised now."""
+        """The parts whose sum is the posterior. They are built from the result of :meth:`keep`,
+        which replaces q and devices; or from matrices that are factorised now."""
 
     def kl(self) -> tf.Tensor:
-        """The KL divergence of all q; nothing is factorised if they are whitened."""
+        """The KL divergence of all q; whitened q need no factorisation."""
         return tf.add_n([part.kl() for part in self.parts()])
 
 
@@ -55,9 +55,9 @@ class Group(abc.ABC):
 class BlockGroup(Group):
     """Latent GPs whose inducing variables are independent blocks, or one block.
 
-    :ivar batches: The blocks; ``q`` has one for each.
-    :ivar whiten: Whether q is that of whitened variables.
-    :ivar devices: The device of each block; None if blocks are computed in batches, anywhere.
+    :ivar batches: The blocks; ``q`` has one entry for each block.
+    :ivar whiten: Whether q is over whitened variables.
+    :ivar devices: The device of each block; None if batches of blocks run on any device.
     """
 
     batches: Sequence[BlockBatch]
@@ -80,8 +80,8 @@ class BlockGroup(Group):
 
     @cached_property
     def _is_complete(self) -> bool:
-        """Whether the features are all that the kernel is made of: its diagonal would compute those
-        that are no whole levels again."""
+        """Whether the features explain the whole kernel. Its diagonal, if it needs the features,
+        would compute them again."""
         return is_complete(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[Kept, ...]:
@@ -102,9 +102,8 @@ def block_groups(
     :param q: For each block q_mu ``[m_t, L]``, and q_sqrt ``[m_t, L]`` or ``[L, m_t, m_t]``, or
         None for a covariance of zero.
     :param joint: Whether all inducing variables of a latent GP are one block, as in a stock model;
-        those of each summand otherwise.
-    :param devices: Where the blocks are computed, in turn; all in batches, and nowhere in
-        particular, by default.
+        otherwise there is one block for each summand.
+    :param devices: The devices of the blocks, in turn; None for batches of blocks on any device.
     """
     latents = latent_gps(kernel, inducing_variable)
     pairs = [(of_group.inducing_variables[0], of_group.kernel) for of_group in latents]

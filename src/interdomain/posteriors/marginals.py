@@ -1,4 +1,4 @@
-"""Mean and (co)variance of latent GPs at new points, sums of parts, and of the outputs."""
+"""Mean and (co)variance of latent GPs at new points, as sums of parts, and of the outputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .rows import Rows
 def marginals_and_kl(
     groups: Sequence[Group], X: TensorType, *, left: bool = False
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, what their inducing
-    variables leave of the prior's variances ``[N, L]``, and the KL divergence of all q, with one
-    factorisation of each Kuu.
+    """The mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``; the prior variances
+    that their inducing variables leave unexplained, ``[N, L]``; and the KL divergence of all q.
+    Each Kuu is factorised once.
 
-    :param left: Whether what is left is to have a gradient, too.
+    :param left: Whether the unexplained variances need a gradient.
     """
     latents = [group.latents for group in groups]
     X = Rows(X, latents).flat
@@ -47,7 +47,7 @@ def marginals_and_kl(
 
 
 def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:
-    """What the terms of the parts are to be added to, ``[N]``."""
+    """The prior variances to which the terms of the parts are added, ``[N]``."""
     if all(part.is_complete for part in parts):
         return tf.zeros_like(X[:, 0])
     return latents.kernel(X, full_cov=False)
@@ -56,11 +56,11 @@ def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) ->
 def conditional(
     parts: Sequence[tuple[LatentGPs, Sequence[Part]]], Xnew: TensorType, full_cov: bool
 ) -> MeanAndVariance:
-    """Mean ``[batch..., N, L]``, and variances of that shape or covariances
-    ``[batch..., L, N, N]`` of the latent GPs.
+    """Mean ``[batch..., N, L]`` of the latent GPs, and their variances of that shape or covariances
+    ``[batch..., L, N, N]``.
 
-    :param parts: For each group of latent GPs what its posterior is the sum of.
-    :param Xnew: ``[batch..., N, D]``.
+    :param parts: The parts whose sum is the posterior, for each group of latent GPs.
+    :param Xnew: New inputs ``[batch..., N, D]``.
     """
     latents_of_all = [latents for latents, _ in parts]
     rows = Rows(Xnew, latents_of_all)
@@ -85,7 +85,7 @@ def conditional(
 def outputs_of(
     kernel: Kernel, mean: tf.Tensor, cov: tf.Tensor, full_cov: bool, full_output_cov: bool
 ) -> MeanAndVariance:
-    """Mean and (co)variance of the outputs, from those of the latent GPs, in GPflow's shapes."""
+    """Mean and (co)variance of the outputs, from the latent GPs' moments, in GPflow's shapes."""
     if isinstance(kernel, LinearCoregionalization):
         return mix_latent_gp(kernel.W, mean, cov, full_cov, full_output_cov)
     return mean, expand_independent_outputs(cov, full_cov, full_output_cov)

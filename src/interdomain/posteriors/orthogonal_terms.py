@@ -1,18 +1,18 @@
-"""Algebra of two sets of inducing variables, the second of which describes what the first leaves.
+"""Algebra of two sets of inducing variables; the second set describes what the first leaves out.
 
-f = g + h, where g is what u determines and h the rest, independent of g: its covariance is
+f = g + h, where u determines g, and the rest h is independent of g. The covariance of h is
 ``S = Kff - Kfu Kuu^{-1} Kuf``. The orthogonal variables v' are those of ``iv_v`` applied to h, with
 the prior covariance ``C = Kvv - Kvu Kuu^{-1} Kuv`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12).
-With ``Kuu = L_u L_u^T`` and ``C = L_v L_v^T``,
+Define ``Kuu = L_u L_u^T``, ``C = L_v L_v^T``, and
 
-    A = L_u^{-1} Kuf,    B = L_u^{-1} Kuv,    D = L_v^{-1} (Kvf - B^T A),
+    A = L_u^{-1} Kuf,    B = L_u^{-1} Kuv,    D = L_v^{-1} (Kvf - B^T A).
 
-and q's of the whitened variables, the posterior is that of two parts whose features are A and D:
+With q's of the whitened variables, the posterior has two parts with the features A and D:
 
     mean = A^T m_u + D^T m_v,
     cov = Kff + A^T (S_u - I) A + D^T (S_v - I) D.
 
-All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational` wants parts.
+All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational` requires.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .parts import FeaturePart, stack_roots
 
 
 class OrthogonalPair(NamedTuple):
-    """The base inducing variable and the orthogonal one."""
+    """The base inducing variable and the orthogonal inducing variable."""
 
     base: InducingVariables
     orthogonal: InducingVariables
 
 
 class Roots(NamedTuple):
-    """L_u, B ``[1, M, K]`` and L_v; each root is a :class:`.Root`, or one that was kept."""
+    """L_u, B ``[1, M, K]`` and L_v; each root is a :class:`.Root` or a stored root."""
 
     base: Any
     cross: tf.Tensor
@@ -65,7 +65,7 @@ class Roots(NamedTuple):
 
 
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
-    """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
+    """The roots of both covariances. A diagonal Kuu needs no Cholesky factor."""
     base = _base_operator(pair, kernel).root()
     cross = base.solve(_cross_covariance(pair, kernel)[None])
     return Roots(base, cross, _residual_operator(pair, kernel, cross).root())
@@ -76,23 +76,23 @@ def _base_operator(pair: OrthogonalPair, kernel: Kernel) -> StructuredOperator:
 
 
 def _cross_covariance(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
-    """Kuv ``[M, K]``."""
+    """The matrix Kuv, ``[M, K]``."""
     return tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel))
 
 
 def _residual_operator(
     pair: OrthogonalPair, kernel: Kernel, cross: tf.Tensor
 ) -> StructuredOperator:
-    """C, the prior covariance of v'."""
+    """The prior covariance C of v'."""
     return Full(Kuu(pair.orthogonal, kernel, jitter=default_jitter()) - gram(cross))
 
 
 class OrthogonalPart(FeaturePart):
-    """The part of both sets.
+    """The part of the posterior that both sets contribute.
 
     :param pair: The two sets.
     :param kernel: A kernel of one output.
-    :param roots: The roots; None where they are not needed.
+    :param roots: The roots; None to compute the features without them.
     :param q: The q of each set of whitened variables.
     """
 
@@ -105,8 +105,8 @@ class OrthogonalPart(FeaturePart):
         pair, kernel = self._pair, self._kernel
         if self._roots is not None:
             return orthogonal_features(self._roots, pair, kernel, X)
-        # Orthogonal points are rows like those of X: the base's features are then evaluated, and
-        # compiled, once for both.
+        # Orthogonal points are rows like those of X. The base's features are therefore evaluated,
+        # and compiled, once for both.
         if isinstance(pair.orthogonal, InducingPoints):
             columns = Kuf(pair.base, kernel, tf.concat([X, pair.orthogonal.Z], axis=0))
         else:
@@ -120,16 +120,16 @@ class OrthogonalPart(FeaturePart):
 
 
 def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
-    """Both q's of the whitened variables; that of v' without a root has the prior's covariance.
+    """Both q's of the whitened variables. If q(v') has no root, its covariance is the prior's.
 
-    :param roots: The roots of the prior covariances; None if q is about whitened variables already.
+    :param roots: The roots of the prior covariances; None if q is over whitened variables already.
     """
     sets = [None, None] if roots is None else [roots.base, roots.orthogonal]
     whitened_of_each = []
     for of_set, (mean, root) in zip(sets, q, strict=True):
         pair = tf.convert_to_tensor(mean)[None], None if root is None else stack_roots([root])
         of_v = Whitened(*pair) if of_set is None else whitened(of_set, *pair)
-        if root is None:  # I in whitened variables
+        if root is None:  # the identity, for whitened variables
             of_v = of_v._replace(root=tf.ones_like(of_v.mean))
         whitened_of_each.append(of_v)
     return whitened_of_each
@@ -138,7 +138,7 @@ def whitened_q(roots: Roots | None, q: Sequence[JointQ]) -> list[Whitened]:
 def orthogonal_features(
     roots: Roots, pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A and D at X ``[N, D]``, ``[1, M, N]`` and ``[1, K, N]``."""
+    """The features A and D at X ``[N, D]``, ``[1, M, N]`` and ``[1, K, N]``."""
     A = roots.base.solve(Kuf(pair.base, kernel, X)[None])
     left = Kuf(pair.orthogonal, kernel, X)[None] - matmul(roots.cross, A, transpose_a=True)
     return A, roots.orthogonal.solve(left)  # S_vf
@@ -146,7 +146,7 @@ def orthogonal_features(
 
 @dataclass(frozen=True)
 class OrthogonalGroup(Group):
-    """Latent GPs with one prior, their two sets of inducing variables, and their q's."""
+    """Latent GPs that share one prior, their two sets of inducing variables, and their q's."""
 
     pair: OrthogonalPair
     whiten: bool
@@ -172,7 +172,7 @@ def orthogonal_groups(
     """The latent GPs of a kernel, with their parts of both q's.
 
     :param q: The mean ``[M, L]`` and the root ``[M, L]`` or ``[L, M, M]`` of q(u), and of q(v').
-        That root of q(v') is None where its covariance is the prior's: v' adds to the mean alone.
+        The root of q(v') is None for the prior's covariance; then v' changes only the mean.
     """
     groups = []
     latents = latent_gps(kernel, *pair)

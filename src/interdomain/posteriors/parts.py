@@ -1,8 +1,8 @@
-"""The parts that a posterior is the sum of: their inducing variables, and their q.
+"""The parts whose sum is a posterior: their inducing variables, and their q.
 
 A part is a batch of blocks of equal size (:class:`~interdomain.core.family.BlockBatch`): the
 summands of an additive model, or all inducing variables of a stock model as one block. The algebra
-is that of :mod:`interdomain.linalg.variational`.
+is in :mod:`interdomain.linalg.variational`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ TensorQ: TypeAlias = tuple[tf.Tensor, tf.Tensor | None]
 
 
 class Part(abc.ABC):
-    """What some inducing variables contribute to f at new points.
+    """The contribution of some inducing variables to f at new points.
 
-    :ivar is_complete: Whether they explain all of their kernel's variance, which its own diagonal
-        would compute from the same features: :meth:`terms` then have the variance itself.
+    :ivar is_complete: Whether they explain the whole variance of their kernel, whose diagonal would
+        need the same features. :meth:`terms` then contain the variance itself.
     """
 
     is_complete: bool = False
@@ -50,23 +50,23 @@ class Part(abc.ABC):
 
     @abc.abstractmethod
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The contributions to the mean at X, the rows of B sets one after the other, ``[B N, P]``,
-        and to the covariance within each set, ``[B, P, N, N]``."""
+        """The contributions to the mean at X, ``[B N, P]``, and to the covariance within each set,
+        ``[B, P, N, N]``. X holds the rows of B sets, set by set."""
 
     @abc.abstractmethod
     def kl(self) -> tf.Tensor:
-        """The KL divergence of all q; nothing is factorised if they are whitened."""
+        """The KL divergence of all q; whitened q need no factorisation."""
 
     @abc.abstractmethod
     def terms_and_kl(self, X: tf.Tensor, explained: bool = False) -> tuple[Terms, tf.Tensor]:
-        """:meth:`terms` and :meth:`kl`, with one factorisation for both.
+        """The results of :meth:`terms` and :meth:`kl`, with one factorisation for both.
 
-        :param explained: Whether ``Terms.explained`` is to have a gradient.
+        :param explained: Whether ``Terms.explained`` needs a gradient.
         """
 
 
 class FeaturePart(Part):
-    """A part of one or two sets of whitened features.
+    """A part with one or two sets of whitened features.
 
     :ivar q: The q of each set.
     """
@@ -75,7 +75,7 @@ class FeaturePart(Part):
 
     @abc.abstractmethod
     def features(self, X: tf.Tensor) -> Sequence[tf.Tensor]:
-        """``L^{-1} Kuf`` of each set at X ``[N, D]``."""
+        """The features ``L^{-1} Kuf`` of each set at X ``[N, D]``."""
 
     def terms_of_sets(self, X: tf.Tensor) -> list[Terms]:
         """The terms of each set."""
@@ -101,8 +101,8 @@ class FactorisedPart(FeaturePart):
     """A part whose Kuu is factorised now.
 
     :param batch: The blocks.
-    :param q: Their mean, and the root of their covariance.
-    :param whiten: Whether q is that of whitened variables.
+    :param q: The mean of q, and the root of its covariance.
+    :param whiten: Whether q is over whitened variables.
     :param is_complete: See :class:`Part`.
     """
 
@@ -124,9 +124,9 @@ class FactorisedPart(FeaturePart):
 
 
 class PinnedPart(Part):
-    """One block, with all of its operations on a device.
+    """One block, whose operations all run on one device.
 
-    :param make: Makes the part, there.
+    :param make: Makes the part, on the device.
     :param device: The name of the device.
     :param is_complete: See :class:`Part`.
     """
@@ -154,10 +154,10 @@ class PinnedPart(Part):
 
 
 class KeptPart(FeaturePart):
-    """A part from what a posterior has kept.
+    """A part that is built from the cache of a posterior.
 
     :param batch: The blocks, for their features.
-    :param kept: What was kept of them.
+    :param kept: The cached root and q of the blocks.
     :param is_complete: See :class:`Part`.
     """
 
@@ -169,16 +169,16 @@ class KeptPart(FeaturePart):
 
 
 def batch_root(batch: BlockBatch) -> Root:
-    """The factor of each block's Kuu, with GPflow's jitter where one is needed."""
+    """The factor of each block's Kuu, with GPflow's jitter if it is needed."""
     return batch.operator(default_jitter()).root()
 
 
 def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | None]]) -> TensorQ:
-    """The q of a batch's blocks, picked from those of all blocks.
+    """The q of a batch's blocks, selected from the q of all blocks.
 
     :param q: For each block a mean ``[m, P]``, and a root of the covariance ``[m, P]`` or
-        ``[P, m, m]``, of which what is above the diagonal is left out, as GPflow does; or None for
-        all.
+        ``[P, m, m]``; or None for all blocks. As in GPflow, only the lower triangle of a matrix is
+        used.
     """
     means, roots = zip(*(q[position] for position in batch.positions), strict=True)
     mean = tf.stack([tf.convert_to_tensor(of_block) for of_block in means])
@@ -186,10 +186,10 @@ def q_of_batch(batch: BlockBatch, q: Sequence[tuple[TensorType, TensorType | Non
 
 
 def stack_roots(values: Sequence[TensorType]) -> tf.Tensor:
-    """Roots of covariances, ``[T, m, P]`` or ``[T, P, m, m]`` without what is above the diagonal.
+    """Roots of covariances, ``[T, m, P]``, or ``[T, P, m, m]`` with only the lower triangle.
 
-    Parameters that are triangular are filled in one go, so that a graph has one operation for each
-    (its reading) and not twenty.
+    Parameters with a triangular transform are filled together, so that a graph has one operation
+    for each parameter (its reading) instead of twenty.
     """
     if len(values) > 1 and all(
         isinstance(getattr(value, "transform", None), type(triangular())) for value in values

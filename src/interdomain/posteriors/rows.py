@@ -1,4 +1,4 @@
-"""New inputs of any rank as rows of one matrix."""
+"""New inputs of any rank as the rows of one matrix."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..core.latents import LatentGPs
 
 
 class Rows:
-    """New inputs as rows of one matrix, and results back in the shape of the inputs, as in GPflow's
-    posteriors: leading dimensions of X, one covariance per latent GP.
+    """New inputs as the rows of one matrix, and results in the shape of the inputs, as in GPflow's
+    posteriors: leading dimensions of X, and one covariance per latent GP.
 
-    A rank or a number of columns that is not known when a graph is built goes no further than
-    here: ``flat`` and ``sets`` have them in their static shapes.
+    If the rank or the number of columns is unknown when a graph is built, this class sets them:
+    ``flat`` and ``sets`` have both in their static shapes.
 
-    :param Xnew: ``[batch..., N, D]``; B is the number of its sets of N rows.
-    :param latents: The latent GPs, which may know a D that Xnew does not have statically.
-    :ivar flat: ``[B N, D]``.
-    :ivar num_sets: B.
+    :param Xnew: New inputs ``[batch..., N, D]``; B is the number of its sets of N rows.
+    :param latents: The latent GPs, which may determine D if Xnew does not have it statically.
+    :ivar flat: The rows of all sets, ``[B N, D]``.
+    :ivar num_sets: The number B of sets.
     """
 
     def __init__(self, Xnew: TensorType, latents: Sequence[LatentGPs]) -> None:
@@ -35,7 +35,7 @@ class Rows:
 
     @property
     def sets(self) -> tf.Tensor:
-        """The inputs of a single set ``[N, D]``, or of all, ``[B, N, D]``."""
+        """The inputs of a single set, ``[N, D]``, or of all sets, ``[B, N, D]``."""
         if self._is_matrix:
             return self.flat
         shape = tf.concat([[self.num_sets], self._shape[-2:]], axis=0)
@@ -43,20 +43,20 @@ class Rows:
         return tf.ensure_shape(sets, [None, None, self.flat.shape[-1]])
 
     def columns(self, values: tf.Tensor) -> tf.Tensor:
-        """``[batch..., N, P]`` from ``[B N, P]``."""
+        """Values ``[B N, P]`` in the shape ``[batch..., N, P]``."""
         if self._is_matrix:
             return values
         return tf.reshape(values, tf.concat([self._shape[:-1], tf.shape(values)[-1:]], axis=0))
 
     def covariances(self, prior: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-        """``[batch..., P, N, N]``, from the prior's at ``sets`` and changes ``[B, P, N, N]``."""
+        """Covariances ``[batch..., P, N, N]``: the prior at ``sets`` plus ``[B, P, N, N]``."""
         values = prior[..., None, :, :] + changes
         if self._is_matrix:
             return values[0]
         return tf.reshape(values, tf.concat([self._shape[:-2], tf.shape(values)[1:]], axis=0))
 
     def broadcast(self, cov: tf.Tensor, mean: tf.Tensor, full_cov: bool) -> tf.Tensor:
-        """One (co)variance for each latent GP, of which ``mean`` has the number."""
+        """One (co)variance for each latent GP; ``mean`` has the number of latent GPs."""
         if not full_cov:
             return tf.broadcast_to(cov, tf.shape(mean))
         shape = tf.concat([tf.shape(cov)[:-3], tf.shape(mean)[-1:], tf.shape(cov)[-2:]], axis=0)

@@ -1,4 +1,4 @@
-"""Posteriors of one q, that of a model or an optimal one, and the prior KL, with structure kept."""
+"""Structured posteriors with one q, given or optimal, and the KL divergence from the prior."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .groups import BlockGroup, block_groups
 class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
     """The posterior of stock GPflow models with inducing variables of this library.
 
-    It keeps the structure of ``Kuu_operator``, also for several outputs.
+    It keeps the structure of ``Kuu_operator``, also with several outputs.
     """
 
     def groups(self) -> Sequence[BlockGroup]:
@@ -64,8 +64,8 @@ Wrappers = (SharedIndependentInducingVariables, SeparateIndependentInducingVaria
 def get_structured_posterior_class(
     kernel: Kernel, inducing_variable: InducingVariables
 ) -> type[StructuredPosterior]:
-    """Every inter-domain inducing variable of this library, and its wrappers for several outputs,
-    have the structured posterior."""
+    """The structured posterior, for every inter-domain inducing variable of this library and its
+    wrappers for several outputs."""
     return StructuredPosterior
 
 
@@ -83,7 +83,7 @@ def prior_kl_structured(
     q_sqrt: TensorType,
     whiten: bool = False,
 ) -> tf.Tensor:
-    """``KL[q(u) || p(u)]``, with the factorisation of ``Kuu_operator``; none if ``whiten``."""
+    """``KL[q(u) || p(u)]`` with a factorisation of ``Kuu_operator``, or none if ``whiten``."""
     q = [(q_mu, q_sqrt)]
     groups = block_groups(inducing_variable, kernel, q, whiten=whiten, joint=True)
     return tf.add_n([group.kl() for group in groups])
@@ -93,12 +93,12 @@ Q = tuple[tf.Tensor, tf.Tensor]
 
 
 class CollapsedPosterior(StructuredPosterior):
-    """The posterior of models whose whitened q is computed when it is needed, and not trained.
+    """The posterior of models whose whitened q is not trained, but computed when it is needed.
 
-    It is a :class:`StructuredPosterior`. Call ``update_cache`` after changes of the model's
-    parameters or of its data.
+    It is a :class:`StructuredPosterior`. Call ``update_cache`` if the model's parameters or data
+    have changed.
 
-    :param optimal_q: Function that returns q_mu ``[M, P]`` and q_sqrt ``[P, M, M]``, or
+    :param optimal_q: A function that returns q_mu ``[M, P]`` and q_sqrt ``[P, M, M]``, or
         ``[1, M, M]`` if all outputs have the same; both whitened by the root of ``Kuu_operator``.
     :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
     """

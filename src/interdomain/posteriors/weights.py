@@ -1,4 +1,4 @@
-"""Posteriors whose cache is a few tensors, such as the weights of features."""
+"""Posteriors whose cache consists of a few tensors, such as the weights of features."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class WeightedFeatures(Protocol):
         """The sums of features with weights ``[S, M, L]`` at X ``[N, D]``, ``[S, N, L]``."""
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
-        """How many numbers :meth:`values` holds for each row of X."""
+        """The number of values that :meth:`values` has in memory for each row of X."""
 
 
 class TensorsPosterior(PosteriorOfAnyInputs):
-    """A posterior whose cache is a few tensors, from which predictions are computed."""
+    """A posterior that computes predictions from a cache of a few tensors."""
 
     @abc.abstractmethod
     def tensors(self) -> tuple[tf.Tensor, ...]:
-        """What does not depend on new inputs."""
+        """The tensors that do not depend on new inputs."""
 
     @abc.abstractmethod
     def conditional(
@@ -42,7 +42,7 @@ class TensorsPosterior(PosteriorOfAnyInputs):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        """Mean and (co)variance of f without its mean function."""
+        """Mean and (co)variance of f without the mean function."""
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         return tuple(PrecomputedValue(part, (False,) * part.shape.rank) for part in self.tensors())
@@ -65,17 +65,17 @@ class TensorsPosterior(PosteriorOfAnyInputs):
 
 
 class WeightsPosterior(TensorsPosterior):
-    """A posterior of the weights of features, of which functions are drawn by their weights."""
+    """A posterior of the weights of features; draws of the weights give random functions."""
 
     @abc.abstractmethod
     def draw_weights(self, rng: np.random.Generator, num_samples: int) -> Array:
         """Draw weights, ``[S, M, L]``.
 
-        :raises ValueError: If the prior does not end with the features.
+        :raises ValueError: If the features do not represent the whole prior.
         """
 
     @abc.abstractmethod
     def weighted_features(
         self, inducing_variable: InducingVariables, kernel: Kernel
     ) -> WeightedFeatures:
-        """What multiplies weights by features, from copies of the inducing variable and kernel."""
+        """The features to be multiplied by weights, for copies of inducing variable and kernel."""

@@ -1,8 +1,8 @@
-"""Draws functions from posteriors and priors: see :func:`interdomain.sample_functions`.
+"""Random functions of posteriors and priors: see :func:`interdomain.sample_functions`.
 
-``priors`` has the table that says how functions are drawn from the prior of a kernel: stationary
-kernels in ``waves``, zonal kernels in ``zonal``. Each knows what inducing variables are of its
-functions (``base``), so that ``conditioning`` can make functions of a posterior of them.
+``priors`` has the table of how to draw functions from the prior of a kernel: stationary kernels in
+``waves``, zonal kernels in ``zonal``. Each class computes the inducing variables of its functions
+(``base``), from which ``conditioning`` makes functions of a posterior.
 """
 
 from .functions import sample_functions as sample_functions

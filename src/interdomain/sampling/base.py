@@ -1,4 +1,4 @@
-"""What functions drawn from a prior have in common, whatever the kernel."""
+"""The base class of functions drawn from a prior, for any kernel."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .._arguments import Array
 from ..linalg.chunks import map_rows
 
 MOST_ENTRIES = 2**24
-"""Numbers that are held at a time, at most."""
+"""The largest number of values in memory at the same time."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The random number generator for drawing functions, and how many are drawn.
+    """The random number generator of draws, and the numbers of functions and features.
 
     :ivar num_samples: The number S of functions.
-    :ivar num_features: The number F of random features that each function is a sum of. Every
-        function has features of its own, so that the covariance of functions has no bias, however
-        few features there are.
-    :ivar num_columns: The number of columns of X, which few kernels know; None if it is not known.
+    :ivar num_features: The number F of random features in the sum of each function. Every function
+        has its own features, so that the covariance of functions has no bias, even with few
+        features.
+    :ivar num_columns: The number of columns of X, which few kernels define; None if unknown.
     """
 
     rng: np.random.Generator
@@ -38,13 +38,13 @@ class Draws:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """``(S, F)``."""
+        """The numbers ``(S, F)`` of functions and features."""
         return self.num_samples, self.num_features
 
     def count_columns(self, kernel: Kernel) -> int:
-        """The number of columns that a kernel sees.
+        """The number of columns of X that a kernel uses.
 
-        :raises ValueError: If it depends on a number of columns of X that is not known.
+        :raises ValueError: If it depends on the number of columns of X, and that is unknown.
         """
         dims = kernel.active_dims
         if not isinstance(dims, slice):
@@ -61,9 +61,9 @@ class Draws:
 
 
 class PriorSample(abc.ABC):
-    """Functions drawn from the prior of a kernel of one output, to be evaluated anywhere.
+    """Functions drawn from the prior of a kernel of one output, which can be evaluated anywhere.
 
-    :ivar entries_per_row: How many numbers are held for each row of X.
+    :ivar entries_per_row: The number of values in memory for each row of X.
     """
 
     kernel: Any
@@ -74,28 +74,28 @@ class PriorSample(abc.ABC):
         """The values of all functions, ``[S, N]``, at X ``[N, D]`` with all of its columns."""
 
     def by_rows(self, X: TensorType) -> tf.Tensor:
-        """The same values as a call, computed in batches of rows so that memory stays bounded."""
+        """The values of all functions, ``[S, N]``, in batches of rows that bound the memory."""
         X, chunk = tf.convert_to_tensor(X), max(1, MOST_ENTRIES // self.entries_per_row)
         return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
 
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """The inducing variables of the functions, ``[S, M]``: the linear functionals that u is,
-        applied to each function. A subclass adds those that it knows to the points.
+        """The inducing variables of the functions, ``[S, M]``: the linear functionals of u, applied
+        to each function. A subclass adds the functionals that it supports besides points.
 
-        :raises ValueError: If the functionals are not known in closed form.
+        :raises ValueError: If the functionals have no known closed form.
         """
         if isinstance(inducing_variable, InducingPoints):
             return self.by_rows(inducing_variable.Z)
         raise ValueError(
-            f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn "
-            f"from {type(self.kernel).__name__} is not known in closed form; use the kernel's own "
+            f"inducing_variable: {type(inducing_variable).__name__} of functions drawn from "
+            f"{type(self.kernel).__name__} have no known closed form; use the kernel's own "
             "features with a FiniteRank kernel, or points, or draw values at given rows by "
             "model.predict_f_samples."
         )
 
 
 def unknown_prior(kernel: Kernel) -> ValueError:
-    """The error for a kernel of whose prior no function can be drawn, with what to use."""
+    """The error for a kernel from whose prior no function can be drawn, with a remedy."""
     return ValueError(
         "kernel must be stationary, zonal, of finite rank or made of such kernels for functions to "
         f"be drawn from its prior, found {type(kernel).__name__}; wrap it with its features in a "

@@ -1,4 +1,4 @@
-"""Draws functions from a posterior by correcting functions of the prior: pathwise conditioning.
+"""Functions of a posterior by correction of functions of the prior: pathwise conditioning.
 
 For a joint draw ``(f', u')`` of the prior and a draw u of q, the function
 
@@ -6,11 +6,11 @@ For a joint draw ``(f', u')`` of the prior and a draw u of q, the function
 
 is a draw of the posterior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
 process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of f' itself, of any
-kind (``PriorSample.project``). If they explain the whole prior,
-``f' = Kfu Kuu^{-1} u'``, so that only ``Kfu Kuu^{-1} u`` is left.
+class (``PriorSample.project``). If they explain the whole prior, ``f' = Kfu Kuu^{-1} u'``, so that
+only ``Kfu Kuu^{-1} u`` remains.
 
-The rule holds as well for u with noise, whose variances are then part of Kuu, and whose draws are
-part of u': the rows of exact regression with the likelihood's noise, or a Kuu that is factorised
+The rule also holds if u has noise. The variances of the noise are then part of Kuu, and its draws
+are part of u'. Examples are the rows of exact regression with the likelihood's noise, and a Kuu
 with jitter. The covariance of the functions is exactly that of the posterior with this jitter.
 """
 
@@ -54,11 +54,11 @@ from .weights import WeightedFunctions, functions_of_weights
 
 @dataclass(frozen=True)
 class LatentFunctions:
-    """Functions of latent GPs with one prior.
+    """Functions of latent GPs that share one prior.
 
     :ivar latents: The L latent GPs.
-    :ivar prior: ``S L`` functions of the prior; None where the updates are all.
-    :ivar updates: What inducing variables add, ``weights cov(u, f(x))``, for weights ``[S L, M]``.
+    :ivar prior: ``S L`` functions of the prior; None if the updates are the whole functions.
+    :ivar updates: Terms ``weights cov(u, f(x))`` of inducing variables, with weights ``[S L, M]``.
     """
 
     latents: LatentGPs
@@ -68,12 +68,12 @@ class LatentFunctions:
 
     @property
     def entries_per_row(self) -> int:
-        """How many numbers are held for each row of X."""
+        """The number of values in memory for each row of X."""
         of_updates = sum(sum(map(int, weights.shape)) for _, weights in self.updates)
         return of_updates + (0 if self.prior is None else self.prior.entries_per_row)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        """``[S, N, L]`` at X ``[N, D]``."""
+        """The values ``[S, N, L]`` at X ``[N, D]``."""
         kernel, parts = self.latents.kernel, [] if self.prior is None else [self.prior(X)]
         values = tf.add_n([*parts, *(weights @ Kuf(u, kernel, X) for u, weights in self.updates)])
         values = tf.reshape(values, [self.num_samples, values.shape[0] // self.num_samples, -1])
@@ -86,10 +86,10 @@ Parts: TypeAlias = tuple[
 
 
 def functions_of(model: Any, draws: Draws) -> Parts:
-    """The functions of the latent GPs of a model, with the kernel that says how outputs are made of
-    them, and the mean function. Later training changes none of them.
+    """The functions of the latent GPs of a model; the kernel, which combines them into outputs; and
+    the mean function. Later training does not change them.
 
-    :raises ValueError: For models of other kinds.
+    :raises ValueError: If functions of the model cannot be drawn.
     """
     if isinstance(model, Kernel):
         kernel = gpflow.utilities.deepcopy(model)
@@ -114,7 +114,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
             "interdomain.models other than VecchiaSGPR, the posterior of one, or a kernel, found "
             f"{type(model).__name__}; {remedy}."
         )
-    if isinstance(posterior, BlockwisePosterior):  # without its model, which may hold data
+    if isinstance(posterior, BlockwisePosterior):  # copied without its model, which may hold data
         parts = posterior.kernel, posterior.mean_function, posterior.groups()
         kernel, mean_function, groups = gpflow.utilities.deepcopy(parts)
         return kernel, mean_function, [_of_group(group, draws) for group in groups]
@@ -135,7 +135,7 @@ def functions_of(model: Any, draws: Draws) -> Parts:
 
 
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
-    """The draws for a function of each latent GP in every sample."""
+    """The draws for one function of each latent GP in every sample."""
     known = draws.num_columns
     columns = num_columns_of_latents([latents]) if known is None else known
     return replace(draws, num_samples=draws.num_samples * num_latents, num_columns=columns)
@@ -149,16 +149,16 @@ def _condition(
     drawn: Callable[[], tf.Tensor],
     draws: Draws,
 ) -> LatentFunctions:
-    """Functions whose inducing variables are those drawn.
+    """Functions whose inducing variables equal drawn values.
 
-    If the first inducing variable explains the whole prior, what it subtracts from f' is f', with
-    the noise of its jitter.
+    If the first inducing variable explains the whole prior, f' cancels, except for the noise of the
+    jitter.
 
-    :param latents: With one or several inducing variables, M in all.
-    :param solve: Multiplies by ``L^{-1}``, or by its transpose if ``adjoint=True``, where
-        ``L L^T`` is the covariance of all inducing variables, noise included.
-    :param variances: That of the noise of each of them, ``[M]``.
-    :param drawn: Draws ``L^{-1} u``, ``[M, S L]``; called after the prior is drawn.
+    :param latents: Latent GPs with one or several inducing variables, M in all.
+    :param solve: Multiplies by ``L^{-1}``, or by its transpose if ``adjoint=True``. ``L L^T`` is
+        the covariance of all inducing variables, noise included.
+    :param variances: The variance of the noise of each inducing variable, ``[M]``.
+    :param drawn: Returns draws ``L^{-1} u``, ``[M, S L]``; called after the prior is drawn.
     """
     kernel, blocks = latents.kernel, latents.inducing_variables
     of_latents = _of_latents(draws, latents, num_latents)
@@ -178,9 +178,9 @@ def _condition(
 def _draw(mean: TensorType, root: TensorType | None, draws: Draws) -> tf.Tensor:
     """Draws of q, ``[M, S L]``.
 
-    :param mean: ``[M, L]``.
-    :param root: A root of the covariance: ``[M, L]``, or ``[L, M, M]`` (one matrix may serve all),
-        lower triangular; None for a covariance of zero.
+    :param mean: The mean ``[M, L]``.
+    :param root: A lower triangular root of the covariance: ``[M, L]``, or ``[L, M, M]`` (one matrix
+        may serve all); None for a covariance of zero.
     """
     mean = tf.convert_to_tensor(mean)
     size, latents = map(int, mean.shape)
@@ -211,7 +211,7 @@ def _solve_with_root(inducing_variable: InducingVariables, kernel: Kernel) -> In
 
 def _of_group(group: Group, draws: Draws) -> LatentFunctions:
     """Functions of latent GPs, from the q of each block of inducing variables, or of an orthogonal
-    pair: then u' and v' of f' are replaced."""
+    pair. The draws of q replace the inducing variables u' (and v') of f'."""
     latents, kernel = group.latents, group.latents.kernel
     variances = [_jitter_of(block, kernel) for block in latents.inducing_variables]
     number = int(group.q[0][0].shape[1])
@@ -239,14 +239,14 @@ def _of_group(group: Group, draws: Draws) -> LatentFunctions:
 
 
 def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:
-    """Targets less the mean function, ``[N, P]``, and the variance of each row, ``[N]``."""
+    """The targets minus the mean function, ``[N, P]``, and the noise variance of rows, ``[N]``."""
     X, mean_function = posterior.X_data, posterior.mean_function
     assert mean_function is not None
     return posterior.Y_data - mean_function(X), posterior.likelihood.variance_at(X)[:, 0]
 
 
 def _of_rows(posterior: GPRPosterior, draws: Draws) -> LatentFunctions:
-    """Functions of which the rows of the data are observed with noise."""
+    """Functions conditioned on the rows of the data, which are observed with noise."""
     errors, noise = _errors_and_noise(posterior)
     matrix = posterior.kernel(posterior.X_data)
     matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
@@ -259,8 +259,8 @@ def _of_rows(posterior: GPRPosterior, draws: Draws) -> LatentFunctions:
 
 def _optimal_q(posterior: SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:
     """The optimal q of whitened variables: mean ``[M, P]``, and a root ``[1, M, M]`` of the
-    covariance, which is ``B^{-1}`` for ``B = I + A A^T`` and ``A = L^{-1} Kuf / sigma`` (Titsias
-    2009, *Variational learning of inducing variables in sparse Gaussian processes*)."""
+    covariance. The covariance is ``B^{-1}`` for ``B = I + A A^T`` and ``A = L^{-1} Kuf / sigma``
+    (Titsias 2009, *Variational learning of inducing variables in sparse Gaussian processes*)."""
     errors, noise = _errors_and_noise(posterior)
     inducing_variable, kernel = posterior.inducing_variable, posterior.kernel
     solve = _solve_with_root(inducing_variable, kernel)

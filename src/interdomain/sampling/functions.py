@@ -1,4 +1,4 @@
-"""Draws functions from a model: see :func:`interdomain.sample_functions`."""
+"""The public function :func:`interdomain.sample_functions`, and the functions that it returns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .conditioning import Parts, functions_of
 
 
 class FunctionSamples:
-    """Functions drawn from a GP by :func:`interdomain.sample_functions`. A call evaluates all.
+    """Functions drawn from a GP by :func:`interdomain.sample_functions`; a call evaluates all.
 
-    A function has the same value at the same place in every call, whatever becomes of the model.
+    A function has the same value at the same place in every call, even if the model changes.
     Calls can be differentiated with respect to X, and can be part of a ``tf.function``.
 
     :ivar num_samples: The number S of functions.
@@ -38,7 +38,7 @@ class FunctionSamples:
     def __call__(self, X: TensorType) -> tf.Tensor:
         """The values of all functions at all rows.
 
-        Many rows are computed in batches, in the gradient too, so that memory stays bounded.
+        Rows are computed in batches, also in the gradient, which bounds the memory.
         """
         X = with_columns(as_inputs(self._parts[0], X), self._num_columns)
         entries = sum(of.entries_per_row for of in self._parts[2])
@@ -46,7 +46,7 @@ class FunctionSamples:
         return tf.transpose(by_rows, [1, 0, 2])
 
     def _of_rows(self, X: tf.Tensor) -> tf.Tensor:
-        """``[N, S, P]``."""
+        """The values of all functions at some rows, ``[N, S, P]``."""
         kernel, mean_function, latents = self._parts
         values = in_order([of.latents for of in latents], [of(X) for of in latents], axis=2)
         if isinstance(kernel, LinearCoregionalization):
@@ -64,20 +64,21 @@ def sample_functions(
     num_features: int = 1_000,
     input_dim: int | None = None,
 ) -> FunctionSamples:
-    """Draw functions from a model's posterior that can be evaluated anywhere.
+    """Draw functions from a model's posterior, which can be evaluated anywhere.
 
-    If the features represent the whole prior (:class:`~interdomain.kernels.FiniteRank` with its own
-    features, or a sum of these), a draw of their weights is a function. Otherwise a function is
-    drawn from the prior, as a sum of random or spectral features, and corrected by
-    ``Kfu Kuu^{-1} (u - u')``, where u is drawn from q, and u' are the inducing variables of the
-    function from the prior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
-    process posteriors*). A value takes ``O(M)`` operations, and ``O(num_features)`` for the
-    function of the prior.
+    If the features represent the whole prior, a function is given by a draw of their weights. That
+    is the case for :class:`~interdomain.kernels.FiniteRank` with its own features, and for sums of
+    such kernels. Otherwise a function is drawn from the prior, as a sum of random or spectral
+    features.
+    It is then corrected by ``Kfu Kuu^{-1} (u - u')``: u is drawn from q, and u' are the inducing
+    variables of the prior's function (Wilson et al. 2020, *Efficiently sampling functions from
+    Gaussian process posteriors*). A value costs ``O(M)`` operations, plus ``O(num_features)`` for
+    the prior's function.
 
-    Every function has random features of its own. So the mean and the covariance of the functions
-    are exactly those of the posterior, however few features there are; with more features, the
-    distribution of a function is closer to Gaussian. The spectrum of a zonal kernel is cut off at
-    degree 128; the last degree gets the variance of higher ones, small except for rough kernels.
+    Every function has its own random features. The mean and the covariance of the functions are
+    therefore exactly those of the posterior, even with few features. With more features, each
+    function is closer to Gaussian. The spectrum of a zonal kernel is cut off at degree 128; the
+    last degree gets the variance of higher degrees, which is small except for rough kernels.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[50, 1])
@@ -90,17 +91,17 @@ def sample_functions(
     >>> bool(np.allclose(functions(X)[:, 7:9], functions(X[7:9])))
     True
 
-    :param model: A model (``SVGP``, ``SGPR``, ``GPR`` or ``VGP`` of GPflow, or one of
-        ``interdomain.models`` other than ``VecchiaSGPR``), its posterior (``model.posterior()``),
-        or a kernel, for functions of the prior.
+    :param model: A GPflow ``SVGP``, ``SGPR``, ``GPR`` or ``VGP``, or a model of
+        ``interdomain.models`` other than ``VecchiaSGPR``; its posterior (``model.posterior()``); or
+        a kernel, for functions of the prior.
     :param num_samples: The number S of functions.
     :param seed: The seed of all random numbers.
     :param num_features: The number F of random features of each function of the prior.
     :param input_dim: The number of columns of X; needed only if the model does not determine it.
     :return: The functions, from X ``[N, D]`` to ``[S, N, P]``, without the likelihood's noise.
     :raises ValueError: If a number is not positive, if this is called inside a compiled function,
-        or if the outputs are not combinations of independent latent GPs; for models of other kinds,
-        for kernels whose prior cannot be drawn from, and for inducing variables that cannot be
+        or if the outputs are not combinations of independent latent GPs. Also for unsupported
+        models, kernels whose prior cannot be drawn from, and inducing variables that cannot be
         computed for a function of the prior.
     """
     num_samples = integer("num_samples", num_samples, at_least=1)

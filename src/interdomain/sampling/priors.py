@@ -1,4 +1,4 @@
-"""Functions drawn from a GP prior: those of kernels made of others, and the table of all."""
+"""Functions drawn from a GP prior: composite kernels, and the table of all supported kernels."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .zonal import Directions
 def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
     """Draw functions from the prior of a kernel of one output, with its present parameters.
 
-    The mean over draws of ``f(x) f(x')`` is the kernel ``k(x, x')``: exactly, except for what the
-    documentation of the kernel's class here says.
+    The mean over draws of ``f(x) f(x')`` is the kernel ``k(x, x')``. This is exact, except for the
+    approximation that the docstring of the returned class describes.
 
-    :raises ValueError: For a kernel whose prior cannot be drawn from.
+    :raises ValueError: If no function can be drawn from the prior of the kernel.
     """
     for kinds, sample in _SAMPLES:
         if isinstance(kernel, kinds) and not isinstance(kernel, Polynomial):  # a Linear, in GPflow
@@ -56,7 +56,7 @@ class Sums(PriorSample):
         return tf.add_n([part(X) for part in self.parts])
 
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Each block of its summand's function."""
+        """The inducing variables of each block, from the function of its summand."""
         if not isinstance(inducing_variable, DecomposedInducingVariables):
             return super().project(inducing_variable)
         pair_blocks(inducing_variable, self.kernel)
@@ -65,7 +65,7 @@ class Sums(PriorSample):
 
 
 class Slopes(PriorSample):
-    """A slope for each column."""
+    """Linear functions, with a random slope for each column."""
 
     def __init__(self, kernel: Linear, draws: Draws) -> None:
         self.kernel, self.entries_per_row = kernel, draws.num_samples
@@ -77,8 +77,8 @@ class Slopes(PriorSample):
 
 
 class FeatureSums(PriorSample):
-    """``f(x) = sum_m w_m cov(u_m, f(x))`` for the features of a kernel, with ``w = Kuu^{-1} u`` for
-    u drawn from its prior. This is exact and needs no random features."""
+    """``f(x) = sum_m w_m cov(u_m, f(x))`` for the features of a kernel, where ``w = Kuu^{-1} u``
+    and u is drawn from its prior. This is exact and needs no random features."""
 
     def __init__(self, kernel: FiniteRank, draws: Draws) -> None:
         features, self.kernel = kernel.inducing_variable, kernel
@@ -91,7 +91,7 @@ class FeatureSums(PriorSample):
         return tf.matmul(self._weights, Kuf(self.kernel.inducing_variable, self.kernel, X))
 
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Some of the kernel's features, from their covariances with all of them."""
+        """The features ``inducing_variable``, a subset of the kernel's features."""
         features = self.kernel.inducing_variable
         if not isinstance(inducing_variable, InterDomainInducingVariables):
             return super().project(inducing_variable)
@@ -105,8 +105,8 @@ class FeatureSums(PriorSample):
 class PointSums(PriorSample):
     """Weighted sums of a function g over points of an input: ``f(x) = sum_p w_p g(x_p)``.
 
-    :param kernel: The kernel of f; ``base`` is g, and ``weights`` are ``[P]``.
-    :param points: From the active columns of X ``[N, D]`` to the points ``[N, P, E]``.
+    :param kernel: The kernel of f; ``base`` is the function g, and ``weights`` are ``[P]``.
+    :param points: A function from the active columns of X ``[N, D]`` to points ``[N, P, E]``.
     """
 
     def __init__(
@@ -130,13 +130,13 @@ class PointSums(PriorSample):
         return tf.linalg.matvec(values, weights)
 
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Values of g; or, of a part of a function under a group, at points and their images."""
+        """Values of g; or, for a part of a function under a group, at points and their images."""
         kernel = self.kernel
         if isinstance(inducing_variable, SetInducingVariables):
             return self._base.by_rows(inducing_variable.points(kernel))
         if not isinstance(inducing_variable, ComponentInducingPoints):
             return super().project(inducing_variable)
-        if not isinstance(kernel, HarmonicComponent):  # a sum over points of such a part
+        if not isinstance(kernel, HarmonicComponent):  # a sum over points of a harmonic component
             return self._base.project(inducing_variable)
         parent, component = kernel.parent, kernel.component
         shifts = parent.shifts(component)[: inducing_variable.multiplicity]
@@ -146,7 +146,7 @@ class PointSums(PriorSample):
 
 
 def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
-    """Sums over the points of an input, as the kernel has them."""
+    """Sums of a base function over the points of an input of a set kernel."""
     number = kernel.point_dim
     if number is None and draws.num_columns is not None:
         number = draws.count_columns(kernel)
@@ -157,8 +157,8 @@ def _over_points(kernel: SetKernel, draws: Draws) -> PointSums:
 def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
     """The part of a function under a group: a weighted sum over the orbit of its input.
 
-    The weights are those of a projection, and the base kernel is invariant: so the covariance of
-    the parts is the part of the kernel (Sun et al. 2021, section 3).
+    The weights are those of a projection, and the base kernel is invariant. The covariance of the
+    parts is therefore the part of the kernel (Sun et al. 2021, section 3).
     """
     transform = kernel.parent.transform
 
@@ -170,7 +170,7 @@ def _over_orbits(kernel: HarmonicComponent, draws: Draws) -> PointSums:
 
 
 def _of_channel(kernel: ChannelKernel, draws: Draws) -> PointSums:
-    """Functions of a channel, which is one point."""
+    """Functions of one channel, which is the only point of the sum."""
     height, width, _ = kernel.parent.patch_shape
     base = prior_sample(kernel.channel_kernel, replace(draws, num_columns=height * width))
 
@@ -190,4 +190,4 @@ _SAMPLES: tuple[tuple[tuple[type, ...], Callable[..., PriorSample]], ...] = (
     ((ChannelKernel,), _of_channel),
     ((Linear,), Slopes),
 )
-"""How functions are drawn from the prior of each kind of kernel."""
+"""The function or class that draws from the prior, for each class of kernels."""

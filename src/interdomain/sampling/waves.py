@@ -1,8 +1,8 @@
-"""Functions drawn from stationary priors: sums of sinusoids of random frequencies.
+"""Functions drawn from stationary priors: sums of sinusoids with random frequencies.
 
-By Bochner's theorem a stationary kernel is the mean of ``variance cos(w^T (x - x'))`` over
-frequencies w of its spectral density (Rahimi and Recht, *Random features for large-scale kernel
-machines*, 2007).
+By Bochner's theorem a stationary kernel is the mean of ``variance cos(w^T (x - x'))``. The mean is
+over frequencies w of its spectral density (Rahimi and Recht, *Random features for large-scale
+kernel machines*, 2007).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Spectrum: TypeAlias = tuple[Columns, Array, Array]
 
 
 class Waves(PriorSample):
-    """``f(x) = sum_j cosine_j cos(w_j^T x) + sine_j sin(w_j^T x)``, for each function.
+    """The functions ``f(x) = sum_j cosine_j cos(w_j^T x) + sine_j sin(w_j^T x)``.
 
-    :param columns: From X to the columns ``[N, D]`` that the frequencies belong to.
-    :param frequencies: Angular, ``[S, F, D]``; cosines and sines are ``[S, F]``.
+    :param columns: A function from X to the columns ``[N, D]`` that the frequencies multiply.
+    :param frequencies: Angular frequencies, ``[S, F, D]``; cosines and sines are ``[S, F]``.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Waves(PriorSample):
 
     @classmethod
     def of_kernel(cls, kernel: Kernel, draws: Draws) -> Waves:
-        """Random Fourier features, with normal weights."""
+        """The functions of random Fourier features with normal weights."""
         columns, frequencies, amplitudes = spectrum(kernel, draws)
         weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
         weights /= math.sqrt(draws.num_features)
@@ -66,15 +66,15 @@ class Waves(PriorSample):
 
 
 def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
-    """Frequencies drawn from a spectral density: the columns of X that they belong to, angular
-    frequencies ``[S, F, D]``, and amplitudes ``[S, F]``. The mean over the frequencies of
+    """Frequencies drawn from a spectral density: a function that selects their columns of X,
+    angular frequencies ``[S, F, D]``, and amplitudes ``[S, F]``. The mean over the frequencies of
     ``amplitude^2 cos(w^T (x - x'))`` is the kernel.
 
-    :raises ValueError: For a kernel whose spectral density is not known.
+    :raises ValueError: If the spectral density of the kernel is not known.
     """
     if isinstance(kernel, Product):
-        # Frequencies of all factors side by side: cos(a + b) has the mean of cos a cos b where the
-        # signs of the frequencies of each factor are random.
+        # The frequencies of all factors are concatenated. With random signs of the frequencies of
+        # each factor, the mean of cos(a + b) is that of cos a cos b.
         factors = [spectrum(part, draws) for part in kernel.kernels]
         columns, frequencies, amplitudes = zip(*factors, strict=True)
         shape = *draws.shape, 1
@@ -84,11 +84,11 @@ def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
             return tf.concat([select(X) for select in columns], axis=-1)
 
         return joint, np.concatenate(signed, axis=-1), reduce(np.multiply, amplitudes)
-    if isinstance(kernel, Constant):  # waves in no column at all
+    if isinstance(kernel, Constant):  # waves of zero columns
         deviation = np.sqrt(as_array(kernel.variance))
         return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), deviation
     if isinstance(kernel, SpectralComponent):
-        # Normal frequencies about the peak; those about its mirror image have the same cosine.
+        # Normal frequencies about the peak; the mirror image of the peak has the same cosine.
         root = np.linalg.cholesky(as_array(kernel.lag_matrix()))
         spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ root.T
         frequencies = 2 * np.pi * (spread + as_array(kernel.frequency))
@@ -102,7 +102,7 @@ def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
 def _unit_frequencies(kernel: Stationary, draws: Draws) -> Array:
     """Angular frequencies ``[S, F, D]`` for a lengthscale of one.
 
-    :raises ValueError: For a kernel whose spectral density is not known.
+    :raises ValueError: If the spectral density of the kernel is not known.
     """
     rng, shape, num_columns = draws.rng, draws.shape, draws.count_columns(kernel)
     if isinstance(kernel, Cosine):
@@ -113,7 +113,7 @@ def _unit_frequencies(kernel: Stationary, draws: Draws) -> Array:
         alpha = float(as_array(kernel.alpha))
         scales = np.sqrt(rng.gamma(alpha, 1 / alpha, size=shape))
     elif isinstance(kernel, (Exponential, *MATERNS)):
-        # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of
+        # Student's t with 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel with
         # twice the lengthscale.
         is_exponential = isinstance(kernel, Exponential)
         degrees = 1 if is_exponential else 2 * matern_order(kernel) + 1

@@ -1,4 +1,4 @@
-"""Functions drawn from models that hold the weights of their features: one draw for each."""
+"""Functions drawn from models that hold the weights of their features, by draws of the weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .base import Draws
 
 @dataclass(frozen=True)
 class WeightedFunctions:
-    """Functions that are sums of features.
+    """Functions that are weighted sums of features.
 
     :ivar latents: The L latent GPs.
     :ivar features: The features.
-    :ivar weights: Their weights, ``[S, M, L]``.
+    :ivar weights: The weights of the features, ``[S, M, L]``.
     """
 
     latents: LatentGPs
@@ -29,20 +29,20 @@ class WeightedFunctions:
 
     @property
     def entries_per_row(self) -> int:
-        """How many numbers are held for each row of X."""
+        """The number of values in memory for each row of X."""
         return self.features.entries_per_row(self.weights)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        """``[S, N, L]`` at X ``[N, D]``."""
+        """The values ``[S, N, L]`` at X ``[N, D]``."""
         return tf.cast(self.features.values(self.weights, X), X.dtype)
 
 
 def functions_of_weights(
     posterior: WeightsPosterior, draws: Draws
 ) -> tuple[Kernel, MeanFunction | None, list[WeightedFunctions]]:
-    """Functions of a posterior, with its kernel and mean function.
+    """Functions drawn from a posterior, with its kernel and mean function.
 
-    :raises ValueError: If the prior does not end with the features.
+    :raises ValueError: If the features do not represent the whole prior.
     """
     weights = tf.constant(posterior.draw_weights(draws.rng, draws.num_samples))
     parts = posterior.kernel, posterior.mean_function, posterior.X_data

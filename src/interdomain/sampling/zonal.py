@@ -1,8 +1,8 @@
 """Functions drawn from zonal priors: Gegenbauer polynomials of random directions.
 
-``N(d, l) P_l(v^T x) P_l(v^T x')`` has the mean ``P_l(x^T x')`` over directions v that are uniform
-on the sphere, by the addition theorem. So a sum of ``P_l(v_j^T x)`` over random directions, of all
-degrees and with random weights, has a zonal covariance of any eigenvalues.
+By the addition theorem, ``N(d, l) P_l(v^T x) P_l(v^T x')`` has the mean ``P_l(x^T x')`` over
+directions v that are uniform on the sphere. A randomly weighted sum of ``P_l(v_j^T x)``, over
+random directions and all degrees, therefore has a zonal covariance with any eigenvalues.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..families.sphere.on_sphere import inverse_eigenvalues
 from .base import MOST_ENTRIES, Draws, PriorSample, as_array, constant
 
 _LEFT_OUT = 1e-6
-"""The share of the variance that the degrees may leave out."""
+"""The largest share of the variance that higher degrees may leave out."""
 
 _MAX_DEGREE = 128
 
 
 class Directions(PriorSample):
-    """``f(x) = r^p sum_j sum_l c_jl P_l(v_j^T x / r)``, p being the kernel's radial power.
+    """The functions ``f(x) = r^p sum_j sum_l c_jl P_l(v_j^T x / r)``; p is the radial power.
 
-    Random directions v_j, each with all degrees up to one that leaves out a millionth of the
-    variance, or up to 128: what remains beyond is given to the last degree that the kernel has, so
-    that the variance is the kernel's.
+    The v_j are random directions. Each has all degrees up to a degree beyond which a millionth of
+    the variance is left, or up to 128. The last nonzero degree gets the variance of higher degrees,
+    so that the variance is the kernel's.
     """
 
     def __init__(self, kernel: ZonalKernel, draws: Draws) -> None:
@@ -43,7 +43,7 @@ class Directions(PriorSample):
         directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
         counts = level_multiplicities(dimension, len(shares))
         levels = np.sqrt(shares * counts * as_array(kernel.variance))
-        # Signs, given the normal weight of a direction: its degrees are uncorrelated.
+        # The degrees of a direction share a normal weight; random signs make them uncorrelated.
         signs = draws.rng.integers(0, 2, size=(len(shares), *draws.shape)) * 2.0 - 1.0
         weights = draws.rng.standard_normal(draws.shape) / math.sqrt(draws.num_features)
         self.kernel, self.entries_per_row = kernel, 4 * math.prod(draws.shape)
@@ -56,7 +56,7 @@ class Directions(PriorSample):
         return scale[:, 0] * self._sums(unit, self._series)
 
     def _sums(self, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """``sum_j sum_l c_jl P_l(v_j^T x)`` at unit vectors x ``[N, d]``, ``[S, N]``."""
+        """The sums ``sum_j sum_l c_jl P_l(v_j^T x)`` at unit vectors x ``[N, d]``, ``[S, N]``."""
         t = tf.matmul(self._directions, unit[None], transpose_b=True)
         values = zonal_series(t, weights[..., None], self._directions.shape[-1])
         return tf.reduce_sum(values, axis=1)
@@ -69,8 +69,8 @@ class Directions(PriorSample):
         return super().project(inducing_variable)
 
     def _harmonics(self, inducing_variable: SphericalHarmonics) -> tf.Tensor:
-        """By the addition theorem ``P_l(v^T x) = sum_m Y_m(v) Y_m(x) / N(d, l)``, and u of
-        ``Y_m(x)`` is Kuu's diagonal."""
+        """The harmonics of the functions. By the addition theorem, ``P_l(v^T x) = sum_m Y_m(v)
+        Y_m(x) / N(d, l)``, and u of ``Y_m(x)`` is an entry of Kuu's diagonal."""
         dimension, degrees = inducing_variable.dimension, inducing_variable.degrees
         eigenvalues = self.kernel.eigenvalues(dimension, degrees)
         scales = as_array(inverse_eigenvalues(self.kernel, eigenvalues))
@@ -80,7 +80,7 @@ class Directions(PriorSample):
         levels = np.pad(self._weights, [(0, missing), (0, 0), (0, 0)])[list(degrees)]
         weights = levels * scales[:, None, None]
         level_of_each = np.asarray(inducing_variable.level_of_each)
-        # A few functions at a time: all harmonics of all directions would be M S F numbers.
+        # A few functions at a time: all harmonics of all directions would be M S F values.
         size = max(1, MOST_ENTRIES // (3 * F * len(level_of_each)))
         parts = []
         for first in range(0, S, size):
@@ -92,8 +92,8 @@ class Directions(PriorSample):
         return tf.concat(parts, axis=0)
 
     def _activations(self, inducing_variable: ActivationFeatures) -> tf.Tensor:
-        """The inner product of ``P_l(v^T x)`` and the activation in the RKHS,
-        ``a_l P_l(v^T z) / (variance lambda_l)``, with the activation's coefficients a_l."""
+        """The activation features of the functions: the RKHS inner product of ``P_l(v^T x)`` and
+        the activation, ``a_l P_l(v^T z) / (variance lambda_l)``; a_l are its coefficients."""
         dimension = inducing_variable.dimension
         degrees = [d for d in inducing_variable.degrees(self.kernel) if d < len(self._weights)]
         eigenvalues = self.kernel.eigenvalues(dimension, degrees)
@@ -106,7 +106,7 @@ class Directions(PriorSample):
 
 
 def variance_shares_of_degrees(kernel: ZonalKernel, dimension: int) -> Array:
-    """The variance share of each degree, up to one that leaves out almost nothing, ``[L]``."""
+    """The share of the variance of each degree ``[L]``, up to a degree that leaves out little."""
     highest = 8
     while True:
         shares = as_array(kernel.variance_shares(dimension, highest))
