@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from . import deep, estimators, tables
     from .estimators import race, recommend
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _ON_DEMAND = {
     "deep": "deep",
