@@ -1,23 +1,11 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # Neurons as inducing variables: what do they leave, and what repairs it?
+# # Hidden units as inducing variables: what do they leave unexplained?
 #
-# The inducing variables of a GP can be hidden units of a neural network: the posterior mean is then
-# what a network with these units computes. But a unit is one fixed function of an angle. What the
-# activation does not have stays unexplained, and the predicted variance is too large. A second set
-# of inducing variables, orthogonal to the first, can explain it (Tiao, Dutordoir and Picheny 2023,
-# "Spherical Inducing Features for Orthogonally-Decoupled Gaussian Processes").
+# This notebook uses the hidden units of a neural network as inducing variables. The posterior mean
+# is then the output of a network with these units. You see which prior variance the units cannot
+# explain. A second, orthogonal set of inducing variables explains it (Tiao, Dutordoir and Picheny
+# 2023, "Spherical Inducing Features for Orthogonally-Decoupled Gaussian Processes"). The notebook
+# is for readers who want a GP whose mean is a forward pass of a network.
 #
 # The data: 442 patients with ten measurements, the diabetes study that ships with scikit-learn.
 
@@ -46,17 +34,16 @@ def standardise(values):
 
 X, Y = standardise(study.data), standardise(study.target[:, None])
 num_columns = X.shape[1]
-dimension = num_columns + 1  # of the space around the sphere: the bias adds a column
+dimension = num_columns + 1  # of the space around the sphere: the columns and the bias
 data = X[train], Y[train]
 print(f"{len(train)} patients to learn from, {len(test)} to test on, {num_columns} columns")
 
 # %% [markdown]
 # ## Does the activation fit the kernel?
 #
-# On the sphere, a kernel and an activation are sums over degrees l, with the eigenvalues
-# `lambda_l` and the coefficients `a_l`. Their spectra are known before any data are seen. ReLU and
-# softplus have no odd degrees above the first. The arc-cosine kernel has none either, the Matern
-# kernel has them: `spectrum` shows what a combination leaves out.
+# On the sphere, a kernel and an activation are sums over degrees l, with the eigenvalues `lambda_l`
+# and the coefficients `a_l`. Both spectra are known before any data are seen. ReLU, softplus and
+# the arc-cosine kernel have no odd degrees above the first. The Matern kernel has all degrees.
 
 # %%
 scales = np.full(num_columns, 0.1)
@@ -74,12 +61,15 @@ for axis, (name, kernel) in zip(axes, kernels.items(), strict=True):
 plt.show()
 
 # %% [markdown]
+# Red circles mark the degrees that the activation lacks. The Matern kernel loses all odd degrees
+# from 3 on; the arc-cosine kernel loses none.
+#
 # ## A regression with and without orthogonal variables
 #
-# The Matern kernel with ReLU, the combination that leaves out most. The units start in
-# the directions of the data. As orthogonal variables we take points, at the centres of k-means;
-# `OrthogonalSVGP` factorises two matrices, of the sizes of the two sets, where an SVGP with as many
-# variables in all has one of the size of their sum.
+# We use the combination that leaves most unexplained: the Matern kernel with ReLU. The units start
+# in the directions of the data. The orthogonal variables are points at the centres of k-means.
+# `OrthogonalSVGP` factorises two matrices, one for each set. An SVGP with all variables in one set
+# factorises one matrix, whose size is the sum of the two.
 
 # %%
 M = NUM_UNITS
@@ -128,15 +118,15 @@ for name, model in models.items():
 
 # %% [markdown]
 # The last column is the share of the prior variance that no inducing variable explains, however
-# many data there are. With units alone it is most of it, and doubling their number takes little
-# away. With points beside the units the bound is close to that of an SVGP with as many points in
-# all, **which has the best one here**; the errors of the means hardly differ. Units pay where the
-# mean has to be a forward pass of a network.
+# many data there are. With units alone the share is large, and twice as many units reduce it
+# little. With units and points the bound is close to that of an SVGP with points only, **which has
+# the best bound here**. The errors of the means hardly differ. Use units if the mean has to be a
+# forward pass of a network.
 #
-# ## Where the variance comes from
+# ## The terms of the variance
 #
-# `variance_terms` takes the variance of f apart. The line goes through the patient who is average
-# in everything, along the body mass index.
+# `variance_terms` splits the variance of f into terms. They are drawn along the body mass index of
+# a patient who is average in every other column.
 
 # %%
 line = np.tile(X[train].mean(0), (101, 1))
@@ -148,3 +138,8 @@ for axis, name in zip(axes, (f"{M} units", orthogonal), strict=True):
     terms.plot(line[:, bmi], axis)
     axis.set(title=name, xlabel="body mass index (standardised)", ylabel="variance of f")
 plt.show()
+
+# %% [markdown]
+# Left: the variance of f (black) is nearly all prior variance that the units leave (dark blue).
+# Right: the points explain almost all of that variance (dashed), so that the black line is near
+# zero.

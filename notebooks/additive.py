@@ -1,22 +1,13 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # A table: what does each column do?
 #
-# 442 patients with diabetes, ten columns measured at the start, and how far the disease has
-# progressed a year later (Efron et al. 2004, *Least angle regression*; scikit-learn ships it). The
-# model is a sum of effects: what each column does, and what pairs of columns do beyond that. Each
-# effect is a function with error bars, and so is its share of the variance.
+# This notebook fits a sum of effects to a table, and shows each effect with its error bars and its
+# share of the variance. The notebook is for readers who want predictions and an explanation. An
+# effect is a function of one column, or of a pair of columns beyond their single effects.
+#
+# The table holds 442 patients with diabetes, ten columns measured at the start, and the progression
+# of the disease a year later (Efron et al. 2004, *Least angle regression*). The table ships with
+# scikit-learn.
 
 # %%
 import matplotlib.pyplot as plt
@@ -29,7 +20,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 import interdomain as idm
 
 FOLDS = 5
-NUM_FEATURES = 500  # of all interactions
+NUM_FEATURES = 500  # of the model with all interactions
 
 # %%
 table = load_diabetes(scaled=False)
@@ -38,13 +29,12 @@ NAMES = ["age", "sex", "bmi", "blood pressure", "cholesterol", "LDL", "HDL", "ch
 NAMES += ["log triglycerides", "glucose"]
 print(f"{len(X)} patients; progression from {y.min():.0f} to {y.max():.0f}")
 
-
 # %% [markdown]
 # ## The model
 #
 # Columns stay in their own units. The features of all effects are fixed functions of the columns,
-# so one pass over the rows serves every step of training. Effects that the data do not ask for have
-# their prior variances taken to zero.
+# so one pass over the rows serves every step of training. Training reduces the prior variance of an
+# effect to zero if the data do not support the effect.
 
 
 # %%
@@ -69,12 +59,11 @@ MODELS = {
     "and all interactions": (["main", "pairs"], NUM_FEATURES),
 }
 
-
 # %% [markdown]
-# ## Is it any good?
+# ## How accurate are the predictions?
 #
-# Five folds. The two models without error bars get the variance of their errors in a
-# cross-validation of the training rows.
+# We compare five models in five-fold cross-validation. Linear regression and boosting predict no
+# variance. Their variance is the mean squared error of a cross-validation of the training rows.
 
 
 # %%
@@ -97,16 +86,16 @@ for name, model in MODELS.items():
     print(f"{name:20s} RMSE {np.mean(squares) ** 0.5:.1f}, log density {np.mean(densities):.3f}")
 
 # %% [markdown]
-# Nothing beats straight lines here: 442 noisy rows. Effects of columns, with two interactions that
-# were picked by hand (knowing the table), predict as well, boosting worse, and all interactions at
-# once worst. What the effects have that the others lack are curves where the data bend, and
-# error bars that say where nobody knows.
+# Linear regression is the best model of these 442 noisy rows. Effects of columns are almost as
+# good, also with two interactions that were chosen by hand. Boosting is worse, and all interactions
+# together are the worst. Only the effects give curves, and error bars that widen where there are
+# few data.
 #
-# ## What the model says
+# ## The shares of the effects
 #
-# A share is a Sobol index: what an effect contributes to the variance of f, if the columns took
-# their values independently. (They do not: LDL is a part of cholesterol. A share says what the
-# model does, not what would happen to a patient whose value were changed.)
+# A share is a Sobol index: the part of the variance of f that an effect contributes, if the columns
+# were independent. (They are not: LDL is a part of cholesterol. A share describes the model. It
+# does not predict what happens to a patient whose value is changed.)
 
 # %%
 model, centre, scale = additive(X, y, *MODELS["and two interactions"])
@@ -124,10 +113,13 @@ report.plot(label="effect on progression")
 plt.show()
 
 # %% [markdown]
+# The bars give the shares, and the black lines two standard deviations of each. The panels give the
+# six largest effects: look for bends that a straight line would miss, such as the flat ends of log
+# triglycerides.
+#
 # ## One patient
 #
-# The prediction is the mean of f plus the patient's effects (± two standard deviations), and
-# nothing else.
+# The prediction is the mean of f plus the patient's effects, each with two standard deviations.
 
 # %%
 patient = X[[int(np.argmax(y))]]

@@ -1,25 +1,14 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Which columns, and how high a degree?
 #
-# A table of twenty columns, and a target that depends on five of them in ways that nobody tells the
-# model. All harmonics of degree 2 of twenty columns are 252, of degree 4 they would be 12,397. So
-# the data choose: high degrees in the few columns that need them, none in the others.
+# This notebook lets the data choose spherical harmonics: high degrees in the few columns that need
+# them, and none in the others. The notebook is for readers with a table of many columns, of which
+# few matter. Twenty columns have 252 harmonics up to degree 2, and 12,397 up to degree 4.
 #
-# The table is Friedman's (1991), which scikit-learn makes: `y = 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2
-# + 10 x3 + 5 x4`, with noise of variance one, and fifteen columns that say nothing. Because the
-# truth is known, we can see whether the model's explanation is right.
+# The table is Friedman's (1991), which scikit-learn generates:
+# `y = 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4`, with noise of variance one, and fifteen
+# more columns that are not in the formula. The formula is known, so we can check the model's
+# explanation.
 
 # %%
 import gpflow
@@ -41,12 +30,12 @@ Y = ((y - y[train].mean()) / scale)[:, None]
 print(f"{len(train):,} rows, {X.shape[1]} columns; the noise has an RMSE of {1 / scale:.3f}")
 
 # %% [markdown]
-# ## Few harmonics to begin with
+# ## All harmonics of low degrees, and chosen ones
 #
-# All harmonics up to degree 2, a weight variance for each column, and a prior that consists of the
-# harmonics (`FiniteRank`), whatever they are. `fit` with `num_inducing` trains the weights on
-# some of the rows, lets the residuals say which harmonics are missing, and takes one pass over all
-# rows in the end.
+# The first model has all harmonics up to degree 2, and a weight variance for each column. Its prior
+# consists of the harmonics (`FiniteRank`). For the second model, `fit` with `num_inducing` trains
+# the weights on a part of the rows. `fit` then adds the harmonics that explain most of the
+# residuals, and reads all rows in a last pass.
 
 # %%
 num_columns = X.shape[1]
@@ -72,7 +61,7 @@ fitted = idm.fit(whole, progress=False)
 print(f"{few.num_inducing} harmonics up to degree 2: {errors(whole)}, {fitted.seconds:.0f} s")
 
 # %%
-gpflow.set_trainable(kernel, True)  # `fit` froze the weights
+gpflow.set_trainable(kernel, True)  # `fit` has frozen the weights
 chosen = model_of(few)
 fitted = idm.fit(chosen, num_inducing=NUM_INDUCING, progress=False)
 harmonics = chosen.inducing_variable
@@ -80,11 +69,11 @@ print(fitted.choice)
 print(f"\n{harmonics.num_inducing} chosen harmonics: {errors(chosen)}, {fitted.seconds:.0f} s")
 
 # %% [markdown]
-# ## What it needed
+# ## What the chosen harmonics explain
 #
-# `harmonic_shares` tells in which columns and degrees the posterior mean is. The columns are in the
-# order that they had when the harmonics were chosen, the smallest scale first; the bias, which all
-# inputs have in common, is the last.
+# `harmonic_shares` gives the shares of columns and degrees in the posterior mean. The columns are
+# in the order of their scales when the harmonics were chosen, the smallest first. The last one is
+# the bias, which all inputs share.
 
 # %%
 report = idm.diagnostics.harmonic_shares(
@@ -100,14 +89,19 @@ print(report)
 weights = kernel.weight_variances.numpy()
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
 left.bar(range(5), np.sqrt(weights[:5]), color="C0", label="in the formula")
-left.bar(range(5, num_columns), np.sqrt(weights[5:]), color="0.7", label="noise")
+left.bar(range(5, num_columns), np.sqrt(weights[5:]), color="0.7", label="not in the formula")
 left.legend()
 left.set(xlabel="column", ylabel="root of the weight variance", xticks=range(0, num_columns, 5))
-left.set_title("what the model found to matter")
+left.set_title("scale of each column after training")
 report.plot(right)
-right.set(xlabel="share of the posterior mean (squared terms)", title="where the model is")
+right.set(xlabel="share of the posterior mean (squared terms)", title="columns and degrees")
 plt.show()
+
+# %% [markdown]
+# Left: only the five columns of the formula have weights that differ visibly from zero. Right:
+# columns 0 and 1, which interact in the formula, have the largest shares after the bias, at degrees
+# 1 and 2.
 
 # %%
 found = set(np.argsort(-weights)[:5].tolist())
-print(f"the five largest weights are those of columns {sorted(found)}")
+print(f"the columns with the five largest weights are {sorted(found)}")

@@ -1,22 +1,11 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # Images: what do inducing patches see?
+# # Images: what do inducing patches learn?
 #
-# A convolutional GP is a mean of the responses of one function g to all patches of an image (van
-# der Wilk, Rasmussen and Hensman 2017). Its inducing variables are values of g, so an inducing
-# input is a patch and not an image. On the digits that ship with scikit-learn, 8 x 8 pixels each:
-# is it better than an RBF kernel at telling a 0 from a 1, and what has it learned?
+# This notebook classifies images of digits with a convolutional GP, and shows its inducing patches.
+# The notebook is for readers who want a GP of images. A convolutional GP is a mean over all patches
+# of an image: the mean of one function g of the patch (van der Wilk, Rasmussen and Hensman 2017).
+# Its inducing variables are values of g, so an inducing input is a patch, not an image. The digits
+# 0 and 1 ship with scikit-learn, 8 x 8 pixels each; an RBF kernel is the baseline.
 
 # %%
 import gpflow
@@ -42,9 +31,10 @@ print(f"{len(train)} digits to learn from, {len(test)} to test on")
 # %% [markdown]
 # ## Two models
 #
-# Stock SVGPs that differ in the kernel and its inducing variables only: images under an RBF kernel,
-# as many patches under a convolutional kernel, which has a weight for each patch of an image. A
-# convolutional function is a mean over patches, so g needs more variance than f.
+# Both models are GPflow's SVGP. They differ in the kernel and its inducing variables only: images
+# for the RBF kernel, as many patches for the convolutional kernel. The convolutional kernel has a
+# weight for each patch of an image. Its function f is a mean over patches, so g needs more variance
+# than f.
 
 # %%
 kernel = idm.kernels.Convolutional(gpflow.kernels.SquaredExponential(variance=50.0), IMAGE, PATCH)
@@ -80,15 +70,15 @@ for name, model in models.items():
     print(f"{name:28}{100 * wrong:10.1f} %{-np.mean(density):11.3f}{size:14}")
 
 # %% [markdown]
-# The digits are small and all in the same place, which suits the RBF kernel: there is little to
-# win here. An inducing patch has 9 numbers where an inducing image has 64. What convolution
-# brings where objects move is in `python -m benchmarks.papers.convolutional.convolutional`.
+# The digits are small and centred, which suits the RBF kernel, so the gain is small. An inducing
+# patch has 9 numbers, an inducing image 64. To see the gain for objects that move, run
+# `python -m benchmarks.papers.convolutional.convolutional`.
 #
-# ## What the patches say
+# ## The inducing patches
 #
-# Each inducing patch z has one value u = g(z): how much it speaks for a 1, or for a 0 at places
-# with a negative weight. The model is whitened, so its `q_mu` is the mean of the white variables
-# v with u = L v, L being the Cholesky factor of Kuu.
+# Each inducing patch z has one value u = g(z). A positive value is evidence for a 1 at places with
+# a positive weight, and for a 0 at places with a negative weight. The model is whitened: its `q_mu`
+# is the mean of variables v with u = L v, for the Cholesky factor L of Kuu.
 
 # %%
 model = models[f"convolutional, {NUM_PATCHES} patches"]
@@ -105,7 +95,7 @@ for axis, i in zip(left.subplots(2, 4).ravel(), shown, strict=True):
     axis.set_title(f"E[u] = {means[i]:.1f}", fontsize=10)
     axis.set(xticks=[], yticks=[])
 left.colorbar(image, ax=left.axes, label="brightness")
-left.suptitle("eight of the inducing patches, by what they speak for")
+left.suptitle("eight inducing patches, in the order of their means")
 weights = kernel.weights.numpy().reshape(kernel.grid.grid_shape)
 axis = right.subplots()
 limit = abs(weights).max()
@@ -113,3 +103,7 @@ image = axis.imshow(weights, cmap="RdBu_r", vmin=-limit, vmax=limit)
 right.colorbar(image, label="weight")
 axis.set(title="weights by place", xlabel="column of the patch", ylabel="row of the patch")
 plt.show()
+
+# %% [markdown]
+# Left: the patches go from evidence for a 0 to evidence for a 1, at places with a positive weight.
+# Right: the sign of the weights changes in the middle, which is dark in a 0 and bright in a 1.

@@ -1,24 +1,13 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # A step: what does a second layer bring?
+# # A step: what does a second layer add?
 #
-# A GP with one lengthscale cannot be flat here and steep there. A deep GP can: its first layer
-# bends the input, so that the second sees a smooth one. This notebook fits a step with one and with
-# two layers of spherical harmonics, draws functions through the layers, and looks at what is
-# predicted away from the data, beside a neural network.
+# This notebook fits a step with one and with two layers of spherical harmonics, and with a neural
+# network. The notebook is for readers who consider a deep GP. A GP with one lengthscale cannot be
+# flat in one place and steep in another. In a deep GP the first layer bends the input, so that the
+# second layer sees a smooth function. Look at the step itself, and at the predictions away from the
+# data.
 #
-# It needs the extra `deep`: `pip install 'interdomain[deep]'`.
+# The notebook needs the extra `deep`: `pip install 'interdomain[deep]'`.
 
 # %%
 import gpflow
@@ -37,7 +26,7 @@ EPOCHS = 400
 # %% [markdown]
 # ## A step
 #
-# 150 observations of a step, with a little noise, and none beyond -1.5 and 1.5.
+# The data are 150 observations of a step with a little noise, all between -1.5 and 1.5.
 
 # %%
 rng = np.random.default_rng(0)
@@ -48,8 +37,9 @@ grid = np.linspace(-4, 4, 401)[:, None]
 # %% [markdown]
 # ## One layer and two
 #
-# `deep.build` makes models with values that they train well from; `widths` are the outputs of each
-# layer. No layer needs a box around what it sees: inputs are projected onto a sphere.
+# `deep.build` makes models with initial values that train well; `widths` are the numbers of outputs
+# of the layers. The layers need no box around their inputs, because inputs are projected onto a
+# sphere.
 
 
 # %%
@@ -70,10 +60,10 @@ def trained(widths: list[int]) -> deep.DeepGP:
 models = {"one layer": trained([1]), "two layers": trained([1, 1])}
 
 # %% [markdown]
-# ## A neural network beside them
+# ## A neural network as the baseline
 #
-# The same data, two hidden layers of 25 ReLU units, trained on the squared error; the residuals say
-# how noisy the data are, and nothing says what the network does not know.
+# The network has two hidden layers of 25 ReLU units, and is trained on the squared error. Its
+# residuals give the noise of the data. The network does not estimate its own uncertainty.
 
 # %%
 tf_keras.utils.set_random_seed(0)
@@ -87,7 +77,7 @@ noise = np.sqrt(np.mean((network.predict(X, verbose=0) - Y) ** 2))
 # %% [markdown]
 # ## Samples through the layers
 #
-# GPflux's `sample_dgp` draws a function through all layers: each line is one.
+# GPflux's `sample_dgp` draws a function through all layers. Each thin line is one draw.
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), sharey=True, layout="constrained")
@@ -112,10 +102,14 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
+# One layer overshoots at the step, because its only lengthscale is a compromise. Two layers are
+# flat on both sides of the step, and steep in it. Away from the data, the band of the deep GP is
+# the widest. The band of the network is as narrow as among the data.
+#
 # ## In numbers
 #
-# The log density of new observations, and the standard deviation of f among the data and away from
-# them.
+# Each line has the log density of new observations, and standard deviations: of f for the GPs,
+# among the data and at -4 and 4, and of y for the network.
 
 # %%
 X_new = rng.uniform(-1.5, 1.5, size=(1_000, 1))
@@ -130,6 +124,4 @@ density = np.mean(norm.logpdf(Y_new, network.predict(X_new, verbose=0), noise))
 print(f"neural network: log density {density:.2f}; deviation {noise:.3f} of y everywhere")
 
 # %% [markdown]
-# Two layers are flat on both sides of the step and steep in it; one layer overshoots, as its one
-# lengthscale has to serve both. Away from the data the deviation of the deep GP grows, and the
-# band of the network stays as narrow as among them.
+# Two layers have the highest log density, and the largest standard deviation away from the data.

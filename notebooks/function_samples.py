@@ -1,22 +1,12 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Where is the maximum? Function samples and Thompson sampling
 #
-# `model.predict_f_samples` draws values at given rows. `idm.sample_functions` draws
-# functions: each can be evaluated anywhere, as often as one likes, and keeps its values; gradients
-# with respect to x lead to its maximum. Thompson sampling needs just that: to find the maximum of
-# an unknown function, draw a function from the posterior, and measure next where it is largest.
+# This notebook finds the maximum of an unknown function by Thompson sampling: draw a function from
+# the posterior, and measure next at its maximum. The notebook is for readers who need whole
+# functions from a posterior, for instance in Bayesian optimisation. `model.predict_f_samples` draws
+# values at given rows. `idm.sample_functions` draws functions. A drawn function can be evaluated
+# anywhere, and as often as you like. Its values stay the same, and it has gradients with respect to
+# x.
 
 # %%
 from collections.abc import Callable
@@ -32,8 +22,8 @@ import interdomain as idm
 rng = np.random.default_rng(0)
 
 # %% [markdown]
-# The function to be maximised, which is measured with noise: several local maxima, and the greatest
-# at x = 1.51.
+# The unknown function is measured with noise. It has several local maxima; the largest is at
+# x = 1.51.
 
 # %%
 NOISE = 0.1
@@ -55,9 +45,9 @@ print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
 # %% [markdown]
 # ## A model with Fourier features
 #
-# A Matern-5/2 kernel, and 34 features of an interval about the one of interest, of which
-# the prior consists (`FiniteRank`). A sample of the posterior is a sum of these features with
-# weights that are drawn from q. The dashed lines are the mean and two standard deviations.
+# The kernel is a Matern-5/2. The prior consists of 34 Fourier features (`FiniteRank`) of an
+# interval that is wider than the plot. A sample of the posterior is a sum of these features, with
+# weights drawn from q.
 
 # %%
 matern = gpflow.kernels.Matern52(lengthscales=0.7)
@@ -88,10 +78,13 @@ axis.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
+# The dashed lines are the posterior mean and two standard deviations around it. All draws agree
+# near the three measurements, and differ elsewhere.
+#
 # ## The maximum of a function
 #
-# A coarse grid, then gradient steps from its best point: all functions at once, each at a place of
-# its own on the diagonal of `functions(x)`.
+# The search starts at the best point of a coarse grid and takes gradient steps, for all functions
+# at once. Function i is evaluated at its own place x[i]: the diagonal of `functions(x)`.
 
 
 # %%
@@ -113,8 +106,8 @@ def maxima(functions: Callable[[Any], tf.Tensor]) -> np.ndarray:
 # %% [markdown]
 # ## Thompson sampling
 #
-# Each round draws four functions, and measures at the maximum of each. Early functions differ in
-# everything and so do their maxima; later ones agree, and measurements gather about the maximum.
+# Each round draws four functions, and measures at the maximum of each. Early functions differ, and
+# so do their maxima. Later functions agree, and the measurements gather at the maximum.
 
 # %%
 ROUNDS = 8
@@ -140,3 +133,7 @@ figure.colorbar(dots, label="number of the measurement")
 axis.set(xlabel="x", ylabel="f(x)")
 axis.legend(loc="upper left")
 plt.show()
+
+# %% [markdown]
+# Late measurements (yellow) lie near the maximum at 1.51. The band stays wide at low values of x,
+# where no drawn function had its maximum.

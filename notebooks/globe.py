@@ -1,24 +1,14 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # What do latitude and longitude as two columns cost?
+# # What errors do latitude and longitude as two columns cause?
 #
-# Stations on the globe measure a temperature. A kernel of two columns takes latitude and longitude
-# for a flat map: at the date line neighbours are 360 degrees apart, and a pole is a line. A
-# kernel of the globe takes the same columns, in degrees, for points of the sphere.
+# This notebook compares two models of temperatures on the globe: a kernel of the sphere, and a
+# kernel of latitude and longitude as two columns of a flat map. The notebook is for readers with
+# data from the whole earth. On a flat map, neighbours on both sides of the date line are 360
+# degrees apart, and a pole is a line. A kernel of the globe maps the same columns, in degrees, to
+# points of the sphere.
 #
-# The field is made here: colder towards the poles, with hills about points drawn on the sphere.
-# 4,000 stations are drawn, more of them north of the equator, with a noise of 1 degree Celsius.
+# The field is made up: colder towards the poles, with hills at random points of the sphere. There
+# are 4,000 stations, more of them north of the equator, with a noise of 1 degree Celsius.
 
 # %%
 from time import perf_counter
@@ -32,7 +22,7 @@ import interdomain as idm
 NUM_STATIONS = 4_000
 MAX_DEGREE = 20
 STEP = 2  # degrees between the points of the maps
-NUM_FEATURES = (MAX_DEGREE + 1) ** 2  # of both models
+NUM_FEATURES = (MAX_DEGREE + 1) ** 2  # of each model
 rng = np.random.default_rng(0)
 centres = rng.normal(size=[40, 3])
 centres /= np.linalg.norm(centres, axis=1, keepdims=True)
@@ -40,7 +30,7 @@ heights = rng.normal(scale=6, size=len(centres))
 
 
 def temperature(X):
-    """In degrees Celsius, of rows of latitude and longitude in degrees."""
+    """The temperature in degrees Celsius at rows of latitude and longitude in degrees."""
     unit = idm.sphere.unit_vectors(X).numpy()
     hills = np.exp(10 * (unit @ centres.T - 1)) @ heights
     return (30 - 45 * unit[:, 2] ** 2 + hills)[:, None]
@@ -54,8 +44,8 @@ mean, scale = Y.mean(), Y.std()
 # %% [markdown]
 # ## On the globe
 #
-# `GlobeMatern52` has a lengthscale in radians and nothing else to train but its variance. Its
-# spherical harmonics depend on neither: one pass over the rows is enough.
+# `GlobeMatern52` has two parameters: a variance, and a lengthscale in radians. Its spherical
+# harmonics depend on neither, so one pass over the rows is enough.
 
 # %%
 start = perf_counter()
@@ -71,8 +61,8 @@ print(f"{harmonics.num_inducing} harmonics; lengthscale {lengthscale:.2g} rad")
 # %% [markdown]
 # ## Two columns
 #
-# As many Fourier features of a box around the map, a Matern-5/2 of the columns with a lengthscale
-# for each, trained in the same way.
+# The baseline has as many Fourier features of a box around the map, and a Matern-5/2 kernel with a
+# lengthscale for each column. Both models are trained in the same way.
 
 # %%
 start = perf_counter()
@@ -87,8 +77,9 @@ seconds["two columns"] = perf_counter() - start
 # %% [markdown]
 # ## Errors, everywhere and at the edges of the map
 #
-# Of the field without noise, at points spread evenly over the sphere; and how far the prediction
-# jumps, at most, across the date line and among the longitudes of the north pole.
+# The table holds errors against the field without noise, at points spread evenly over the sphere.
+# The two last columns are the largest jump of the prediction across the date line, and among the
+# longitudes of the north pole.
 
 # %%
 even = idm.sphere.latitude_longitude(rng.normal(size=[20_000, 3])).numpy()
@@ -111,12 +102,12 @@ for name, posterior in posteriors.items():
     print(f"{name:14}{seconds[name]:9.1f}", *(f"{v:19.3f}" for v in [*rmse, jump, at_pole]))
 
 # %% [markdown]
-# Among the stations both are good. At the date line and at the poles the flat model is worse, and
-# jumps by degrees where the field does not jump at all.
+# Both models are good far from the edges. At the date line and at the poles the flat model is
+# worse. There its prediction jumps by 2 degrees Celsius or more, while the field is continuous.
 #
 # ## Maps
 #
-# The black line is where the true temperature crosses 10 degrees Celsius.
+# The black line is where the true temperature is 10 degrees Celsius.
 
 # %%
 latitude, longitude = np.arange(-90, 91, STEP), np.arange(-180, 180, STEP)
@@ -140,3 +131,7 @@ for part, (name, posterior) in zip(figure.subfigures(2, 1), posteriors.items(), 
         vmax=2,
     )
 plt.show()
+
+# %% [markdown]
+# The errors of the globe model are equally small everywhere. The errors of the flat model are
+# largest at the edges of the map (the date line) and at the poles (small discs).

@@ -1,28 +1,18 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Four blocks of points: as good as four times the points?
 #
-# A kernel that does not change under a transformation of its inputs is a sum of orthogonal kernels,
-# one for each symmetry a function can have (Sun et al. 2021, "Scalable Variational Gaussian
-# Processes via Harmonic Kernel Decomposition"). A sparse GP then gives each part inducing points of
-# its own: T blocks of m points cost T factorisations of size m; T m points of one GP cost one of
-# size T m.
+# This notebook predicts held-out pixels of a photograph by four blocks of inducing points. The
+# baselines have one block, of the same size or of four times the size. The notebook is for readers
+# whose SVGP needs more points than they can pay for.
 #
-# The pixels of a photograph, which ships with scikit-learn: inputs are their coordinates, the
-# target is the brightness. The inputs fill a rectangle, so they are symmetric about its centre,
-# and two reflections there give four parts. Reflections about a corner suit the same kernel but
-# not the data.
+# A kernel that is invariant to a transformation of its inputs is a sum of orthogonal kernels, one
+# for each symmetry (Sun et al. 2021, "Scalable Variational Gaussian Processes via Harmonic Kernel
+# Decomposition"). Each part gets inducing points of its own. T blocks of m points need T Cholesky
+# factorisations of size m; T m points of one GP need one of size T m.
+#
+# The inputs are the coordinates of the pixels, and the target is the brightness. The inputs fill a
+# rectangle, so reflections about its centre map data to data. Two reflections give four parts.
+# Reflections about a corner also suit the kernel, but not the data.
 
 # %%
 from time import perf_counter
@@ -36,7 +26,7 @@ from sklearn.datasets import load_sample_image
 
 import interdomain as idm
 
-BLOCK = 4  # pixels of the photograph to a side of ours
+BLOCK = 4  # each of our pixels is a mean of BLOCK x BLOCK pixels
 NUM_POINTS = 100
 STEPS = 150
 
@@ -55,9 +45,9 @@ print(f"{height} x {width} pixels: {len(train)} to learn from, {len(test)} to te
 # %% [markdown]
 # ## Four models
 #
-# Inducing points start at the centres that k-means finds. A point of a part stands for its four
-# images, so those of the HVGP have to cover one quarter only: the rows are folded into it first.
-# (Seen from the corner, all pixels are in one quarter as they are.)
+# Inducing points start at centres of k-means. A point of a part stands for its four mirror images,
+# so the points of an HVGP have to cover one quarter only: the rows are folded into this quarter
+# first. (Reflections about the corner need no folding: all pixels are in one quarter.)
 
 # %%
 m = NUM_POINTS
@@ -93,10 +83,10 @@ models = {
 }
 
 # %% [markdown]
-# ## The same steps for all
+# ## The same steps for all models
 #
-# The same minibatches; natural gradients for q(u), Adam for the rest. The time of a step leaves out
-# compilation and evaluation.
+# All models see the same minibatches, with natural gradients for q(u) and Adam for other
+# parameters. The time of a step excludes compilation and evaluation.
 
 # %%
 EVERY = max(2, STEPS // 5)
@@ -143,7 +133,8 @@ axes[1, 2].legend(fontsize="x-small")
 plt.show()
 
 # %% [markdown]
-# About the centre, four blocks of m points predict about as well as 4 m points of one GP. About the
-# corner they do not: the mean gains a little, the variance is too small, and the NLPD is the worst
-# of all. The transformation has to match the inputs; [transformations](transformations.ipynb) shows
-# how to choose it before training.
+# Compare the details of the roof, and the curves at the lower right. About the centre, four blocks
+# of m points predict about as well as 4 m points of one GP, in less time per step. About the
+# corner, the mean is a little better than with m points. But the variance is too small, and the
+# NLPD is the worst. The transformation has to match the inputs:
+# [transformations](transformations.ipynb) shows how to choose it before training.

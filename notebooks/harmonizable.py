@@ -1,24 +1,14 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Signals whose frequencies change: does a harmonizable kernel fill gaps better?
 #
-# A stationary kernel has one spectrum, everywhere the same. The harmonizable mixture kernel (Shen,
-# Heinonen and Kaski 2019) is a sum of sinusoids seen through Gaussian windows: each window has
-# frequencies of its own. Its inducing variables are values of the Fourier transform.
+# This notebook fills gaps in ten seconds of an EEG with three kernels, and draws the spectrum that
+# a non-stationary kernel has learned. The notebook is for readers with signals whose frequencies
+# change over time. A stationary kernel has the same spectrum everywhere. The harmonizable mixture
+# kernel (Shen, Heinonen and Kaski 2019) is a sum of sinusoids under Gaussian windows, and each
+# window has its own frequencies. Its inducing variables are values of the Fourier transform.
 #
-# Here it has to fill gaps in ten seconds of an EEG that ships with matplotlib: slow waves at first,
-# spikes later. Two stationary kernels with as many inducing points compete.
+# The EEG ships with matplotlib: slow waves first, spikes later. The baselines are two stationary
+# kernels with as many inducing points.
 
 # %%
 import gpflow
@@ -28,13 +18,13 @@ from matplotlib.cbook import get_sample_data
 
 import interdomain as idm
 
-EVERY = 1  # sample to take
+EVERY = 1  # use every EVERY-th sample
 COMPONENTS = 8
-FREQUENCIES = 8  # inducing ones, for each component
+FREQUENCIES = 8  # inducing frequencies of each component
 STEPS = 100
 
 # %% [markdown]
-# A tenth of a second is left out in every half.
+# A tenth of a second is held out in every half second.
 
 # %%
 with get_sample_data("eeg.dat") as file:
@@ -43,13 +33,13 @@ t = np.linspace(0.0, 10.0, 800)[::EVERY, None]
 y = ((electrode - electrode.mean()) / electrode.std())[::EVERY, None]
 missing = (t[:, 0] % 0.5) > 0.4
 X, Y, X_test, Y_test = t[~missing], y[~missing], t[missing], y[missing]
-print(f"{len(X)} samples to learn from, {len(X_test)} to predict")
+print(f"{len(X)} training samples, {len(X_test)} samples to predict")
 
 # %% [markdown]
 # ## Three kernels
 #
-# `from_data` looks at the data through each window and takes the frequencies that explain most of
-# what is there; training starts from a kernel that is usable already.
+# `from_data` finds the frequencies that explain most of the data under each window. Training starts
+# from this kernel.
 
 # %%
 mixture = idm.kernels.HarmonizableMixture.from_data(X, Y, COMPONENTS, 3, centres="grid")
@@ -73,12 +63,13 @@ for name, model in models.items():
     print(f"{name:22}{model.elbo().numpy():10.1f}{rmse:12.3f}{nlpd:12.3f}")
 
 # %% [markdown]
-# A higher bound is better, a lower RMSE and NLPD are. **Read the last two columns before you take
-# the kernel.** Its bound is higher by far, since it need not choose between waves and spikes; and
-# it fills these gaps worst of the three. Whether a higher bound helps in a gap depends on whether
-# the waves go on across it. On 110 years of solar irradiance, with gaps of ten years, they do, and
-# it is ahead (`python -m benchmarks.papers.harmonizable.solar`); on the banana data it brings
-# nothing (`python -m benchmarks.papers.harmonizable.banana_hmk`).
+# A higher bound, a lower RMSE and a lower NLPD are better. **Read the last two columns before you
+# choose this kernel.** Its bound is the highest by far, because it can model both waves and spikes.
+# But the harmonizable kernel fills these gaps worst of the three. A higher bound helps in a gap
+# only if the waves continue across the gap. On 110 years of solar irradiance with gaps of ten
+# years, they continue. There the harmonizable kernel outperforms the baselines
+# (`python -m benchmarks.papers.harmonizable.solar`). On the banana data the kernel brings no gain
+# (`python -m benchmarks.papers.harmonizable.banana_hmk`).
 
 # %%
 figure, axes = plt.subplots(3, 1, figsize=(10, 7), sharex=True, layout="constrained")
@@ -89,20 +80,22 @@ for axis, (name, model) in zip(axes, models.items(), strict=True):
         t[:, 0], mean - width, mean + width, color="C0", alpha=0.25, lw=0, label="95% interval"
     )
     axis.plot(t, mean, "C0", lw=1, label="prediction")
-    axis.plot(X, Y, "k.", ms=2, label="learned from")
-    axis.plot(X_test, Y_test, "r.", ms=3, label="left out")
+    axis.plot(X, Y, "k.", ms=2, label="training data")
+    axis.plot(X_test, Y_test, "r.", ms=3, label="held out")
     axis.set(title=name, ylabel="potential (standardised)")
     axis.legend(loc="upper left", ncols=4, fontsize="small")
 axes[-1].set_xlabel("time in seconds")
 plt.show()
 
 # %% [markdown]
-# ## What the kernel has learned
+# Compare the blue line with the held-out red dots near the spikes, after second 6. The line of the
+# harmonizable mixture oscillates most between them.
 #
-# The Wigner distribution says which frequencies there are where, as a spectrogram does for data;
-# crosses are the inducing frequencies, over the centres of their windows. The generalized spectral
-# density is the covariance of the Fourier transform at two frequencies: a stationary process has it
-# on the diagonal alone.
+# ## The spectrum that the kernel has learned
+#
+# The Wigner distribution gives the frequencies at each time, as a spectrogram does for data. The
+# generalized spectral density is the covariance of the Fourier transform at two frequencies. This
+# density is zero off the diagonal if the process is stationary.
 
 # %% tags=["thumbnail"]
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
@@ -123,5 +116,12 @@ for block, part in zip(features.inducing_variables, mixture.kernels, strict=True
 axes[1].set(xlim=(0, 10), ylim=(0, 8))
 axes[0].set(title="kernel", xlabel="time in seconds", ylabel="time in seconds")
 axes[1].set(title="Wigner distribution", xlabel="time in seconds", ylabel="frequency in Hz")
-axes[2].set(title="spectral density", xlabel="frequency in Hz", ylabel="frequency in Hz")
+axes[2].set(
+    title="generalized spectral density", xlabel="frequency in Hz", ylabel="frequency in Hz"
+)
 plt.show()
+
+# %% [markdown]
+# Middle: frequencies are low before second 4, and reach 6 Hz later. Crosses are the inducing
+# frequencies at the centres of their windows. Right: entries off the diagonal show that the kernel
+# is not stationary.

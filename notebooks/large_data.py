@@ -1,27 +1,15 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # Half a million rows in files: can a model learn from rows it never reads again?
+# # Half a million rows in files: how does a model learn from rows that it reads once?
 #
-# A camera's sensor measures one colour per pixel; the other two are interpolated from its
-# neighbours ("demosaicing"). Here a Gaussian process learns to do that: the green value of a pixel
-# from eight neighbours, four green ones next to it and four red ones at distance two, relative to
-# the red value of the pixel itself. Every pixel of a photograph is one row; the two photographs
-# ship with scikit-learn.
+# This notebook trains a GP on rows in a file, and then adds a second file without reading the first
+# again. The notebook is for readers whose rows do not fit in memory, or arrive in parts.
+# `StructuredSGPR` is GPflow's `SGPR` on sums over the rows. If the scaling of the inputs is frozen,
+# one pass over the file is enough: training uses the sums only.
 #
-# `StructuredSGPR` is GPflow's `SGPR` on sums over the rows, which may be in a file. With the
-# scaling of the inputs frozen, one pass over the file is enough: training touches no data
-# afterwards, and sums of other rows can be added.
+# A camera measures one colour per pixel, and interpolates the other two colours ("demosaicing").
+# Here a GP predicts the green value of a pixel from eight neighbours: four green ones next to it
+# and four red ones at distance two. All values are relative to the red value of the pixel. Each
+# pixel is a row; two photographs ship with scikit-learn.
 
 # %%
 import tempfile
@@ -35,7 +23,7 @@ from sklearn.datasets import load_sample_image
 
 import interdomain as idm
 
-EVERY = 1  # row to take
+EVERY = 1  # use every EVERY-th row
 MAX_DEGREE = 3
 SUBSET = 5_000
 STEPS = 200
@@ -44,7 +32,7 @@ FOLDER = Path(tempfile.mkdtemp())
 
 # %%
 def rows_of(name):
-    """Neighbours and green value of all inner pixels, relative to the pixel's red value."""
+    """The neighbours and the green value of all inner pixels, relative to the pixel's red value."""
     image = load_sample_image(name) / 255.0
     red, green = image[..., 0], image[..., 1]
     height, width = red.shape
@@ -63,7 +51,7 @@ def to_file(name):
     """The rows in files, opened as memory-mapped arrays."""
     arrays = []
     for part, array in zip("XY", rows_of(name), strict=True):
-        np.save(FOLDER / f"{name}-{part}.npy", 10 * array)  # a scale of about one
+        np.save(FOLDER / f"{name}-{part}.npy", 10 * array)  # scaled to about one
         arrays.append(np.load(FOLDER / f"{name}-{part}.npy", mmap_mode="r"))
     return tuple(arrays)
 
@@ -77,8 +65,8 @@ print(f"{len(china[0]):,} rows of one photograph, {len(flower[0]):,} of another"
 # %% [markdown]
 # ## One call for the first photograph
 #
-# `fit` trains everything on a random subset, freezes what the features depend on, reads all
-# rows once, and trains the rest on the sums.
+# `fit` trains all parameters on a random subset, and freezes the parameters of the features. It
+# reads all rows once, and trains the other parameters on the sums.
 
 
 # %%
@@ -97,21 +85,20 @@ print(f"M = {model.inducing_variable.num_inducing} harmonics, N = {model.num_dat
 print(f"subset {fit.subset_seconds:.1f} s, pass {fit.pass_seconds:.1f} s, all {fit.seconds:.1f} s")
 
 # %% [markdown]
-# ## The second photograph joins
+# ## The second photograph is added
 #
-# The sums can be saved, loaded and added: days, shards, machines. Only the new rows are read.
+# Sums of days, files or machines can be saved, loaded and added. Only new rows are read.
 
 # %%
 started = perf_counter()
 model.statistics.save(FOLDER / "china.npz")
 both = idm.regression.SufficientStatistics.load(FOLDER / "china.npz") + model.accumulate(flower)
-joint = make_model(both)  # of sums alone
+joint = make_model(both)  # a model of sums, without rows
 gpflow.utilities.multiple_assign(joint, gpflow.utilities.parameter_dict(model))
 for parameter in joint.feature_parameters.values():
     gpflow.set_trainable(parameter, False)
 idm.fit(joint, steps=STEPS, progress=False)
 print(f"{joint.num_data:,} rows; {perf_counter() - started:.1f} s for the second photograph")
-
 
 # %% [markdown]
 # ## Errors on held-out rows of the second photograph
@@ -119,12 +106,12 @@ print(f"{joint.num_data:,} rows; {perf_counter() - started:.1f} s for the second
 
 # %%
 def errors(model):
-    """Root mean squared error, in grey levels."""
+    """The root mean squared error, in grey levels."""
     return 25.5 * np.sqrt(np.mean((model.posterior().predict_f(test[0])[0] - test[1]) ** 2))
 
 
 def linear_errors(data):
-    """The best linear interpolation of the same neighbours."""
+    """The error of the best linear interpolation from the same neighbours."""
     weights, *_ = np.linalg.lstsq(np.c_[data[0], np.ones(len(data[0]))], data[1], rcond=None)
     residual = np.c_[test[0], np.ones(len(test[0]))] @ weights - test[1]
     return 25.5 * np.sqrt(np.mean(residual**2))
@@ -145,6 +132,6 @@ ax.set(xmargin=0.12, xlabel="test RMSE (grey levels of 255)", title="lower is be
 plt.show()
 
 # %% [markdown]
-# What one photograph teaches does not carry over to another: models of the first alone, linear or
-# not, are worse than the plain mean of four neighbours. The sums of both make up for it, without
-# reading the first again; they are as good as the best linear interpolation of the second alone.
+# Compare the blue bars. A model of the first photograph alone, linear or not, is worse on the
+# second than the mean of four neighbours. The sums of both photographs remove this error. The model
+# is then as good as the best linear interpolation that was fitted to the second photograph.

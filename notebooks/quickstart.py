@@ -1,22 +1,11 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Quick start: one table, four models
 #
-# What changes when spherical harmonics take the place of inducing points? The same regression four
-# times: exact GP regression, a sparse GP with inducing points, and two sparse GPs with as many
-# harmonics: GPflow's `SVGP`, for which two constructor calls change, and `StructuredSGPR`, which is
-# GPflow's `SGPR` without its factorisation of Kuu.
+# This notebook replaces the inducing points of a GPflow model by spherical harmonics, and compares
+# errors and seconds. The notebook is for users of GPflow who see this library for the first time.
+# The four models are an exact GP, an `SVGP` with inducing points, and an `SVGP` and a
+# `StructuredSGPR` with as many harmonics. A `StructuredSGPR` is GPflow's `SGPR` without a Cholesky
+# factorisation of Kuu.
 #
 # The data are the diabetes study of Efron et al. (2004), which ships with scikit-learn: 442
 # patients, ten measurements, and the progression of the disease one year later.
@@ -49,10 +38,11 @@ num_columns = X.shape[1]
 print(f"{len(train)} patients to learn from, {len(test)} to test on, {num_columns} columns")
 
 # %% [markdown]
-# ## The three-line change
+# ## What changes in the program
 #
-# A kernel on the sphere has a weight variance per column where a stationary kernel has a
-# lengthscale. The inducing variable needs no locations: it holds all harmonics up to a degree.
+# Two constructor calls change. A kernel on the sphere has a weight variance for each column, in
+# place of a lengthscale. The inducing variable needs no locations: it holds all harmonics up to a
+# degree.
 
 # %%
 kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(num_columns, 0.1))
@@ -99,9 +89,9 @@ for name, model in models.items():
     rows.append((name, rmse, nlpd, result.elbos[-1], seconds))
 
 # %% [markdown]
-# The column ELBO holds the log marginal likelihood of the exact model, and the lower bound on it of
-# the others. Bounds of one kernel can be compared: an SVGP's never exceeds that of an SGPR with the
-# same parameters, whose q(u) is optimal in closed form.
+# The column ELBO holds the log marginal likelihood of the exact model, and the evidence lower bound
+# of the other models. Compare bounds of the same kernel only. With equal parameters, the bound of
+# an SVGP never exceeds that of an SGPR, whose q(u) is optimal in closed form.
 
 # %%
 print(f"{'':28}{'test RMSE':>10}{'test NLPD':>10}{'ELBO':>9}{'seconds':>9}")
@@ -109,15 +99,14 @@ for name, rmse, nlpd, elbo, seconds in rows:
     print(f"{name:28}{rmse:10.3f}{nlpd:10.3f}{elbo:9.1f}{seconds:9.1f}")
 
 # %% [markdown]
-# On 442 noisy patients nothing has to be approximated: exact regression takes seconds and has the
-# smallest errors, if not by much. Harmonics pay where there are many rows or many features
-# ([terrain](terrain.ipynb), [large_data](large_data.ipynb)); here they show what changes in a
-# program.
+# On 442 noisy patients, exact regression takes seconds and has the smallest errors, by a small
+# margin. Harmonics save time if there are many rows ([large_data](large_data.ipynb)).
 #
 # ## What the harmonics capture
 #
-# The harmonics of degree l carry the share `N(d, l) lambda_l` of the prior's variance on the
-# sphere, known before any data is seen. What lies above the highest degree stays at the prior.
+# The harmonics of degree l have the share `N(d, l) lambda_l` of the prior variance on the sphere:
+# `N(d, l)` harmonics with the eigenvalue `lambda_l`. The share is known before any data are seen.
+# Degrees above the highest one keep their prior variance.
 
 # %%
 model = models["SGPR, spherical harmonics"]
@@ -146,3 +135,7 @@ right.set(
 )
 figure.tight_layout()
 plt.show()
+
+# %% [markdown]
+# Left: nearly all observed points lie in the 95% interval, which is wide because the data are
+# noisy. Right: the grey degrees are not in the model. Their shares of the prior variance are tiny.

@@ -1,22 +1,11 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
-# # A map: 124,000 heights, and what lies between them
+# # A map: which method predicts missing heights best?
 #
-# Elevations near Jacksboro, Tennessee, on a grid of 344 x 403 points; they ship with matplotlib. A
-# tenth is held out at random. Terrain is rough and almost without noise: the nearest rows say most.
-# A GP in which each row is conditioned on these (`VecchiaSGPR`) competes with GPflow's `SVGP` of
-# 500 inducing points, for as many seconds, with linear interpolation, and the mean of four heights.
+# This notebook predicts a random tenth of 138,632 heights near Jacksboro, Tennessee, on a grid of
+# 344 x 403 points (they ship with matplotlib). The notebook is for readers with rough data and
+# little noise, for which the nearest rows are the most informative. `VecchiaSGPR` conditions each
+# row on its nearest rows. The baselines are GPflow's `SVGP` with 500 inducing points and as many
+# seconds, linear interpolation, and the weighted mean of four heights.
 
 # %%
 from time import perf_counter
@@ -33,7 +22,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import interdomain as idm
 
 NUM_POINTS = 500
-EVERY = 1  # row and column of the grid
+EVERY = 1  # use every EVERY-th row and column of the grid
 
 # %%
 with get_sample_data("jacksboro_fault_dem.npz") as file:
@@ -49,7 +38,7 @@ print(f"{'':22}{'seconds':>8}{'RMSE, m':>10}{'NLPD':>8}{'in 95%':>8}")
 
 
 def score(name, start, mean, variance):
-    """A line of the table: errors of the missing heights, and their share in the 95% band."""
+    """Print the errors at missing heights, and the share in the 95% band; return the seconds."""
     seconds, deviation = perf_counter() - start, np.sqrt(variance)
     z = (Y[test] - mean) / deviation
     rmse = grid.std() * np.sqrt(np.mean((z * deviation) ** 2))
@@ -65,14 +54,14 @@ def score(name, start, mean, variance):
 start = perf_counter()
 numbers = {"num_neighbours": 20, "num_prediction_neighbours": 40}
 model = idm.models.VecchiaSGPR(data, **numbers, progress=False)
-idm.fit(model, progress=False)  # chooses the kernel, too
+idm.fit(model, progress=False)  # also chooses the kernel
 ours = idm.predict_in_batches(model, X[test], method="predict_y", progress=False)
 seconds = score("20 neighbours", start, *ours)
 
 # %% [markdown]
 # ## Inducing points, for as many seconds
 #
-# Points at the centres of k-means, minibatches, natural gradients: the usual good choice.
+# The points start at the centres of k-means. Training uses minibatches and natural gradients.
 
 # %%
 start = perf_counter()
@@ -87,14 +76,14 @@ idm.fit(stock, data, steps=100_000, batch_size=1_000, **how)
 _ = score(f"SVGP, {NUM_POINTS} points", start, *stock.predict_y(X[test]))
 
 # %% [markdown]
-# ## Without a model
+# ## Interpolation without a model
 #
-# The variance is that of the errors at some of the known heights, which are left out for it.
+# The variance is the mean squared error at some of the known heights, which are left out for it.
 
 
 # %%
 def linear(X, Y, new):
-    inside = griddata(X, Y[:, 0], new, "linear")  # no number beyond the convex hull
+    inside = griddata(X, Y[:, 0], new, "linear")  # NaN outside of the convex hull
     return np.where(np.isnan(inside), griddata(X, Y[:, 0], new, "nearest"), inside)
 
 
@@ -110,13 +99,13 @@ for name, method in (("linear interpolation", linear), ("the nearest four", near
     score(name, start, values[len(checks) :], variance)
 
 # %% [markdown]
-# Lower is better, but for the last column, where 95% is. The points improve when they are given
-# minutes: `python -m benchmarks.terrain` follows them for four, in which they do not catch up.
+# Lower is better; in the last column, closer to 95%. The inducing points improve with more time,
+# but do not catch up in four minutes (`python -m benchmarks.terrain`).
 #
-# ## What they make of it
+# ## Maps
 #
-# The map is the known heights, with predictions where one is missing. At missing heights: what the
-# model expects its error to be, and its error, as root mean squares of 10 x 10 cells.
+# The second map is the known heights, completed by predictions. The two right maps show the
+# predicted and the true error at missing heights, as root mean squares of 10 x 10 cells.
 
 # %%
 filled, deviation, error = Y.copy(), np.full(Y.shape, np.nan), np.full(Y.shape, np.nan)
@@ -140,10 +129,15 @@ figure, axes = plt.subplots(1, 5, figsize=(16, 3.3), layout="constrained")
 for number, (ax, (title, values)) in enumerate(zip(axes, maps.items(), strict=True)):
     if number < 3:
         values = grid.mean() + grid.std() * np.reshape(values, grid.shape)
-        image = ax.imshow(values, cmap="terrain", vmin=-300, vmax=grid.max())  # no sea here
+        image = ax.imshow(values, cmap="terrain", vmin=-300, vmax=grid.max())  # no sea
     else:
         image = ax.imshow(values, cmap="magma", vmin=0, vmax=5)
     ax.set(title=title, xticks=[], yticks=[])
     if number in (2, 4):
         figure.colorbar(image, ax=ax, label="metres", shrink=0.9)
 plt.show()
+
+# %% [markdown]
+# The completed map looks like the elevation; 500 points blur it. The predicted error is nearly the
+# same everywhere. The true error is scattered around the predicted error, and is smaller in the
+# flat valley at the right.

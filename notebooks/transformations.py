@@ -1,22 +1,11 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Which transformation splits a kernel best?
 #
-# A kernel that is invariant to a transformation is a sum of independent parts, and each can have
-# inducing points of its own. Which transformation should it be? One that takes the data to where
-# there are data. `rank_transforms` measures, before any target is seen, how much of the prior
-# variance the inducing points leave unexplained.
+# This notebook ranks transformations of the inputs before training. The notebook is for readers who
+# want to use an `HVGP`. If a kernel is invariant to a transformation, it is a sum of independent
+# parts, and each part can have inducing points of its own. A good transformation maps the data to
+# places where there are data. `rank_transforms` measures the prior variance that the inducing
+# points leave unexplained; it needs no targets.
 
 # %%
 import gpflow
@@ -34,9 +23,10 @@ rng = np.random.default_rng(0)
 # %% [markdown]
 # ## A kernel and its parts
 #
-# The squared exponential kernel depends on distances only, so rotations leave it as it is. Those by
-# 90 degrees form a group of order 4. Its complex parts of frequencies 1 and 3 are added, which
-# leaves three real ones. Here a function is drawn from each; their sum is a draw from the kernel.
+# The squared exponential kernel depends on distances only, so rotations do not change it. Rotations
+# by 90 degrees form a group of order 4. The complex parts of frequencies 1 and 3 are added, so that
+# three real parts remain. A function is drawn from each part; the sum of the three functions is a
+# draw from the kernel.
 
 # %% tags=["thumbnail"]
 kernel = idm.kernels.HarmonicKernel(
@@ -67,10 +57,13 @@ figure.colorbar(filled, ax=axes, label="f", format="%.1f")
 plt.show()
 
 # %% [markdown]
+# Rotate the panels in your mind: by 90 degrees, the first part does not change and the third part
+# changes its sign. The second part changes its sign after 180 degrees. The sum has no symmetry.
+#
 # ## Candidates for a table
 #
-# The diabetes study of Efron et al. (2004) has ten columns, here scaled to between 0 and 1, as is
-# often done: the origin is then a corner of the data and not their centre.
+# The diabetes study of Efron et al. (2004) has ten columns. They are scaled to between 0 and 1,
+# which is common: the origin is then a corner of the data, not the centre.
 
 # %%
 X = load_diabetes().data
@@ -109,8 +102,8 @@ ax.set(xlabel="prior variance left unexplained, per row", title="lower is better
 plt.show()
 
 # %% [markdown]
-# Negations about the mean gain the most from their blocks. The same about the origin take the
-# rows away from the data: the parts are then copies of one another there, and 4 m points explain
-# about as much as m without a transformation. The grey bar, as many points in one piece, explains
-# more than four blocks; but they have to be factorised in one piece, at sixteen times the price
-# of four blocks.
+# Negations about the mean, of columns or of principal directions (PCA), leave less unexplained than
+# no transformation. Negations about the origin map the rows to places without data. Near the data
+# the parts are then copies of one another, and 4 m points explain about as much as m points without
+# a transformation. The grey bar is one block of 4 m points. One block leaves less unexplained than
+# four blocks, but its Cholesky factorisation costs sixteen times as much as those of four blocks.
