@@ -109,11 +109,9 @@ class CollapsedModel(RowsModel):
         return np.concatenate(parts)
 
     def residual_sums(self) -> tuple[Array, Array]:
-        """The sums over ``t = (y - r, h)`` that the features leave, and the reference r, ``[P]``.
-
-        The columns of the mean function are h. With ``C = sum phi t^T``, the sums are ``sum t t^T -
-        C^T (s Kuu + G)^{-1} C``, ``[P + H, P + H]``.
-        """
+        """The sums over ``t = (y - r, h)`` that the features leave, with the columns h of the mean
+        function and the reference r, ``[P]``: ``sum t t^T - C^T (s Kuu + G)^{-1} C``, ``[P + H, P +
+        H]``, with ``C = sum phi t^T``; and r."""
         features, sums = self._features, self.statistics.sums
         targets, products = np.asarray(sums["targets"]), np.asarray(sums["products"])
         if len(products):

@@ -185,9 +185,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
         :param rows: (X, Y), or (X, Y, w) with weights, for example from :meth:`draw`.
         :param kind: The class of the new model; by default the class of this model.
-        :param changes: Arguments other than those of this model, such as
-            ``inducing_variable`` or ``kernel``. Parameters of another kernel that are not shared
-            are trained for these rows.
+        :param changes: Arguments that change, such as ``inducing_variable`` or ``kernel``.
+            Parameters of another kernel that are not shared are trained for these rows.
         """
         shared = {
             "kernel": self.kernel,

@@ -80,8 +80,8 @@ class DualSVGP(ConvertibleModel):
     Points depend on the kernel's parameters, which have to be frozen.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`. NaN in Y is a missing
-        value if your own likelihood leaves out such values and declares this by an attribute
-        ``allow_nan = True``.
+        value if your own likelihood leaves out such values and has an attribute ``allow_nan =
+        True``.
     :param kernel: A kernel of one output, shared by the latent GPs.
     :param likelihood: Any likelihood of GPflow. If its expectations have no closed form, GPflow
         uses quadrature. Likelihoods that draw at random (Softmax) use the same draws in every pass.
@@ -90,10 +90,9 @@ class DualSVGP(ConvertibleModel):
         ``[M, D]``.
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
         between passes, together with q.
-    :param num_latent_gps: The number L of latent GPs. The default is the number of the likelihood,
-        or else one for each column of Y. In ``SwitchedLikelihood``, the last column of Y, the
-        number of a row's likelihood, has none. Another number is possible if the likelihood
-        supports it.
+    :param num_latent_gps: The number L of latent GPs. By default this is the likelihood's number,
+        or one for each column of Y. The column of Y that selects a row's likelihood in
+        ``SwitchedLikelihood`` does not count. The likelihood may support other numbers.
     :param batch_size: As for :class:`StructuredSGPR`, as is ``progress``.
     :raises ValueError: In a pass, for targets that are not valid for the likelihood, and for rows
         as :class:`StructuredSGPR`.

@@ -28,12 +28,11 @@ def train_parameters(
 ) -> None:
     """Train all parameters except those of the likelihood by L-BFGS, at fixed sites.
 
-    Sites are tangents at one q, and say little about distant parameters. So each parameter goes
-    only a share of the way to its optimum, and positive parameters in their logarithms. The share
-    is equal for all: a variance and a lengthscale that compensate for each other still do.
+    Sites are tangents at one q, and say little about distant parameters. So each parameter goes the
+    same share of the way to its optimum, positive parameters in their logarithms. A variance and a
+    lengthscale that compensate for each other still do.
 
-    :param share: The share of the way. It is reduced if a number would change by more than the
-        factor.
+    :param share: The share; it is reduced if a number would change by more than the factor.
     :param factor: The largest change of a positive number, by default four.
     """
     with frozen(model.likelihood.parameters), suppress(NonFiniteError):
@@ -62,8 +61,7 @@ def assign_add(variables: Sequence[tf.Variable], step: Array) -> None:
 
 
 def solution(matrix: Array, column: Array) -> Array:
-    """The solution of ``matrix @ x = column``, without directions that the matrix does not
-    determine."""
+    """The vector ``matrix^{-1} column``, without directions that the matrix does not determine."""
     scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
     values, directions = np.linalg.eigh(matrix / scale / scale[:, None])
     known = values > 1e-9 * np.max(values)

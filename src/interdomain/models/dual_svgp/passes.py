@@ -143,8 +143,7 @@ class Passes:
         return self._model.pass_over_data().elbo
 
     def _with_gain(self, ending: Ending, gain: float) -> Ending:
-        """The ending with the gain of the last pass in its message, for a fit that ends by its
-        steps."""
+        """The ending of a fit that ends by its steps, with the last pass's gain in its message."""
         if ending.reason != "steps":
             return ending
         what = (
@@ -158,8 +157,8 @@ class Passes:
     def _start(self) -> None:
         """Go to sites that are tangent at a separate q for each row, and train the parameters if
         the prior has to become wider. If the likelihood is within the prior, or the bound is not
-        finite there, q is a narrow prior: parameters then learn from rows that agree, and not from
-        each row alone."""
+        finite, q is a narrow prior: parameters then learn from rows that agree, not from single
+        rows."""
         model = self._model
         is_far = model.start(_WITHIN)
         if any(np.any(part) for part in model.sites):

@@ -140,8 +140,7 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
     def predict_log_density(
         self, data: Any, full_cov: bool = False, full_output_cov: bool = False
     ) -> tf.Tensor:
-        """The log predictive density, as in GPflow; data may be (X, Y, w), with weights of rows
-        ``[N]`` or ``[N, 1]``."""
+        """The log predictive density of (X, Y), or (X, Y, w) with weights ``[N]`` or ``[N, 1]``."""
         X, Y, *weights = data
         if not weights or full_cov or full_output_cov:
             return super().predict_log_density((X, Y), full_cov, full_output_cov)

@@ -73,13 +73,11 @@ class HVGP(AdditiveSVGP):
 
     It is an :class:`AdditiveSVGP` with a :class:`interdomain.kernels.HarmonicKernel`.
 
-    :param base_kernel: A kernel that is invariant under the transformations. (For several outputs
-        with different kernels, pass GPflow's multi-output kernels of HarmonicKernels to
-        AdditiveSVGP.)
+    :param base_kernel: A kernel that is invariant under the transformations. (For different kernels
+        of several outputs, pass GPflow's kernels of HarmonicKernels to AdditiveSVGP.)
     :param likelihood: Any likelihood of GPflow.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
-    :param transforms: One of :mod:`interdomain.transforms`, or a list of transformations that
-        commute.
+    :param transforms: One of :mod:`interdomain.transforms`, or a list of commuting ones.
     :param complete: Whether parts that pair two complex kernels have variables at the images of
         their points too (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
     :param options: All other arguments of :class:`AdditiveSVGP`.

@@ -104,14 +104,14 @@ class OrthogonalSVGP(SVGP):
     sets.
 
     The base u explains f as in an SVGP. The residual ``h = f - E[f | u]`` is independent of u a
-    priori. A second set of inducing variables v' describes h: ``q(u, v') = q(u) q(v')`` (Shi et al.
-    2020; Tiao et al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations,
-    of sizes M and K; an SVGP with all of them has one of size M + K. A base of
+    priori. Inducing variables v' describe h: ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et
+    al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations, of sizes M and
+    K; an SVGP with all of them has one of size M + K. A base of
     :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Orthogonal points recover
     what activation features or harmonics leave out.
 
-    Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u, ``q_mu_orthogonal``
-    and ``q_sqrt_orthogonal`` to v'.
+    Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u,
+    ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.
 
     :param kernel: The kernel of the model, as for :class:`OrthogonalQ`.
     :param likelihood: Any likelihood of GPflow.

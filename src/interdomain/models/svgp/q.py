@@ -143,13 +143,11 @@ class Q(gpflow.Module, abc.ABC):
         return num_columns_of_latents(latent_gps(kernel, *self._sets.values()))
 
     def check_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: Unless kernel and inducing variables accept ``num_columns`` columns.
-        """
+        """:raises ValueError: Unless kernel and inducing variables accept so many columns of X."""
         check_parts(kernel, self._sets, num_columns)
 
     def check_unbounded_inputs(self, kernel: Kernel, num_columns: int) -> None:
-        """:raises ValueError: If the features do not cover all inputs of ``num_columns`` columns.
-        """
+        """:raises ValueError: If the features cover only a part of the inputs of this dimension."""
         for latents in latent_gps(kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
@@ -211,9 +209,8 @@ class JointQ(Q):
     >>> q.q_mu.shape, q.q_sqrt.shape
     (TensorShape([4, 3]), TensorShape([3, 4, 4]))
 
-    :param kernel: The kernel of the model: a kernel of one output, or
-        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or
-        ``LinearCoregionalization``.
+    :param kernel: The kernel of the model, of one output, or
+        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent``, ``LinearCoregionalization``.
     :param inducing_variable: One object for all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default. Leave it

@@ -122,10 +122,9 @@ class SVGP(gpflow.models.SVGP):
         return tf.reduce_sum(expectations) * scale - kl
 
     def _tighter_expectations(self, X: TensorType, Y: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The terms of the rows for ``charge="log"``, and the KL divergence.
-
-        The term of a row is its expected log density, minus the cost of keeping a share v of the
-        left variance r. The cost is ``(v - 1 - log v) / 2`` for each latent GP.
+        """The terms of rows for ``charge="log"``, and the KL divergence. A term is an expected log
+        density minus the cost of keeping a share v of the left variance r: ``(v - 1 - log v) / 2``
+        a latent GP.
 
         For log-concave likelihoods every v in (0, 1] gives a bound. Each row has its own v, so a
         minibatch estimates the bound without bias. Proof: let C be the covariance of all rows given

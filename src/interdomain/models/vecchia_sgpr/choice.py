@@ -26,8 +26,7 @@ from .samples import Samples
 from .starts import assign, is_default, starts
 
 _ROWS_OF_START, _ROWS, _STEPS_OF_START, _STEPS = 128, 400, 6, 25
-"""Rows for each level, and steps of L-BFGS: at each start, and of each kernel from the best start.
-"""
+"""Rows a level, and steps of L-BFGS: at each start, and of each kernel from the best start."""
 
 _JUDGED = 1_024
 """Rows for each level on which kernels are compared."""
@@ -48,8 +47,7 @@ Rows: TypeAlias = tuple[Array, ...]
 KERNELS: Mapping[str, Callable[..., Kernel]] = {
     kind.__name__: kind for kind in (Matern32, Matern12, Matern52, TwoScales)
 }
-"""The kernels that are compared. Starts are tried with the first kernel, and the others begin at
-the best of these."""
+"""The kernels that are compared. The first has the starts, and the others begin at its best."""
 
 
 class LocalTraining:

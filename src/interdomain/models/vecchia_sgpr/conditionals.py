@@ -19,8 +19,7 @@ from .local_kernel import LocalKernel, conditional_weights
 from .student_t import log_density
 
 _NODES = 48
-"""The nodes for a density of Student-t noise: errors are far below the deviations between samples.
-"""
+"""Nodes for a Student-t density: errors are far below the deviations between samples."""
 
 
 class Given(NamedTuple):
@@ -46,12 +45,11 @@ class Given(NamedTuple):
 
 
 class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    """A model of the densities of rows given their neighbours, for the residuals of features and
-    mean.
+    """The densities of rows given their neighbours, for the residuals of features and mean.
 
     The densities are a random sample of the terms of the evidence, at the posterior mean of the
     features. The parameters are copies. Positive parameters without a prior are exponentials of
-    their variables, so that the units of rows do not affect training.
+    variables, so that the units of rows do not affect training.
 
     :param local: The local kernel that is copied.
     :param likelihood: The likelihood that is copied.

@@ -56,7 +56,8 @@ class LocalKernel:
         in_lengthscales(self.points(X), self.lengthscales)
 
     def check_new(self, X: Array, num_columns: int) -> None:
-        """:raises ValueError: For new rows with another number of columns than the model's rows,
+        """
+        :raises ValueError: For new rows with another number of columns than the rows of the model,
             and for new rows that the kernel does not accept.
         """
         if X.ndim != 2 or X.shape[1] != num_columns:
@@ -157,8 +158,7 @@ def _last_row(C: tf.Tensor) -> Any:
     """The last row w of ``L^{-1}``, and twice the logarithm of the last entry of L, ``C = L L^T``.
 
     As ``C^{-1} e = w / sqrt(d)`` for the last unit vector e, ``d log d = w^T dC w`` and ``dw = w
-    (w^T dC w) / 2 - C^{-1} dC w``. So the gradient needs one more solve, but no gradient of a
-    factorisation.
+    (w^T dC w) / 2 - C^{-1} dC w``: the gradient needs one more solve, not that of a factor.
     """
     root = tf.linalg.cholesky(C)
     size = tf.shape(C)[-1]

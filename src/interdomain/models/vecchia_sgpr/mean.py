@@ -16,9 +16,9 @@ def solve_mean(model: VecchiaSGPR, *, by_rows: bool = False) -> None:
     present values of all other parameters. Other mean functions stay as they are, and so does a
     mean with a part that is not trainable or has a prior.
 
-    The sums over whitened rows of targets ``t = (y, h)``, where h are the columns of the mean
-    function, give ``S = sum t t^T - C^T (Kuu + G)^{-1} C`` with the products C of features and
-    targets. The weights are ``S_hh^{-1} S_hy``.
+    The sums run over whitened rows with targets ``t = (y, h)``, where h are the columns of the
+    mean. With ``S = sum t t^T - C^T (Kuu + G)^{-1} C`` and the products C of features and targets,
+    the weights are ``S_hh^{-1} S_hy``.
 
     :param by_rows: Use least squares of the merged rows, before other parameters are trained.
     """
@@ -48,8 +48,7 @@ def _count(mean: Any, X: Array) -> int:
 
 
 def _as_shape(weights: Array, parameter: Any) -> Array:
-    """The weights of all outputs in the shape of a parameter; their mean, if the outputs share one.
-    """
+    """The weights of all outputs in the shape of a parameter; their mean, if outputs share one."""
     size = int(np.prod(parameter.shape))
     if size == weights.size:
         return np.reshape(weights, parameter.shape)

@@ -37,10 +37,9 @@ def checked_merge(merge: Any) -> str | float:
 class Within(NamedTuple):
     """The part of the evidence that merged rows leave out.
 
-    A group of n rows at one place has noise variances ``s / w_i``. Its density is that of its mean
-    with the noise ``s / W``, ``W = sum w_i``, times the density of the rows given their mean. The
-    density given the mean depends on s alone. Its logarithm is ``-1/2 [P ((n - 1) log 2 pi s + log
-    W - sum log w_i) + SS / s]``.
+    A group of n rows at one place has noise variances ``s / w_i``. Its density is that of its mean,
+    with noise ``s / W``, ``W = sum w_i``, times that of the rows given their mean. The last depends
+    on s alone: its log is ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
 
     :ivar rows: The number of rows minus the number of merged rows.
     :ivar log_weights: The sum of ``log W - sum log w_i``.
@@ -169,8 +168,7 @@ def _keys(rows: Array) -> IntArray:
 
 
 def _numbered(keys: IntArray) -> IntArray | None:
-    """The numbers of equal keys, in the order of their first appearance; None if all keys differ.
-    """
+    """The numbers of equal keys, in the order of first appearance; None if all keys differ."""
     unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if len(unique) == len(keys):
         return None

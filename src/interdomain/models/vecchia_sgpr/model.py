@@ -241,8 +241,7 @@ class VecchiaSGPR(CollapsedModel):
         return super()._entries(inducing_variable, kernel)
 
     def _warn_of_scales(self, X: Array, Y: Array) -> None:
-        """Warn only without neighbours: otherwise :func:`interdomain.fit` warns, for both kernels.
-        """
+        """Warn only without neighbours: otherwise :func:`interdomain.fit` warns of both kernels."""
         if not self._num_neighbours:
             super()._warn_of_scales(X, Y)
 
@@ -442,8 +441,7 @@ class VecchiaSGPR(CollapsedModel):
         return value + tf.cast(within.log_density(noise, self.num_latent_gps), value.dtype)
 
     def weights(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The posterior of the weights of the features. Without features it is empty, and needs no
-        pass."""
+        """The posterior of the features' weights. Without features it is empty, without a pass."""
         if self.has_features:
             return super().weights()
         return tf.zeros([0, self.num_latent_gps], tf.float64), tf.zeros([0, 0], tf.float64)

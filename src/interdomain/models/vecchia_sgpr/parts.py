@@ -72,8 +72,7 @@ def features_or(
 ) -> tuple[Kernel, InducingPointsLike]:
     """The kernel and its features, or ``nothing`` if both are None.
 
-    :raises ValueError: If only one of them is None, or if the features leave out a part of the
-        kernel.
+    :raises ValueError: If only one of them is None, or the features leave out a part of the kernel.
     """
     if (kernel is None) != (inducing_variable is None):
         missing = "kernel" if kernel is None else "inducing_variable"

@@ -26,9 +26,8 @@ Weights = tuple[tf.Tensor, tf.Tensor]
 class NeighbourPosterior(TensorsPosterior):
     """The posterior of the features' weights and of a local GP, given the nearest rows.
 
-    With the weights a of the neighbours n of a new row, the features of the row become ``psi = phi
-    - Phi_n a``. The mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w)
-    psi``.
+    With the weights a of the neighbours n of a new row, its features become ``psi = phi - Phi_n
+    a``. The mean is ``psi^T w + a^T y_n`` and the variance ``k - c^T a + psi^T cov(w) psi``.
 
     :param features: The features, which whiten rows.
     :param nearest: A function that returns the nearest rows ``[n, m]`` to coordinates ``[n, d]``.
@@ -105,12 +104,9 @@ class NeighbourPosterior(TensorsPosterior):
         return tf.cast(mean, dtype), tf.cast(total, dtype)
 
     def _with_neighbours(self, Xnew: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The n new rows together with the U rows that are their neighbours.
-
-        :return: X ``[U + n, D]``, new rows last; Y ``[U + n, P]``, zero for new rows; the places in
-            X of the neighbours of each new row and, last, of the row, ``[n, m + 1]``; and the noise
-            weights ``[U + n]``, one for new rows.
-        """
+        """The n new rows with their U neighbours: X ``[U + n, D]``, new rows last; Y
+        ``[U + n, P]``, zero for new rows; the places in X of the neighbours of each new row and,
+        last, of the row, ``[n, m + 1]``; and the noise weights ``[U + n]``, one for new rows."""
         dtype, size = gpflow.default_float(), self._rows.Y.shape[1]
 
         def look_up(points: Array) -> tuple[Any, ...]:

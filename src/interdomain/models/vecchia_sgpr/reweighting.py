@@ -22,8 +22,8 @@ _LEAST_SHARE = 1e-8
 
 
 _NEAREST, _FIRST_DEGREES, _VARIANCE_OF_FIRST = 8, 4.0, 2.0
-"""The number of nearest rows, the degrees of freedom, and the squared scale in units of the squared
-median, which the first weights are computed with."""
+"""Settings of the first weights: the number of nearest rows, the degrees of freedom, and the
+squared scale in units of the squared median."""
 
 
 class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
@@ -50,12 +50,11 @@ class ExpectedWeights(tf.train.experimental.PythonState):  # type: ignore[misc]
 
 
 def expected_squares(model: VecchiaSGPR, number: int | None = None) -> Array:
-    """The expected squares ``w_n r_n`` of the errors ``y_n - f_n`` of all rows, summed over
-    outputs, times the given weights, ``[N]``.
+    """The expected squares ``w_n r_n`` of the errors ``y_n - f_n`` of all rows, ``[N]``: summed
+    over outputs, times the given weights.
 
-    q(f_n) is the posterior at the place of the row, given the row itself and nearest rows.
-
-    :param number: The number of nearest rows; None for the number of neighbours in training.
+    q(f_n) is the posterior at the place of the row, given the row and its nearest rows: ``number``
+    of them, by default as many as in training.
     """
     merged, search = model.ordered.merged, model.ordered.neighbours
     posterior = model.posterior_of_neighbours((number or model.num_neighbours) + 1)

@@ -68,8 +68,7 @@ class OrderedRows:
 
     @property
     def given_weights_of_merged(self) -> Array:
-        """The given noise weights of merged rows that are a single row, ``[G]``; 0 for the others.
-        """
+        """The given noise weights of merged rows that are one row, ``[G]``; 0 for the others."""
         groups = self.merged.groups
         weights = np.bincount(groups, self.given_weights)
         return np.where(np.bincount(groups) == 1, weights, 0.0)
@@ -206,8 +205,7 @@ class OrderedRows:
 
 
 def _joined(weights: tuple[Array | None, Array | None], sizes: tuple[int, int]) -> Array | None:
-    """The weights of rows and of further rows, ``sizes`` of each, as one array; None if all are
-    ones."""
+    """The weights of rows and further rows, ``sizes`` of each, joined; None if all are ones."""
     if all(part is None for part in weights):
         return None
     parts = zip(weights, sizes, strict=True)

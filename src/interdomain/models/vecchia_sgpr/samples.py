@@ -25,8 +25,7 @@ _NEAREST = 5
 """The number of nearest rows whose mean is compared with a row, to find rare rows."""
 
 _FAR_OFF = 1e3
-"""The largest distance of Y from the mean function, in standard deviations of Y. At larger
-distances, training loses the variation of Y."""
+"""Deviations of Y between Y and the mean function, above which training loses the deviations."""
 
 _OWN = 1 / 3
 """The largest share of nearest rows at a row's own place. Above it, too few other rows are left."""
@@ -45,9 +44,7 @@ def _residuals(model: VecchiaSGPR, explained: Callable[[Array], Any]) -> Array:
 
 
 def check_offset(model: VecchiaSGPR, residuals: Array) -> None:
-    """:raises ValueError: If Y is so far from the mean function that its variation is lost to
-        rounding.
-    """
+    """:raises ValueError: If Y is so far from the mean function that its variation is lost."""
     most = min(_FAR_OFF, 0.1 / np.sqrt(np.finfo(gpflow.default_float()).eps))
     least = np.sqrt(least_noise_variance(model.likelihood))
     distances = np.abs(residuals.mean(axis=0))
@@ -229,8 +226,8 @@ def chances_of_rows(model: VecchiaSGPR, residuals: Array) -> Array | None:
     """The probability to draw each merged row into a sample, ``[G]``; None if all are equal.
 
     If rare rows hold much of the variation, a uniform sample may miss them. Half of a sample is
-    then uniform. The other half is proportional to the squares of the residuals and of their
-    differences from the mean of the nearest rows, if these squares are concentrated.
+    then uniform. The other half is proportional to squares that are concentrated: of the residuals,
+    and of their differences from the mean of the nearest rows.
 
     :param residuals: The residuals of the merged rows, ``[G, P]``.
     """

@@ -44,8 +44,7 @@ class Neighbours:
 
     @property
     def nearby(self) -> IntArray:
-        """The rows ``[N]``, with near rows next to each other, so that a batch has few neighbours.
-        """
+        """The rows ``[N]``, with near rows next to each other: a batch then has few neighbours."""
         order: IntArray = self._tree.indices
         return order
 
@@ -65,8 +64,7 @@ class Neighbours:
         return float(np.mean(nearest == 0))
 
     def before_all(self, number: int) -> IntArray:
-        """The neighbours of all rows by :meth:`before`, computed once, with near rows looked up
-        together."""
+        """The result of :meth:`before` for all rows, computed once, in an order of near rows."""
         if self._found is None or self._found[0] != number:
             order = self.nearby
             dtype: Any = np.int32 if len(order) < 2**31 else np.int64  # a million rows: 80 MB

@@ -28,7 +28,7 @@ _ROWS_LOOKED_AT = 500
 
 
 def first_kernel(X: Array, Y: Array, inputs: str, columns: ActiveDims | None) -> Kernel:
-    """A Matérn-3/2 kernel whose lengthscales are in proportion to the columns' standard deviations.
+    """A Matérn-3/2 kernel with lengthscales in proportion to the columns' standard deviations.
 
     :param columns: The columns of X that the kernel uses; None for all.
     """

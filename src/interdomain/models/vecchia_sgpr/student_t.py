@@ -178,8 +178,7 @@ def log_density(
 
 
 def _nodes(low: tf.Tensor, high: tf.Tensor, number: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Equidistant nodes ``[N, K]`` from ``low`` to ``high``, ``[N]``, and their spacings, ``[N]``.
-    """
+    """Equidistant nodes ``[N, K]`` from ``low`` to ``high``, ``[N]``, and distances, ``[N]``."""
     low, high = tf.stop_gradient(low), tf.stop_gradient(high)
     step = (high - low) / (number - 1)
     return low[:, None] + step[:, None] * tf.range(number, dtype=tf.float64), step

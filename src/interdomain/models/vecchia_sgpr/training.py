@@ -31,8 +31,7 @@ _STEPS_OF_FEATURES, _ROWS_OF_SHARES = 1_000, 1_024
 
 
 class VecchiaTrainer(RowsTrainer):
-    """The training of a VecchiaSGPR with neighbours: see :func:`interdomain.fit`. A step is a turn.
-    """
+    """The training of a VecchiaSGPR with neighbours, in turns: see :func:`interdomain.fit`."""
 
     steps, every = 8, 1
     options = ("parts", "predict_at")
@@ -179,8 +178,7 @@ def _check(model: VecchiaSGPR, plan: Plan) -> None:
 
 
 def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
-    """The shares of the mean square of Y minus the mean function, on a sample: see :class:`Parts`.
-    """
+    """Shares of the mean square of Y less its mean function, on a sample: see :class:`Parts`."""
     merged, by_mean = model.ordered.merged, Samples(model, model.mean_function)
     rows, shares = model.ordered.draw(_ROWS_OF_SHARES, seed, by_mean.chances)
     nearest = model.ordered.neighbours.before(rows, model.num_neighbours)

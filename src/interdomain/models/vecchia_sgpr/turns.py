@@ -20,9 +20,9 @@ from .reweighting import expected_squares, first_weights, train_noise, weights_o
 from .samples import Samples
 
 _FEW, _MANY, _OF_NOISE, _OF_INTERVALS = 1_024, 4_096, 8_192, 512
-"""Numbers of rows. The first two train the local kernel, until neighbours have settled and then.
-The third raises the noise in the first turn: rare rows that their nearest rows contradict determine
-the noise. The last is the size of a batch for intervals."""
+"""Numbers of rows: two to train the local kernel, until neighbours have settled and then; one to
+raise the noise in the first turn; and the size of a batch for intervals. Rare rows that their
+nearest rows contradict determine how much noise there is."""
 
 _MOST_ENTRIES = 2**24
 """The largest number of entries in the covariances of these rows."""
@@ -40,12 +40,10 @@ _ENOUGH = 1e-3
 
 
 class Turns:
-    """Turns that train a model, until the evidence converges. A turn trains the local kernel and
-    the noise on samples of rows, finds neighbours, takes a pass, and trains the features without
-    data.
+    """Turns that train a model until the evidence converges: the local kernel and the noise on
+    samples of rows, then neighbours, a pass, and the features' parameters without data.
 
-    :param explained: A function that returns the values that features and mean explain at rows X,
-        before the first turn.
+    :param explained: A function of rows X: the values that features and mean explain at first.
     :param predict_at: See :class:`.Samples`.
     :ivar best: The highest log evidence so far.
     """
@@ -121,8 +119,7 @@ class Turns:
         training.give()
 
     def _merge_nearby(self) -> None:
-        """Search with nearby rows merged; if this merges rows for the first time, train on these.
-        """
+        """Search with nearby rows merged; if this merges rows for the first time, train again."""
         model, training = self._model, self._training
         before = len(model.ordered.merged.X)
         model.search()
@@ -132,8 +129,7 @@ class Turns:
             model.search()
 
     def _reweigh(self) -> float:
-        """Make passes that weigh rows, with steps of scale and degrees of freedom; return the
-        bound."""
+        """Make passes that weigh rows, train scale and degrees of freedom, and return the bound."""
         model = self._model
         for _ in range(_PASSES):
             squares = expected_squares(model)
@@ -146,8 +142,7 @@ class Turns:
         return _at_most(most, self._model.num_neighbours)
 
     def _train_features(self) -> float:
-        """Train the parameters that need only the sums of a pass, without data; return the
-        evidence."""
+        """Train the parameters that need only the sums of a pass, and return the evidence."""
         model = self._model
         solve_mean(model)
         block = () if model.has_features else (model.kernel, model.inducing_variable)

@@ -102,7 +102,7 @@ class NeighbourRows:
         return self._X, self._Y, places, self._noise_weights
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NeighbourRows:
-        """The same object: rows are never changed."""
+        """This object: rows are never changed."""
         return self
 
 
@@ -126,7 +126,7 @@ class WhitenedFeatures(Features):
 
     With the weights w of :func:`.conditional_weights`, a row has the features ``psi = sum_j w_j
     phi_j`` and the targets ``sum_j w_j t_j``, over its neighbours and itself. The noise has
-    variance one, and is independent of the noise of other rows. Regression on these rows follows.
+    variance one, and is independent of the noise of other rows: regression applies to such rows.
 
     The features also depend on the parameters of the local kernel and on the noise variance. The
     sums have one more entry, "log_variances": the sum of ``log 2 pi d``.
@@ -163,8 +163,7 @@ class WhitenedFeatures(Features):
         return super().description() | local | {"number of neighbours": self.num_neighbours}
 
     def _make_sums(self) -> WhitenedSums:
-        """The sums of whitened rows: dense, unless the structure of the features has its own sums.
-        """
+        """The sums of whitened rows, dense unless the structure of the features has its own."""
         structure = structure_of(self.inducing_variable, self.kernel)
         sums: Any = structure and structure.whitened_sums(self, self.weights)
         return sums or WhitenedSums(self, self.weights)
@@ -172,11 +171,9 @@ class WhitenedFeatures(Features):
     def weights(
         self, X: tf.Tensor, places: tf.Tensor, noise_weights: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows, and the places of their
-        neighbours, 0 for missing ones.
+        """The weights ``[B, m + 1]`` and ``log d`` ``[B]`` of rows whose neighbours and, last,
+        themselves are at ``places`` of X ``[U, D]``; and the places, 0 for missing neighbours.
 
-        :param places: The places in X ``[U, D]`` of the neighbours and, last, of the row,
-            ``[B, m + 1]``.
         :param noise_weights: The noise weights of the rows X, ``[U]``.
         """
         known, places = places >= 0, tf.maximum(places, 0)
