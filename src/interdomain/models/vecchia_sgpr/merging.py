@@ -38,8 +38,8 @@ class Within(NamedTuple):
     """The part of the evidence that merged rows leave out.
 
     A group of n rows at one place has noise variances ``s / w_i``. Its density is that of its mean,
-    with noise ``s / W``, ``W = sum w_i``, times that of the rows given their mean. The last depends
-    on s alone: its log is ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
+    with noise ``s / W``, ``W = sum w_i``, times that of the rows given the mean. This factor
+    depends on s alone: its log is ``-1/2 [P ((n - 1) log 2 pi s + log W - sum log w_i) + SS / s]``.
 
     :ivar rows: The number of rows minus the number of merged rows.
     :ivar log_weights: The sum of ``log W - sum log w_i``.

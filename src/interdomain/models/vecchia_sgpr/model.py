@@ -1,4 +1,4 @@
-"""``VecchiaSGPR``: sparse regression, with nearest neighbours for what the features leave."""
+"""``VecchiaSGPR``: sparse regression, with nearest neighbours for the residuals of the features."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OF_PREDICTIONS = 4
 
 
 class VecchiaSGPR(CollapsedModel):
-    """Regression with features of any family, and a local GP on neighbours for what they leave.
+    """Regression with features of any family, and a local GP on neighbours for their residuals.
 
     ``y = Kfu Kuu^{-1} u + g(x) + noise``: the features are a prior of finite rank
     (:class:`~interdomain.kernels.FiniteRank`), and g is a local GP. Vecchia's approximation

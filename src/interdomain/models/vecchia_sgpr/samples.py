@@ -25,7 +25,7 @@ _NEAREST = 5
 """The number of nearest rows whose mean is compared with a row, to find rare rows."""
 
 _FAR_OFF = 1e3
-"""Deviations of Y between Y and the mean function, above which training loses the deviations."""
+"""The distance from Y to the mean function, in deviations of Y, above which these are lost."""
 
 _OWN = 1 / 3
 """The largest share of nearest rows at a row's own place. Above it, too few other rows are left."""
@@ -199,7 +199,7 @@ class Samples:
         return ordered.sample(rows, shares, nearest)
 
     def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
-        """The nearest rows to each row that are at least as far away as from random new rows."""
+        """The nearest rows to each row, at least as far away as random new rows are from all rows."""
         assert self._new is not None
         near = search.nearest(self._new, 1)[:, 0]
         new = self._new / search.lengthscales
