@@ -55,7 +55,7 @@ def expectations(
     if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)
 
-    # GPflow takes the logarithm of 1 - sigmoid(f), which is rounded to zero for f above 37.
+    # GPflow takes log(1 - sigmoid(f)); for f above 37, 1 - sigmoid(f) is rounded to zero.
     def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
         return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
 

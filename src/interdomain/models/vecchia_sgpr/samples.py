@@ -199,7 +199,7 @@ class Samples:
         return ordered.sample(rows, shares, nearest)
 
     def _as_far(self, search: Any, rows: IntArray, number: int, seed: int) -> IntArray:
-        """The nearest rows to each row, at least as far away as random new rows are from all rows."""
+        """The nearest rows to each row, at least as far off as random new rows from all rows."""
         assert self._new is not None
         near = search.nearest(self._new, 1)[:, 0]
         new = self._new / search.lengthscales
