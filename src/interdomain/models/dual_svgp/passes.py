@@ -23,8 +23,8 @@ _BEGINNING = 0.01  # the variance of q in prior variances, without a better star
 
 _WITHIN = 1.0  # in prior standard deviations: a nearer level of f is within the prior
 
-# Shares of the bound. While it rises by more than the first, parameters are not trained: sites say
-# nothing about them. A rise below the second shows a near optimum; a fall below the third is noise.
+# Shares of the bound. While it rises by more than the first, sites say nothing about parameters,
+# which stay. A rise below the second shows a near optimum; a fall below the third is rounding.
 _SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
 
 # Shares of the way to the tangent sites. Parameters are trained above the first, and the fit ends
