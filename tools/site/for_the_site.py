@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import gpflow
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 
@@ -53,7 +54,8 @@ def public_targets() -> dict[str, str]:
     for owner, name in reference.public_names():
         full = reference.qualified(owner, name)
         targets |= {full: full, full.replace("interdomain", "idm", 1): full}
-        if owner != "deep":  # its names, such as `build`, are words
+        stock = any(hasattr(part, name) for part in (gpflow.models, gpflow.inducing_variables))
+        if owner != "deep" and not stock:  # `build` is a word, and `SVGP` is GPflow's
             targets.setdefault(name, full)
     return targets
 
