@@ -1,5 +1,4 @@
-"""Functions of many rows, computed a few rows at a time: values and gradients take little
-memory."""
+"""Functions of many rows, computed a few rows at a time: bounded memory, forward and backward."""
 
 from __future__ import annotations
 
@@ -132,8 +131,8 @@ def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:
 
 
 def from_chunks(values: tf.Tensor, num_rows: tf.Tensor | int) -> tf.Tensor:
-    """The rows ``[num_rows, ...]`` of chunks ``[chunks, n, ...]``, without copies of the last
-    row."""
+    """The rows ``[num_rows, ...]`` of chunks ``[chunks, n, ...]``, without the last row's
+    copies."""
     shape = tf.shape(values)
     # A shape with -1 would fail for no rows.
     flat = tf.reshape(values, tf.concat([[shape[0] * shape[1]], shape[2:]], axis=0))

@@ -109,8 +109,7 @@ class Summable(abc.ABC):
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
 Inverse: TypeAlias = Callable[..., tf.Tensor]
-"""A function of stored tensors and columns, which multiplies by ``L^{-1}``: see
-:meth:`Root.inverse`."""
+"""A function of tensors and columns that multiplies by ``L^{-1}``: see :meth:`Root.inverse`."""
 
 
 def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:

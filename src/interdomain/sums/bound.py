@@ -30,7 +30,7 @@ _ROUNDING = 1e-3
 
 _LOST = (
     "data: the bound is lost to rounding, because Y is too far from the mean function for so small "
-    "a noise; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
+    "a noise variance; pass mean_function=gpflow.functions.Constant(Y.mean(axis=0)), or "
     "(Y - Y.mean(axis=0)) / Y.std(axis=0) as Y."
 )
 

@@ -68,7 +68,7 @@ class CurrentSums:
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
         """The sums of :meth:`.Sums.in_graph` over all rows, with their "reference", ``[P]``, and
-        "num_rows", ``[]``. The trainable parameters of the features have gradients.
+        "num_rows", ``[]``. They have gradients with respect to the features' trainable parameters.
 
         A compiled function compares the values of the features' parameters at every call.
 

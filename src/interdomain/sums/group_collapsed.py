@@ -5,10 +5,9 @@ n of the intercepts' rows, the border C of G and its corner D, and ``f = 1 / (s 
 
     s P = [[1 / f, C], [C^T, s Kuu + D]],    S = Kuu + (D - C^T f C) / s,
 
-where S is the precision of the other features' weights. With ``r = Kuf (Y - m)``, dense
-computations use S and ``r_2 - C^T f r_1`` in place of P and r. Given the weights w of the other
-features, the intercepts are independent, with the means ``f (r_1 - C w)`` and the variances
-``s f``.
+where S is the precision of the other features' weights. With ``r = Kuf (Y - m)``, S and
+``r_2 - C^T f r_1`` replace P and r in dense computations. Given the weights w of the other
+features, the intercepts are independent with means ``f (r_1 - C w)`` and variances ``s f``.
 """
 
 from __future__ import annotations

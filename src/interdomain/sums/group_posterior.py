@@ -34,10 +34,9 @@ from .protocol import Latents, Q
 class GroupPosterior(WeightsPosterior):
     """The posterior of intercepts of groups and of other features.
 
-    The cache has the results of :meth:`.GroupCollapsed.posterior`, after the mean for each latent
-    GP or for all. Two more parts are for features that leave out a part of their kernel: the
-    variance that the intercepts explain, ``[L]``, and the matrix that whitens the other features,
-    ``[B, B]``.
+    The cache has the results of :meth:`.GroupCollapsed.posterior`: the mean, and parts for each
+    latent GP or for all. Two more parts are for features that leave out a part of their kernel: the
+    variance that intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the others.
 
     :param sums: The sums of the features.
     :param latents: Function that returns the :data:`.Latents` of q.
@@ -115,12 +114,12 @@ class GroupPosterior(WeightsPosterior):
         return outputs_of(self.kernel, mean, total, full_cov, full_output_cov)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """The prior variance of kernels of which features leave out a part, ``[n]``."""
+        """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
     def _prior_covariance(self, sets: tf.Tensor) -> tf.Tensor:
-        """The prior covariance of such kernels within sets ``[..., N, D]``, ``[..., N, N]``."""
+        """The prior covariance of the same kernels within sets ``[..., N, D]``, ``[..., N, N]``."""
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
         prior = [part(sets) for u, part in pairs if not is_complete(u, part)]
         zeros = tf.zeros(

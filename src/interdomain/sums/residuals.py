@@ -54,7 +54,7 @@ class CandidateSums(NamedTuple):
     def gains(self, price: float) -> Array:
         """The increase of the bound by each feature, if it had nothing in common with B, ``[K]``.
 
-        :param price: The price of what features leave out of their kernel; zero for nothing.
+        :param price: The price of the part of the kernel that features leave out; zero for no part.
         """
         return _gains(self.products, 1 + self.squares, price * self.squares)
 
@@ -86,12 +86,12 @@ class CandidateSums(NamedTuple):
             for feature in np.flatnonzero(owners == atom):
                 for precision, columns in zip(precisions, latents, strict=True):
                     # The entry is 1 or more, but rounding may reduce it if the feature is nearly
-                    # one of the model's.
+                    # a combination of others.
                     root = np.sqrt(max(precision[feature, feature], 1.0))
                     column, fit = precision[:, feature] / root, products[feature, columns] / root
                     products[:, columns] -= np.outer(column, fit)
                     dger(-1.0, column, column, a=precision, overwrite_a=1)
-                    precision[feature, feature] = 1.0  # chosen: zero would be divided by
+                    precision[feature, feature] = 1.0  # chosen: no division by zero
         return chosen
 
 

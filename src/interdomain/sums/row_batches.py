@@ -67,8 +67,7 @@ class Rows:
     :raises ValueError: If the data are of another kind.
     :ivar columns: The numbers of columns of X and of Y.
     :ivar sample: Some rows (X, Y) as stored: of arrays, rows at equal distances; else the first
-        rows. As in all batches, weights are the third part, if there are any, ``[n, 1]`` in
-        float64.
+        rows. Like all batches they may have a third part, the weights ``[n, 1]`` in float64.
     :ivar num_rows: The number of rows; None if it is known only after a pass.
     """
 
@@ -156,8 +155,7 @@ class Rows:
         return tuple(map(np.concatenate, zip(*self.batches(), strict=True)))
 
     def draw(self, size: int, seed: int) -> tuple[Array, ...]:
-        """A sample of ``size`` rows without replacement, in their order; all rows, if there are
-        fewer.
+        """``size`` rows, drawn without replacement, in their order, or all rows if there are fewer.
 
         Every row is read once and gets a random number. Rows with the smallest numbers are kept.
         """

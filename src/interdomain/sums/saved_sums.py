@@ -31,7 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The new file is made in the same folder, under an unpredictable name, and never through a link.
 
-    :raises ValueError: If the path is that of something other than a file.
+    :raises ValueError: If something other than a file is at the path.
     """
     path = Path(path)
     if os.path.lexists(path):

@@ -100,7 +100,7 @@ class SplinePosterior(WeightsPosterior):
         return tf.cast(mean, dtype), tf.cast(variance, dtype)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """The prior variance of kernels of which features leave out a part, ``[n]``."""
+        """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 

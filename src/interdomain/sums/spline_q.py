@@ -106,7 +106,7 @@ class WeightsQ:
     """The posterior of the weights of all latent GPs, splines first, as arrays.
 
     :param features: The features.
-    :param incomplete: Whether a feature leaves out a part of its kernel, splines first.
+    :param incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     :param prior: Kuu.
     :param inverse: The stencil of the inverse of the splines' Kuu; None if no feature is
         incomplete.
@@ -184,7 +184,7 @@ class WeightsQ:
 class SplineQ(Q):
     """The posterior of the weights of all latent GPs, from tensors, also those of a graph.
 
-    :ivar incomplete: Whether a feature leaves out a part of its kernel, splines first.
+    :ivar incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     """
 
     def __init__(self, sums: Any, latents: Latents) -> None:

@@ -90,7 +90,7 @@ class Splines(FeatureStructure):
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
         """Warn if splines leave much of the prior unexplained, or so little that rounding matters.
 
-        :param incomplete: Whether a feature leaves out a part of its kernel.
+        :param incomplete: Whether each feature's block leaves out a part of its kernel.
         """
         splines: Any
         splines, kernel = as_family(*self._splines)
@@ -150,15 +150,14 @@ class Splines(FeatureStructure):
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
     ) -> tuple[Array, Array]:
-        """Weighted sums over rows in the domains of products of s, the features and further
-        columns.
+        """Weighted sums over rows in the domains, of products of features and further columns s.
 
         :param weights: ``[n, L]``.
         :param columns: ``[n, H]``.
         :param targets: ``[n, T]``.
-        :return: For each column of weights ``sum_n w_n s_n s_n^T`` as the vector of an arrow, with
-            the columns in its border; and ``sum_n s_n t_n^T``, ``[M + B + H, T]``, the features in
-            order.
+        :return: For each column of weights ``sum_n w_n s_n s_n^T`` as the vector of an arrow, which
+            the columns border, too; and ``sum_n s_n t_n^T``, ``[M + B + H, T]``, the features in
+            their order.
         """
         numbers, values = (part.numpy() for part in self.grid(X))
         ends = values.shape[1] * np.arange(len(values) + 1)

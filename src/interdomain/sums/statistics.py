@@ -155,8 +155,7 @@ class SufficientStatistics:
     def difference(
         self, description: Mapping[str, Any], parameters: Mapping[str, Array]
     ) -> str | None:
-        """A description of the first difference between these features and others; None without
-        one."""
+        """The first difference between these features and others, in words; None if they agree."""
         for name in {**self.description, **description}:
             was, now = (part.get(name, "not there") for part in (self.description, description))
             if was != now:
@@ -168,7 +167,7 @@ class SufficientStatistics:
 
         An interrupted write leaves the previous file as it was.
 
-        :raises ValueError: If the path is that of something other than a file.
+        :raises ValueError: If something other than a file is at the path.
         """
         header = {
             "num_rows": self.num_rows,

@@ -32,8 +32,7 @@ class WhitenedSums(DenseSums):
     scaled.
 
     :param weights: Function of rows X ``[U, D]`` and of the places of neighbours and row in X,
-        ``[B, m + 1]``. It returns weights ``[B, m + 1]``, ``log d`` ``[B]``, and valid places also
-        for missing neighbours.
+        ``[B, m + 1]``. It returns weights ``[B, m + 1]``, ``log d`` ``[B]``, and places, all valid.
     """
 
     def __init__(self, features: Any, weights: Callable[..., Weights]) -> None:
