@@ -1,7 +1,7 @@
-"""Operators with a few dense rows after the others: waves of an interval, and polynomials.
+"""Operators with a few dense rows at the end: Kuu of waves of an interval and of polynomials.
 
-Of ``K = [[A, B], [B^T, C]]`` the Cholesky factor is ``[[L_A, 0], [W^T, L_S]]``, with ``W = L_A^{-1}
-B`` and ``L_S L_S^T = C - W^T W``: the structure of A is kept.
+``K = [[A, B], [B^T, C]]`` has the Cholesky factor ``[[L_A, 0], [W^T, L_S]]``, with
+``W = L_A^{-1} B`` and ``L_S L_S^T = C - W^T W``: it keeps the structure of A.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .operators import Inverse, Root, StructuredOperator, Tensors
 
 
 class Bordered(StructuredOperator):
-    """``[[A, B], [B^T, C]]``.
+    """The matrix ``[[A, B], [B^T, C]]``.
 
     :param base: A, ``[..., M, M]``.
     :param border: B, ``[..., M, k]``.
@@ -52,7 +52,7 @@ class Bordered(StructuredOperator):
         return BorderedRoot(self.base.root(), self.border, self.corner)
 
     def stacked_with(self, *others: Bordered) -> StructuredOperator:
-        """A batch of dense matrices, if borders have other sizes."""
+        """A batch of operators; a dense batch if the borders have different sizes."""
         operators = (self, *others)
         if any(operator.border.shape != self.border.shape for operator in others):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
@@ -95,7 +95,8 @@ class BorderedRoot(Root):
 def _inverse(
     of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
-    """The inverse, from the last rows of L ``[..., k, M + k]`` and the tensors of the base."""
+    """The inverse times columns, from the last rows of L ``[..., k, M + k]`` and the base's
+    tensors."""
     rows, *base = tensors
     count = rows.shape[-2]
     border, triangle = rows[..., :-count], rows[..., -count:]

@@ -1,8 +1,8 @@
 """Predictions and functions of models that have intercepts of groups, and their q.
 
-A row has the intercept g and the other features psi. With the root R of the covariance of the
-others' weights, and of the intercepts given these the slopes T and variances v
-(:mod:`.group_collapsed`), the covariance of f at two rows is
+A row has the intercept g and the other features psi. R is the root of the covariance of the other
+features' weights. Given these weights, the intercepts have the slopes T and the variances v
+(:mod:`.group_collapsed`). The covariance of f at two rows is
 
     v_g [g = g'] + (psi - T_g)^T R R^T (psi' - T_g').
 """
@@ -34,12 +34,12 @@ from .protocol import Latents, Q
 class GroupPosterior(WeightsPosterior):
     """The posterior of intercepts of groups and of other features.
 
-    Its cache has the results of :meth:`.GroupCollapsed.posterior`, those after the first for each
-    latent GP or for all of them; and for features whose kernel does not end with them, the variance
-    that the intercepts explain, ``[L]``, and what whitens the others, ``[B, B]``.
+    The cache has the results of :meth:`.GroupCollapsed.posterior`: the mean, and parts for each
+    latent GP or for all. Two more parts are for features that leave out a part of their kernel: the
+    variance that intercepts explain, ``[L]``, and the matrix ``[B, B]`` that whitens the others.
 
     :param sums: The sums of the features.
-    :param latents: Function that returns what q is made of.
+    :param latents: Function that returns the :data:`.Latents` of q.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class GroupPosterior(WeightsPosterior):
         return outputs_of(self.kernel, mean, total, full_cov, full_output_cov)
 
     def _prior_variance(self, X: tf.Tensor) -> tf.Tensor:
-        """The prior variance of kernels that do not end with their features, ``[n]``."""
+        """The prior variance of kernels whose features leave out a part of them, ``[n]``."""
         factors, terms = self._features.diagonal_factors(), self._features.terms_of(X)
         return tf.cast(tf.linalg.matvec(terms, factors, transpose_a=True), tf.float64)
 
     def _prior_covariance(self, sets: tf.Tensor) -> tf.Tensor:
-        """The covariance that these kernels have within sets ``[..., N, D]``, ``[..., N, N]``."""
+        """The prior covariance of the same kernels within sets ``[..., N, D]``, ``[..., N, N]``."""
         pairs = summed_pairs(self._features.inducing_variable, self._features.kernel)
         prior = [part(sets) for u, part in pairs if not is_complete(u, part)]
         zeros = tf.zeros(

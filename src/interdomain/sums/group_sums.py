@@ -1,8 +1,8 @@
-"""Sums of intercepts of groups, alone or beside other features.
+"""Sums of intercepts of groups, alone or with other features.
 
-The products of the intercepts of one column of groups with each other are a diagonal: of its L
-intercepts and B other features, a sum of products has ``L (1 + B) + B^2`` numbers. The column of
-most groups is the one that is kept in this form, and no matrix ``[L, L]`` is made.
+The products of the intercepts of one column of groups with each other are a diagonal. With L such
+intercepts and B other features, a sum of products has ``L (1 + B) + B^2`` numbers. The column with
+the most groups has this form, and no matrix ``[L, L]`` is formed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .group_posterior import GroupPosterior, GroupQ
 from .protocol import Latents, Sums, Tensors
 
 _ENTRIES = 2**23
-"""Numbers of dense features that are computed at a time."""
+"""The count of dense feature values that are computed at a time."""
 
 
 class GroupSums(Sums):
-    """Sums of products as the vector of a :class:`.GroupGram`, of intercepts of groups and of other
-    features.
+    """Sums of products of intercepts of groups and of other features, as the vector of a
+    :class:`.GroupGram`.
 
     :ivar groups: The :class:`interdomain.sums.groups.Groups` of the features.
     """
@@ -38,7 +38,7 @@ class GroupSums(Sums):
         super().__init__(features)
         self.groups = groups
         self.rows_at_once = max(1, min(2**17, _ENTRIES // groups.row_entries))
-        # Of a row all features but the first are dense numbers.
+        # In a row, all features but the first are dense numbers.
         self.rows_of_a_prediction = max(1, _ENTRIES // (1 + self._sizes[1]))
 
     @cached_property
@@ -104,7 +104,7 @@ class GroupSums(Sums):
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """The numbers of intercepts that are a diagonal, and of other features."""
+        """The numbers of intercepts whose products are a diagonal, and of other features."""
         return self.groups.num_first, self.groups.size - self.groups.num_first
 
     def border(self, gram: tf.Tensor, num_columns: int) -> Tensors:
@@ -120,7 +120,7 @@ class GroupSums(Sums):
         return GroupGram(np.asarray(diagonal), border, corner).packed()
 
     def prior(self) -> tuple[tf.Tensor, StructuredOperator]:
-        """The diagonal of Kuu of the first intercepts, and Kuu of the others."""
+        """The diagonal of Kuu of the first intercepts, and Kuu of the other features."""
         prior: tuple[tf.Tensor, StructuredOperator] = self.groups.Kuu()
         return prior
 

@@ -23,11 +23,11 @@ from .spline_posterior import SplinePosterior
 
 
 class SplineCollapsed(NamedTuple):
-    """What bound and q are made of: see :class:`interdomain.sums.protocol.Collapsed`.
+    """The terms of the bound and q: see :class:`interdomain.sums.protocol.Collapsed`.
 
     :ivar sums: The sums.
     :ivar splines: Kuu of the splines.
-    :ivar others: Kuu of the others.
+    :ivar others: Kuu of the other features.
     :ivar gram: G.
     :ivar columns: ``Kuf (Y - m)``, splines first, ``[M + B, P]``.
     """
@@ -50,7 +50,7 @@ class SplineCollapsed(NamedTuple):
         return log - of_splines, fit
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
-        """``tr Kuu^{-1} G`` of the features whose kernel has something beyond them."""
+        """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
         total, splines = tf.zeros([], tf.float64), self.sums.splines
         is_splines, of_others = np.split(incomplete[splines.order], [splines.grid.size])
         if np.any(is_splines):
@@ -63,11 +63,11 @@ class SplineCollapsed(NamedTuple):
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
-        """The dense q of few splines, without gradients to the sums.
+        """The dense q of few splines, without gradients with respect to the sums.
 
-        :raises ValueError: If there are too many.
+        :raises ValueError: If the splines are too many.
         """
-        gram, columns = self._dense()  # which refuses many before the root is made
+        gram, columns = self._dense()  # raises for many splines, before the root is made
         features = self.sums.features
         root = root_of(Kuu_operator(features.inducing_variable, features.kernel))
         return optimal_q(whiten(root, gram, columns, gram_gradient=False), noise_variance)
@@ -87,7 +87,7 @@ class SplineCollapsed(NamedTuple):
     def _dense(self) -> Tensors:
         """G and the columns as matrices, in the order of all features.
 
-        :raises ValueError: If they are too many.
+        :raises ValueError: If the features are too many.
         """
         splines, count = self.sums.splines, len(self.sums.splines.order)
         check_dense(count, "splines")
@@ -106,13 +106,13 @@ class WeightsQ:
     """The posterior of the weights of all latent GPs, splines first, as arrays.
 
     :param features: The features.
-    :param incomplete: Which features have a kernel that does not end with them, splines first.
+    :param incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     :param prior: Kuu.
     :param inverse: The stencil of the inverse of the splines' Kuu; None if no feature is
         incomplete.
-    :param latents: G, ``Kuf (Y - m)`` and the noise variance, for all outputs or of each.
+    :param latents: G, ``Kuf (Y - m)`` and the noise variance, for all outputs or for each.
     :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
-    :ivar factors: The factor of the precision P, for all outputs or of each.
+    :ivar factors: The factor of the precision P, for all outputs or for each.
     :ivar means: The mean of the weights, ``[M + B, P]``.
     """
 
@@ -137,8 +137,8 @@ class WeightsQ:
         return [factor.inverse_band() for factor in self.factors]
 
     def arrays(self) -> list[Array]:
-        """The means, and stencils, borders and corners of ``P^{-1} - Kuu^{-1}``, Kuu being that of
-        incomplete features."""
+        """The means, and the stencils, borders and corners of ``P^{-1} - Kuu^{-1}``, where Kuu is
+        for the incomplete features alone."""
         inverses = self._inverses
         if self._inverse is not None:
             prior = self._inverse_of_prior(self._inverse)
@@ -171,7 +171,7 @@ class WeightsQ:
         return float(total / 2)
 
     def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
-        """Draw weights, ``[S, M + B, P]``: of one solve each."""
+        """Draw weights, ``[S, M + B, P]``, by one solve each."""
         size, count = self.means.shape
         noise = rng.standard_normal([count, size, num_samples])
         factors = self.factors * (count // len(self.factors))
@@ -182,9 +182,9 @@ class WeightsQ:
 
 
 class SplineQ(Q):
-    """The posterior of the weights of all latent GPs, from tensors, which may be those of a graph.
+    """The posterior of the weights of all latent GPs, from tensors, also those of a graph.
 
-    :ivar incomplete: Which features have a kernel that does not end with them, splines first.
+    :ivar incomplete: Whether each feature's block leaves out a part of its kernel, splines first.
     """
 
     def __init__(self, sums: Any, latents: Latents) -> None:
@@ -263,7 +263,7 @@ class SplineQ(Q):
         arguments: Sequence[tf.Tensor],
         shapes: Sequence[Sequence[Any]],
     ) -> list[tf.Tensor]:
-        """What a function of the posterior and of arrays returns, also in a graph.
+        """The results of a function of the posterior and of arrays, also in a graph.
 
         :raises tf.errors.InvalidArgumentError: If a precision cannot be factorised.
         """
