@@ -95,7 +95,7 @@ class ChainSums(Sums):
         beside = tf.math.unsorted_segment_sum(weights * of_before * of_after, before, size)
         return tf.stack([tf.add_n(diagonal), beside])
 
-    def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[tf.Tensor, tf.Tensor]:
         near, grams = self._neighbours(X), []
         columns = tf.cast(self.features.mean.columns(X), tf.float64)
         for weights in tf.unstack(tf.convert_to_tensor(precisions)):

@@ -97,7 +97,7 @@ def test_sums_and_values(case: str) -> None:
     np.testing.assert_allclose(tables.gram(found[1]), (phi * weights[:, 1]) @ phi.T, atol=1e-10)
     np.testing.assert_allclose(tables.products(found), phi @ weights, atol=1e-10)
     mean, root = rng.normal(size=len(phi)), rng.normal(size=(len(phi), 5))
-    both = [tables.of_weights(mean), tables.of_products(root @ root.T)]
+    both = [tables.linear_table(mean), tables.quadratic_table(root @ root.T)]
     values = tables.at(X, np.stack(both))
     np.testing.assert_allclose(values[0], mean @ phi, atol=1e-10)
     np.testing.assert_allclose(values[1], np.sum((root.T @ phi) ** 2, axis=0), atol=1e-9)

@@ -164,7 +164,7 @@ def test_sites_of_trained_features(monkeypatch: pytest.MonkeyPatch) -> None:
         model = DualSVGP((X, COUNTS), kernel, CASES["two latent GPs"][0], features)
         with tf.GradientTape() as tape:
             terms = model._features.terms_of(tf.constant(X))
-            parts = model._features.sums.of_sites(tf.constant(X), precisions, shifts)
+            parts = model._features.sums.site_sums(tf.constant(X), precisions, shifts)
             sites = Sites(*parts, tf.matmul(terms, precisions, transpose_b=True))
             value = Prior(model._features).log_normaliser(sites, gram_gradient=True)
         gradients = tape.gradient(value, model.trainable_variables)

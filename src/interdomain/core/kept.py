@@ -24,7 +24,7 @@ class _Kept:
         return _Kept, ()
 
 
-def kept(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
+def build_once(model: tf.Module, name: str, key: Any, build: Callable[[], Any]) -> Any:
     """What was built under this name for the model as it is now and for this key; built if need be.
     It must not hold the model, with which it is freed."""
     holder, state = vars(model).get(KEPT, _Kept()), _state(model)

@@ -66,7 +66,7 @@ def precision_terms(
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
-                function = partial(_gradients, of_gram=gram_gradient)
+                function = partial(_gradients, gram_gradient=gram_gradient)
                 arguments = (*tensors, upper, half)
                 gradients = _in_python(function, arguments, 4 if gram_gradient else 3)
                 of = [inputs[0], *inputs[2:], inputs[1]]
@@ -171,14 +171,14 @@ def _gradients(
     upper: Array,
     half: Array,
     *,
-    of_gram: bool,
+    gram_gradient: bool,
 ) -> tuple[Array, ...]:
     """The gradients to scale, columns and noise variance; and to gram, with the whole B^{-1}."""
     with np.errstate(all="ignore"):
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
         solved = lapack.solve(upper, half)  # B^{-1} D columns / s
-        if of_gram:
+        if gram_gradient:
             lapack.multiply_by_adjoint(inverse)
             variances = np.diagonal(inverse).copy()
         else:
@@ -187,10 +187,10 @@ def _gradients(
         slopes = to_log_determinant * (1 - variances) + to_fit * squares
         to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
         scaled = scale[:, None] * solved / noise
-        of_fit = to_fit * (np.sum(columns * scaled) + np.sum(squares))
-        to_noise = -(to_log_determinant * np.sum(1 - variances) + of_fit) / noise
+        fit_slope = to_fit * (np.sum(columns * scaled) + np.sum(squares))
+        to_noise = -(to_log_determinant * np.sum(1 - variances) + fit_slope) / noise
         gradients = to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
-        if not of_gram:
+        if not gram_gradient:
             return gradients
         to_gram = lapack.mirrored(inverse, len(gram))
         block = to_gram[: len(scale), : len(scale)]

@@ -175,8 +175,8 @@ class Rows:
 
     def finite(self, X: Array, Y: Array) -> BoolArray:
         """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
-        of_y = ~np.isinf(Y) if self._missing else np.isfinite(Y)
-        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        valid_targets = ~np.isinf(Y) if self._missing else np.isfinite(Y)
+        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(valid_targets, axis=1)
         return finite
 
     def _stored(self) -> Iterator[tuple[Array, ...]]:

@@ -124,9 +124,9 @@ class Effects:
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.shape[1] != len(columns):
             raise ValueError(f"values must be {form}, found shape {rows.shape}.")
-        of_column = dict(zip(columns, rows.T, strict=True))
+        column_values = dict(zip(columns, rows.T, strict=True))
         term = self._terms[number]
-        return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
+        return term.at([self._functions[k].centred(column_values[k]) for k in term.effect])
 
     def _encoded(self, columns: Effect, values: Any) -> Any:
         """Values of these columns with the numbers of levels in place of their names."""
@@ -173,12 +173,12 @@ class Effects:
         columns = min(3, len(chosen))
         rows = -(-len(chosen) // columns)
         figure = new_figure((4.2 * columns, 3.2 * rows))
-        of_one = []
+        axes = []
         for place, effect in enumerate(chosen, start=1):
             ax = self.plot_effect(effect, figure.add_subplot(rows, columns, place), label=label)
-            of_one += [ax] * (len(effect) == 1)
-        limits = [ax.get_ylim() for ax in of_one]
-        for ax in of_one:
+            axes += [ax] * (len(effect) == 1)
+        limits = [ax.get_ylim() for ax in axes]
+        for ax in axes:
             ax.set_ylim(np.min(limits), np.max(limits))
         return figure
 

@@ -279,6 +279,6 @@ class QPosterior(BlockwisePosterior):
         return list(self.q.groups(self.kernel))
 
 
-def of_q(name: str, doc: str) -> Any:
+def q_attribute(name: str, doc: str) -> Any:
     """An attribute of a model's q as one of the model."""
     return property(attrgetter(f"q.{name}"), doc=doc)
