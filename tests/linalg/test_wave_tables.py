@@ -37,15 +37,15 @@ def sum_of_one_box() -> Any:
 
 
 def product(num_inducing: int) -> Any:
-    (time, of_time), (space, of_space) = box([2], 9), box([0, 3], 13)
+    (time, time_waves), (space, space_waves) = box([2], 9), box([0, 3], 13)
     kernel = time * space
-    factors = [of_time, of_space]
+    factors = [time_waves, space_waves]
     if num_inducing:
         return kernel, iv.ProductInducingVariables.for_kernel(kernel, factors, num_inducing)
     return kernel, iv.ProductInducingVariables(factors)
 
 
-def of_the_globe(degrees: Any, *kernels: Any, **options: Any) -> Any:
+def globe(degrees: Any, *kernels: Any, **options: Any) -> Any:
     """In the columns 3 and 0."""
     made = [kernel(lengthscale=0.3, active_dims=[3, 0]) for kernel in kernels]
     blocks = [iv.SphericalHarmonics(3, degrees, **options) for _ in made]
@@ -62,12 +62,12 @@ CASES = {
     "sum": sum_of_one_box,
     "all products": lambda: product(0),
     "some products": lambda: product(40),
-    "globe": lambda: of_the_globe(range(8), idm.kernels.GlobeMatern32),
-    "a constant": lambda: of_the_globe([0], idm.kernels.GlobeMatern32),
-    "few harmonics": lambda: of_the_globe(
+    "globe": lambda: globe(range(8), idm.kernels.GlobeMatern32),
+    "a constant": lambda: globe([0], idm.kernels.GlobeMatern32),
+    "few harmonics": lambda: globe(
         None, idm.kernels.GlobeMatern12, chains=CHAINS, column_order=[1, 0]
     ),
-    "two of the globe": lambda: of_the_globe(
+    "two of the globe": lambda: globe(
         [1, 2, 5], idm.kernels.GlobeMatern12, idm.kernels.GlobeMatern52
     ),
 }

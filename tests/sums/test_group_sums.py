@@ -252,8 +252,8 @@ def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
         dual.assign_sites(dual.pass_over_data().sites)
         new = NEW.astype(dtype)
         found = [model.elbo(), dual.elbo()]
-        for of_both in (model, dual):
-            found += [*of_both.predict_f(new), of_both.predict_f(new, full_cov=True)[1]]
+        for each in (model, dual):
+            found += [*each.predict_f(new), each.predict_f(new, full_cov=True)[1]]
         assert all(part.dtype == dtype for part in found)
         return found
 
