@@ -69,8 +69,8 @@ def precision_terms(
                 function = partial(_gradients, gram_gradient=gram_gradient)
                 arguments = (*tensors, upper, half)
                 gradients = _in_python(function, arguments, 4 if gram_gradient else 3)
-                of = [inputs[0], *inputs[2:], inputs[1]]
-                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, of, strict=False)]
+                like = [inputs[0], *inputs[2:], inputs[1]]
+                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, like, strict=False)]
 
             to_scale, *others = once(closed_form, (*inputs, *upstream))
             to_columns, to_noise, *to_gram = others

@@ -150,7 +150,9 @@ class CurrentSums:
         # No constants: graphs would hold copies of the rows.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        sums = features.sums.tensors(*(tf.ensure_shape(tensor, of.shape) for tensor, of in tensors))
+        sums = features.sums.tensors(
+            *(tf.ensure_shape(tensor, array.shape) for tensor, array in tensors)
+        )
         require_weights(features, (X, Y, *places), sums)
         others = _others(these.count(), reference)
         return sums | {name: tf.constant(array) for name, array in others.items()}

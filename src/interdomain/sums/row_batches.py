@@ -205,7 +205,7 @@ class Rows:
         parts = tuple(map(np.asarray, numbers_of(batch)))
         if len(parts[0]) or len(parts[1]):
             _check_shapes(*parts)
-        columns, known = ([part.shape[1] for part in of[:2]] for of in (parts, first or parts))
+        columns, known = ([part.shape[1] for part in rows[:2]] for rows in (parts, first or parts))
         if columns != known or len(parts) != len(first or parts):
             weights = ", and weights" if len(first) > 2 else ""
             raise ValueError(

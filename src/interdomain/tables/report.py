@@ -102,7 +102,7 @@ class Effects:
         X, batches = rows_with_all_columns(self._table, X), []
         for start in range(0, len(X), ROWS_OF_A_BATCH):
             batch = rows_of_table(self._table, X[start : start + ROWS_OF_A_BATCH])
-            centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
+            centred = [f.centred(x) for f, x in zip(self._functions, batch.T, strict=True)]
             batches.append([term.at([centred[k] for k in term.effect]) for term in self._terms])
         means, variances = np.moveaxis(np.concatenate(batches, axis=-1), 1, 0)
         return means.T, variances.T
