@@ -86,8 +86,8 @@ class Arrow(Summable):
     def matmul(self, columns: Array) -> Array:
         stencil, border, corner = map(np.asarray, self.parts)
         splines, others = np.split(columns, [len(border)])
-        of_splines = self.order.sparse(stencil) @ splines + border @ others
-        return np.concatenate([of_splines, border.T @ splines + corner @ others])
+        spline_products = self.order.sparse(stencil) @ splines + border @ others
+        return np.concatenate([spline_products, border.T @ splines + corner @ others])
 
     def to_dense(self) -> Array:
         stencil, border, corner = map(np.asarray, self.parts)
@@ -119,8 +119,8 @@ class ArrowFactor(Factor):
             raise NotFactorised from None
 
     def log_determinant(self) -> float:
-        of_corner = np.sum(np.log(np.diagonal(self._triangle)))
-        return float(self._sparse.log_determinant() + of_corner)
+        corner_log = np.sum(np.log(np.diagonal(self._triangle)))
+        return float(self._sparse.log_determinant() + corner_log)
 
     def solve(self, columns: Array, *, adjoint: bool = False) -> Array:
         splines, others = np.split(columns, [self._order.size])
@@ -185,12 +185,12 @@ def arrow_terms(
         ok, log_determinant, fit, *gradients = found
         values, shapes = [log_determinant, fit], [(), ()]
         log_determinant, fit = checked(ok, values, shapes, NOT_FACTORISED if refuse else None)
-        of_inputs = [part.shape for part in inputs]
+        sizes = [part.shape for part in inputs]
 
-        def gradient(of_determinant: tf.Tensor, of_fit: tf.Tensor) -> list[tf.Tensor]:
+        def gradient(to_determinant: tf.Tensor, to_fit: tf.Tensor) -> list[tf.Tensor]:
             pairs = zip(gradients[:4], gradients[4:], strict=True)
-            totals = [of_determinant * a + of_fit * b for a, b in pairs]
-            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, of_inputs, strict=True)]
+            totals = [to_determinant * a + to_fit * b for a, b in pairs]
+            return [tf.ensure_shape(g, shape) for g, shape in zip(totals, sizes, strict=True)]
 
         return (log_determinant, fit), gradient
 
@@ -221,11 +221,11 @@ def _terms(
     solved = factor.solve(factor.solve(columns / noise), adjoint=True)
     inverse, others = factor.inverse_band(), solved[order.size :]
     products = -order.products(solved[: order.size], solved[: order.size])
-    of_others = -others @ others.T
+    corner_products = -others @ others.T
     fit = np.sum(columns * solved) / noise
     traces = [
-        np.sum(of_stencil * stencil) + np.sum(of_corner * corner)
-        for of_stencil, of_corner in ((inverse.stencil, inverse.corner), (products, of_others))
+        np.sum(band * stencil) + np.sum(block * corner)
+        for band, block in ((inverse.stencil, inverse.corner), (products, corner_products))
     ]
     size = order.size + len(corner)
     return [
@@ -237,7 +237,7 @@ def _terms(
         np.zeros_like(columns),
         (traces[0] - size) / noise,
         products,
-        of_others,
+        corner_products,
         2 * solved / noise,
         (traces[1] - fit) / noise,
     ]

@@ -35,7 +35,7 @@ class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # t
         """A batch of each block if all operators have the same block sizes; else a dense batch."""
         operators = (self, *others)
         sizes = [[block.shape[-1] for block in other.operators] for other in operators]
-        if any(of_other != sizes[0] for of_other in sizes) or (others and None in sizes[0]):
+        if any(other_sizes != sizes[0] for other_sizes in sizes) or (others and None in sizes[0]):
             return Full(tf.stack([operator.to_dense() for operator in operators]))
         alike = zip(*(other.operators for other in operators), strict=True)
         return BlockDiagonal([stack(blocks) for blocks in alike])
@@ -74,8 +74,8 @@ class BlockDiagonalRoot(Root):
 
     def inverse(self) -> tuple[Inverse, Tensors]:
         inverses = [block.inverse() for block in self._blocks]
-        tensors = [tensor for _, of_block in inverses for tensor in of_block]
-        functions = [(function, len(of_block)) for function, of_block in inverses]
+        tensors = [tensor for _, group in inverses for tensor in group]
+        functions = [(function, len(group)) for function, group in inverses]
         return partial(_inverses, functions), tuple(tensors)
 
     def inverse_diagonal(self) -> tf.Tensor:
@@ -91,9 +91,7 @@ def _inverses(
 ) -> tf.Tensor:
     """The blocks' inverses times columns, by each block's function and its tensors."""
     ends = list(itertools.accumulate(number for _, number in functions))
-    of_each = [
-        tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)
-    ]
-    parts = tf.split(columns, [last_axis(of_block[0]) for of_block in of_each], axis=-2)
-    triples = zip(functions, of_each, parts, strict=True)
+    groups = [tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)]
+    parts = tf.split(columns, [last_axis(group[0]) for group in groups], axis=-2)
+    triples = zip(functions, groups, parts, strict=True)
     return tf.concat([f(t, part, adjoint=adjoint) for (f, _), t, part in triples], axis=-2)

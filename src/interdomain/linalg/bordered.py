@@ -44,9 +44,9 @@ class Bordered(StructuredOperator):
         x = tf.linalg.matrix_transpose(x) if adjoint_arg else x
         count = self.border.shape[-1]
         first, last = x[..., :-count, :], x[..., -count:, :]
-        of_base = self.base.matmul(first) + tf.matmul(self.border, last)
+        above = self.base.matmul(first) + tf.matmul(self.border, last)
         below = tf.matmul(self.border, first, transpose_a=True) + tf.matmul(self.corner, last)
-        return tf.concat([of_base, below], axis=-2)
+        return tf.concat([above, below], axis=-2)
 
     def root(self) -> BorderedRoot:
         return BorderedRoot(self.base.root(), self.border, self.corner)
@@ -93,7 +93,7 @@ class BorderedRoot(Root):
 
 
 def _inverse(
-    of_base: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
+    base_inverse: Inverse, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
     """The inverse times columns, from the last rows of L ``[..., k, M + k]`` and the base's
     tensors."""
@@ -103,8 +103,8 @@ def _inverse(
     first, last = columns[..., :-count, :], columns[..., -count:, :]
     if adjoint:
         last = tf.linalg.triangular_solve(triangle, last, adjoint=True)
-        first = of_base(base, first - tf.matmul(border, last, transpose_a=True), adjoint=True)
+        first = base_inverse(base, first - tf.matmul(border, last, transpose_a=True), adjoint=True)
     else:
-        first = of_base(base, first)
+        first = base_inverse(base, first)
         last = tf.linalg.triangular_solve(triangle, last - tf.matmul(border, first))
     return tf.concat([first, last], axis=-2)

@@ -55,10 +55,10 @@ def map_rows(
 
     @tf.custom_gradient
     def mapped(chunks: tf.Tensor, *shared: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
-        def of_part(part: tf.Tensor) -> tf.Tensor:
+        def part_values(part: tf.Tensor) -> tf.Tensor:
             return function(part, *shared)
 
-        values = map_chunks(of_part, chunks, chunks.dtype)
+        values = map_chunks(part_values, chunks, chunks.dtype)
 
         def gradient(
             upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None

@@ -234,15 +234,15 @@ class DissectedFactor(StencilFactor):
         order, values = self._order, np.empty(len(self._order.places))
         end, waiting = len(values), [np.zeros([0, 0])]
         for front, (lower, side) in reversed(list(zip(order.fronts, self._blocks, strict=True))):
-            of_border = waiting.pop()
+            corner = waiting.pop()
             solved = dtrsm(1.0, lower, side, lower=1, trans_a=1)
-            across = dgemm(-1.0, solved, of_border.T)
+            across = dgemm(-1.0, solved, corner.T)
             own = np.tril(dpotri(lower, lower=1)[0])
             own += np.tril(own, -1).T - dgemm(1.0, across, solved, trans_b=1)
             matrix = np.concatenate([own, across], axis=1)
             start = end - len(front.entries)
             values[start:end], end = matrix.ravel()[front.entries], start
             if front.within:
-                matrix = np.concatenate([matrix, np.concatenate([across.T, of_border], axis=1)])
+                matrix = np.concatenate([matrix, np.concatenate([across.T, corner], axis=1)])
             waiting += [matrix[places][:, places] for places in front.within]
         return order.stencil(values)

@@ -114,7 +114,7 @@ def theta_mixture(
 
     t, weights = matern_mixture(nu)
 
-    def of_rows(turns: tf.Tensor, squares: tf.Tensor) -> tf.Tensor:
+    def row_values(turns: tf.Tensor, squares: tf.Tensor) -> tf.Tensor:
         product = tf.constant(weights, turns.dtype)[:, None]
         for column in range(turns.shape[1]):
             widths = tf.constant(t, turns.dtype) * squares[column]
@@ -123,7 +123,7 @@ def theta_mixture(
 
     chunk = rows_per_chunk(len(t))  # with fewer rows, the calls take most of the time
     turns -= tf.stop_gradient(tf.round(turns))
-    return map_rows(of_rows, turns, [squares], chunk)
+    return map_rows(row_values, turns, [squares], chunk)
 
 
 def _zero_mean_variances(squares: tf.Tensor, nu: float) -> tf.Tensor:

@@ -65,11 +65,11 @@ def precision_terms(
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
-                function = partial(_gradients, of_gram=gram_gradient)
+                function = partial(_gradients, gram_gradient=gram_gradient)
                 arguments = (*tensors, upper, half)
                 gradients = _in_python(function, arguments, 4 if gram_gradient else 3)
-                of = [inputs[0], *inputs[2:], inputs[1]]
-                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, of, strict=False)]
+                like = [inputs[0], *inputs[2:], inputs[1]]
+                return [tf.reshape(g, tf.shape(t)) for g, t in zip(gradients, like, strict=False)]
 
             to_scale, *others = once(closed_form, (*inputs, *upstream))
             to_columns, to_noise, *to_gram = others
@@ -170,7 +170,7 @@ def _gradients(
     upper: Array,
     half: Array,
     *,
-    of_gram: bool,
+    gram_gradient: bool,
 ) -> tuple[Array, ...]:
     """The gradients with respect to scale, columns and noise variance; if required, also with
     respect to gram, from the whole B^{-1}."""
@@ -178,7 +178,7 @@ def _gradients(
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
         solved = lapack.solve(upper, half)  # B^{-1} D columns / s
-        if of_gram:
+        if gram_gradient:
             lapack.multiply_by_adjoint(inverse)
             variances = np.diagonal(inverse).copy()
         else:
@@ -187,10 +187,10 @@ def _gradients(
         slopes = to_log_determinant * (1 - variances) + to_fit * squares
         to_scale = np.divide(2 * slopes, scale, out=np.zeros_like(scale), where=scale != 0)
         scaled = scale[:, None] * solved / noise
-        of_fit = to_fit * (np.sum(columns * scaled) + np.sum(squares))
-        to_noise = -(to_log_determinant * np.sum(1 - variances) + of_fit) / noise
+        fit_slope = to_fit * (np.sum(columns * scaled) + np.sum(squares))
+        to_noise = -(to_log_determinant * np.sum(1 - variances) + fit_slope) / noise
         gradients = to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
-        if not of_gram:
+        if not gram_gradient:
             return gradients
         to_gram = lapack.mirrored(inverse, len(gram))
         block = to_gram[: len(scale), : len(scale)]

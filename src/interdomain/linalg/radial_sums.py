@@ -41,7 +41,7 @@ def radial_cross(
 ) -> tf.Tensor:
     """``sum_p weights[p] k(Z[m], points[n, p])`` ``[N, M]``, for ``chunk`` groups at a time."""
 
-    def of_groups(
+    def group_sums(
         groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
     ) -> tf.Tensor:
         values, _ = term.value_and_slope(*squared_distances(for_each(Z, groups), groups, scale))
@@ -68,7 +68,7 @@ def radial_cross(
         )
 
     shared = [term.inputs(Z), weights, term.squared_scale]
-    return term.variance * map_rows(of_groups, term.inputs(points), shared, chunk, gradient)
+    return term.variance * map_rows(group_sums, term.inputs(points), shared, chunk, gradient)
 
 
 def radial_quadratic(
@@ -84,8 +84,8 @@ def radial_quadratic(
 
     @tf.custom_gradient
     def sums(points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        of_groups = _of_groups if points.shape[1] ** 2 <= max_entries else _of_large_groups
-        values, row_sums, radii, flows = of_groups(term.value_and_slope, points, weights, scale)
+        group_terms = _group_terms if points.shape[1] ** 2 <= max_entries else _large_group_terms
+        values, row_sums, radii, flows = group_terms(term.value_and_slope, points, weights, scale)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             d_row_sums = upstream[:, None] * weights
@@ -100,7 +100,7 @@ def radial_quadratic(
     return term.variance * sums(term.inputs(points), weights, term.squared_scale)
 
 
-def _of_groups(
+def _group_terms(
     value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
     """The value and the sums that its gradients need, computed for some groups at a time.
@@ -112,7 +112,7 @@ def _of_groups(
     pairs = _BlockPairs(num_points)
     padded_weights = pairs.pad(weights[None, :, None])[0]
 
-    def of_chunk(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def chunk_terms(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
         groups = pairs.pad(groups)
         weights = for_each(padded_weights, groups)
         row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
@@ -120,8 +120,8 @@ def _of_groups(
         r2 = tf.matmul(pairs.rows(left), pairs.partners(right), transpose_b=True)
         rho, slopes = value_and_slope(r2, rounding_error(left, right))
 
-        def of_both(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-            """Symmetric products: of the rows with their partners, and the other way round."""
+        def symmetric_products(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+            """The products of rows with their partners, plus those of partners with rows."""
             forth = tf.matmul(matrix, pairs.once(pairs.partners(values)))
             back = tf.matmul(matrix, pairs.rows(values), transpose_a=True)
             sums = forth + pairs.to_rows(pairs.once(back))
@@ -133,29 +133,29 @@ def _of_groups(
 
         return (
             total(rho),
-            of_both(rho, weights)[..., 0],
+            symmetric_products(rho, weights)[..., 0],
             total(slopes * r2),
-            of_both(slopes, weights * with_one(groups)),
+            symmetric_products(slopes, weights * with_one(groups)),
         )
 
     chunk = rows_per_chunk(pairs.num_entries)
     if points.shape[0] is not None and points.shape[0] <= chunk:
-        return of_chunk(points)
-    parts = map_chunks(of_chunk, into_chunks(points, chunk), (points.dtype,) * 4)
+        return chunk_terms(points)
+    parts = map_chunks(chunk_terms, into_chunks(points, chunk), (points.dtype,) * 4)
     return tuple(from_chunks(part, tf.shape(points)[0]) for part in parts)
 
 
-def _of_large_groups(
+def _large_group_terms(
     value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
-    """:func:`_of_groups` for groups of very many points: some points of one group at a time."""
+    """:func:`_group_terms` for groups of very many points, computed for some points at a time."""
     num_points, dim = points.shape[1], points.shape[2]
     size = rows_per_chunk(num_points)
     num_parts = -(-num_points // size)
     padded = tf.pad(points, [[0, 0], [0, num_parts * size - num_points], [0, 0]])
     rows = tf.reshape(padded, [-1, size, dim])
 
-    def of_part(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+    def part_sums(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
         part, i = arguments
         group = points[i // num_parts]
         r2, error = squared_distances(part, group, scale)
@@ -166,7 +166,7 @@ def _of_large_groups(
             tf.matmul(slopes, weights[:, None] * with_one(group)),
         )
 
-    parts = map_chunks(of_part, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
+    parts = map_chunks(part_sums, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
     row_sums, radii, flows = (
         tf.reshape(part, tf.concat([[-1, num_parts * size], tf.shape(part)[2:]], axis=0))
         for part in parts

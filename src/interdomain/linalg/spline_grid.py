@@ -97,11 +97,11 @@ class SplineGrid:
         powers = [tf.ones_like(places)]
         for _ in range(self.degree):
             powers.append(powers[-1] * places)
-        of_columns = tf.tensordot(tf.stack(powers, axis=-1), pieces, [[2], [1]])  # [n, D, p + 1]
-        values = of_columns[:, 0]
-        for of_column in tf.unstack(of_columns, axis=1)[1:]:
-            products = values[:, :, None] * of_column[:, None]
-            values = tf.reshape(products, [-1, values.shape[1] * of_column.shape[1]])
+        column_values = tf.tensordot(tf.stack(powers, axis=-1), pieces, [[2], [1]])  # [n, D, p + 1]
+        values = column_values[:, 0]
+        for factor in tf.unstack(column_values, axis=1)[1:]:
+            products = values[:, :, None] * factor[:, None]
+            values = tf.reshape(products, [-1, values.shape[1] * factor.shape[1]])
         strides = strides_of(self.shape)
         first = tf.linalg.matvec(cells, tf.constant(strides))
         return first[:, None] + self._offsets @ strides, values
@@ -137,13 +137,13 @@ class SplineGrid:
         """
         counts = tuple(size - self.degree for size in self.shape)
         # A cell has the number of its first spline in each column.
-        of_cells = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
+        cells = np.ravel_multi_index(np.unravel_index(numbers[:, 0], self.shape), counts)
         stencils = np.zeros([weights.shape[1], *self.dissection.stencil_shape])
         width = [2 * self.degree + 1] * len(self.shape)
         for a, b in itertools.combinations_with_replacement(range(len(self._offsets)), 2):
             product = values[:, a] * values[:, b]
-            for stencil, of_latent in zip(stencils, weights.T, strict=True):
-                sums = np.bincount(of_cells, product * of_latent, np.prod(counts)).reshape(counts)
+            for stencil, w in zip(stencils, weights.T, strict=True):
+                sums = np.bincount(cells, product * w, np.prod(counts)).reshape(counts)
                 for first, second in {(a, b), (b, a)}:
                     at = tuple(
                         slice(start, start + count)

@@ -128,8 +128,8 @@ def marginal_terms(
     if root.diagonal is not None:
         return _diagonal_terms(root.diagonal, columns, q, is_complete)
     if root.triangle is not None and q.root is not None and q.root.shape.rank == 4:
-        of_dense = tf.custom_gradient(lambda *inputs: dense_terms(is_complete, *inputs))
-        return Terms(*of_dense(root.triangle, columns, q.mean, q.root))
+        with_gradient = tf.custom_gradient(lambda *inputs: dense_terms(is_complete, *inputs))
+        return Terms(*with_gradient(root.triangle, columns, q.mean, q.root))
     return feature_terms(root.solve(columns), q, is_complete=is_complete)
 
 
@@ -205,26 +205,26 @@ class KeptRoot(NamedTuple):
         return self.inverse(self.tensors, columns, adjoint=adjoint)
 
 
-class Kept(NamedTuple):
-    """What predictions need of Kuu and q: tensors that can be stored, and how to use them.
+class KeptQ(NamedTuple):
+    """The parts of Kuu and q that predictions need: storable tensors, and their functions.
 
     :ivar root: L.
     :ivar mean: The mean of v.
-    :ivar of_q: The root in :class:`Whitened`.
-    :ivar of_u: Whether that is the root of u.
+    :ivar q_root: The root in :class:`Whitened`.
+    :ivar is_root_of_u: Whether ``q_root`` is a root of the covariance of u.
     """
 
     root: KeptRoot
     mean: tf.Tensor
-    of_q: tf.Tensor | None
-    of_u: bool
+    q_root: tf.Tensor | None
+    is_root_of_u: bool
 
     @classmethod
-    def of(cls, root: Root, q: Whitened) -> Kept:
-        """What predictions need of both."""
+    def of(cls, root: Root, q: Whitened) -> KeptQ:
+        """The parts of L and q that predictions need."""
         return cls(KeptRoot(*root.inverse()), q.mean, q.root, q.prior is not None)
 
     @property
     def q(self) -> Whitened:
-        """q in terms of v."""
-        return Whitened(self.mean, self.of_q, self.root if self.of_u else None)
+        """The distribution q in terms of v."""
+        return Whitened(self.mean, self.q_root, self.root if self.is_root_of_u else None)

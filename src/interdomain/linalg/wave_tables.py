@@ -42,13 +42,13 @@ class _Kind(NamedTuple):
     steps: IntArray
     combined: Any
 
-    def from_waves(self, of_waves: Array) -> Array:
-        """What features have, from what waves have, ``[w, ...]``."""
-        return of_waves if self.combined is None else self.combined @ of_waves
+    def from_waves(self, values: Array) -> Array:
+        """Numbers of the features ``[m, ...]``, from numbers of the waves ``[w, ...]``."""
+        return values if self.combined is None else self.combined @ values
 
-    def to_waves(self, of_features: Array) -> Array:
-        """The transpose, of ``[m, ...]``."""
-        return of_features if self.combined is None else self.combined.T @ of_features
+    def to_waves(self, values: Array) -> Array:
+        """The transpose of :meth:`from_waves`, for ``[m, ...]``."""
+        return values if self.combined is None else self.combined.T @ values
 
 
 class BoxWaves(NamedTuple):
@@ -173,7 +173,7 @@ class WaveTables:
         products *= self._norms[:, None]
         return products
 
-    def of_weights(self, weights: Array) -> Tables:
+    def linear_table(self, weights: Array) -> Tables:
         """The table whose sum of waves is ``c^T phi``, for c ``[M]``."""
         total, scaled = np.zeros(self.shape, np.complex128), weights * self._norms
         for some in self._kinds:
@@ -182,7 +182,7 @@ class WaveTables:
             total += _turned(self._added(places, values), some.is_sine)
         return total
 
-    def of_products(self, matrix: Array) -> Tables:
+    def quadratic_table(self, matrix: Array) -> Tables:
         """The table whose sum of waves is ``phi^T C phi``, for a symmetric C ``[M, M]``."""
         total = np.zeros(self.shape, np.complex128)
         scaled = matrix * (self._norms[:, None] * self._norms)
@@ -199,7 +199,7 @@ class WaveTables:
     def products_of_sums(self, table: Tables, weights: Array) -> Array:
         """The sums ``sum_n w_n phi_m phi_n^T c``, ``[M]``, for c ``[M]``, from the table of w."""
         middle = tuple(slice(size // 4, size - size // 4) for size in self.shape)
-        spectrum = np.fft.fftn(np.flip(self.of_weights(weights)[middle]), self.shape)
+        spectrum = np.fft.fftn(np.flip(self.linear_table(weights)[middle]), self.shape)
         spectrum *= np.fft.fftn(table)
         valid = tuple(slice(size // 2, None) for size in self.shape)
         product = np.zeros(self.shape, np.complex128)

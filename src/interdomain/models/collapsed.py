@@ -104,8 +104,8 @@ class CollapsedModel(RowsModel):
         mean, parts = tf.cast(self._mean_of_weights(), gpflow.default_float()), []
         for start in range(0, len(X), _ROWS_AT_A_TIME):
             some = tf.constant(X[start : start + _ROWS_AT_A_TIME], mean.dtype)
-            of_features = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
-            parts.append((self.mean_function(some) + of_features).numpy())
+            feature_mean = tf.cast(self._features.sums.weighted(some, mean), mean.dtype)
+            parts.append((self.mean_function(some) + feature_mean).numpy())
         return np.concatenate(parts)
 
     def residual_sums(self) -> tuple[Array, Array]:

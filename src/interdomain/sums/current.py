@@ -28,27 +28,27 @@ class CurrentSums:
     """
 
     def __init__(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
-        self._rows, self._known = rows, statistics
-        self._features: Features | None = None  # those that the statistics are known to be of
-        self._kept: tuple[Any, ...] | None = None  # features, and rows that were read for them
+        self._rows, self._statistics = rows, statistics
+        self._features: Features | None = None  # the features of the statistics
+        self._row_data: tuple[Any, ...] | None = None  # features, and rows that were read for them
 
     def replace(self, rows: RowsInBatches | None, statistics: SufficientStatistics | None) -> None:
-        """Go on with other rows. What was compiled with those before is an error from now on."""
-        self._rows, self._known = rows, statistics
-        self._features = self._kept = None
+        """Use other rows. Functions compiled with the previous rows then raise an error."""
+        self._rows, self._statistics = rows, statistics
+        self._features = self._row_data = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without graphs: a copy of the model makes its own."""
-        return {**self.__dict__, "_features": None, "_kept": None}
+        """The state without graphs: a copy of the model makes its own graphs."""
+        return {**self.__dict__, "_features": None, "_row_data": None}
 
     def statistics(self, features: Features) -> SufficientStatistics:
         """The statistics of all rows for the current values of the features' parameters.
 
         :raises ValueError: If the statistics belong to other features and there are no rows.
         """
-        if self._known is not None:
+        if self._statistics is not None:
             with tf.init_scope():  # values, also while the caller is traced
-                known, values = self._known, features.values()
+                known, values = self._statistics, features.values()
                 if features is self._features:
                     difference = differing_parameter(known.parameters, values)
                 else:
@@ -63,8 +63,8 @@ class CurrentSums:
                     "values the statistics were computed with, or build the model from the rows."
                 )
         assert self._rows is not None
-        self._known, self._features = statistics_of(self._rows, features), features
-        return self._known
+        self._statistics, self._features = statistics_of(self._rows, features), features
+        return self._statistics
 
     def tensors(self, features: Features, *, known: bool = False) -> dict[str, tf.Tensor]:
         """The sums of :meth:`.Sums.in_graph` over all rows, with their "reference", ``[P]``, and
@@ -100,14 +100,14 @@ class CurrentSums:
         assert self._rows is not None
         if (self._rows.num_rows or 0) * features.numbers_per_row > MOST_NUMBERS:
             return None
-        if self._kept is None or self._kept[0] is not features:
+        if self._row_data is None or self._row_data[0] is not features:
             with tf.init_scope():
                 rows = self._rows.in_memory()
                 if rows is None:
                     return None
                 features.check(rows[0], "rows of X")
-                self._kept = features, features.reference(*rows[:2]), *rows
-        return self._kept[1:]
+                self._row_data = features, features.reference(*rows[:2]), *rows
+        return self._row_data[1:]
 
     def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
         """The sums of the statistics that are current when the graph runs."""
@@ -115,15 +115,15 @@ class CurrentSums:
 
         def look_up(*values: Array) -> list[Array]:
             difference: str | None = "other rows or parameters than when this was compiled"
-            if self._known is not None and self._features is features:
+            if self._statistics is not None and self._features is features:
                 now = dict(zip(names, values, strict=True))
-                difference = differing_parameter(self._known.parameters, now)
+                difference = differing_parameter(self._statistics.parameters, now)
             if difference is not None:
                 raise RuntimeError(
                     f"the sums over the rows belong to other features: {difference}. Evaluate "
                     "model.statistics, which takes the sums again, or compile it again."
                 )
-            arrays = self._known and _with_others(self._known, features)
+            arrays = self._statistics and _with_others(self._statistics, features)
             return list(arrays.values()) if arrays else []
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
@@ -150,7 +150,9 @@ class CurrentSums:
         # The rows are not constants: graphs would hold copies of them.
         types = [dtype, dtype, *(part.dtype for part in places)]
         tensors = zip(numpy_function(rows, [], types), (X, Y, *places), strict=True)
-        sums = features.sums.tensors(*(tf.ensure_shape(tensor, of.shape) for tensor, of in tensors))
+        sums = features.sums.tensors(
+            *(tf.ensure_shape(tensor, array.shape) for tensor, array in tensors)
+        )
         require_weights(features, (X, Y, *places), sums)
         others = _others(these.count(), reference)
         return sums | {name: tf.constant(array) for name, array in others.items()}

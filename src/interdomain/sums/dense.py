@@ -145,8 +145,8 @@ class DenseSums(Sums):
     ) -> Collapsed:
         return whiten(prior, gram, columns, gram_gradient=gram_gradient)
 
-    def of_sites(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
-        Kuf, columns, _ = self.features.of_rows(X)
+    def site_sums(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
+        Kuf, columns, _ = self.features.row_features(X)
         stacked = tf.cast(tf.concat([Kuf, columns], axis=0), tf.float64)
         weighted = stacked * tf.convert_to_tensor(precisions)[:, None]
         return (
@@ -186,7 +186,7 @@ class DenseSums(Sums):
         inducing variables, ``[M, n]``; the prior variance that the inducing variables do not
         explain, ``[n]``; and the mean of f under q, ``[n, L]``."""
         features, jitter = self.features, gpflow.config.default_jitter()
-        Kuf, columns, terms = features.of_rows(X)
+        Kuf, columns, terms = features.row_features(X)
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
         whitened = kuu.root().solve(Kuf)
         factors = features.diagonal_factors()
@@ -200,11 +200,11 @@ class DenseSums(Sums):
 def _weighted_products(stacked: Array, weights: Array) -> Array:
     """``S diag(w) S^T`` for weights ``[L, n]`` that are not negative, in float64, ``[L, K, K]``."""
     products = np.zeros([len(weights), len(stacked), len(stacked)])
-    for product, of_latent in zip(products, weights.astype(np.float64), strict=True):
-        rows = np.flatnonzero(of_latent)  # few, of those that were negative
-        some = stacked if len(rows) == len(of_latent) else stacked[:, rows]
-        scaled = some * np.sqrt(of_latent[rows])
-        # NumPy knows that the product is symmetric, and computes half of it.
+    for product, latent_weights in zip(products, weights.astype(np.float64), strict=True):
+        rows = np.flatnonzero(latent_weights)  # few, of those that were negative
+        some = stacked if len(rows) == len(latent_weights) else stacked[:, rows]
+        scaled = some * np.sqrt(latent_weights[rows])
+        # NumPy detects the symmetric product, and computes half of it.
         np.matmul(scaled, scaled.T, out=product)
     return products
 

@@ -123,7 +123,7 @@ class Features:
         level = np.where(np.abs(level) > _FAR * deviation, level, 0.0)
         return np.asarray(np.broadcast_to(level, [self.num_outputs]), np.float64)
 
-    def of_rows(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def row_features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Features ``[M, n]``, columns of the mean function ``[H, n]`` and terms of the diagonal
         ``[T, n]`` of each row. The rows must be in the :attr:`boxes`."""
         features = Kuf_in_domain(self.inducing_variable, self.kernel, X)

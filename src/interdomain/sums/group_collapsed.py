@@ -112,14 +112,14 @@ class GroupCollapsed(NamedTuple):
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
         size, (counts, _, corner) = self.first.shape[0], self.gram
-        of_first, of_others = np.split(incomplete[self.sums.groups.order], [size])
+        first_incomplete, others_incomplete = np.split(incomplete[self.sums.groups.order], [size])
         total = tf.zeros([], tf.float64)
-        if np.any(of_first):
+        if np.any(first_incomplete):
             total += tf.reduce_sum(counts / self.first)
-        if np.any(of_others):
+        if np.any(others_incomplete):
             columns = self._columns()[1]
             whitened = whiten(self.others.root(), corner, columns, gram_gradient=True)
-            total += whitened.explained_variance(of_others)
+            total += whitened.explained_variance(others_incomplete)
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:

@@ -53,7 +53,7 @@ class GroupPosterior(WeightsPosterior):
             features.kernel, features.inducing_variable, mean_function=features.mean_function
         )
         self._features, self._groups, self._latents = features, sums.groups, latents
-        self._of_first, self._of_others = np.split(
+        self._first_incomplete, self._others_incomplete = np.split(
             features.incomplete[self._groups.order], [self._groups.num_first]
         )
         self.fill_cache(precompute_cache)
@@ -62,11 +62,11 @@ class GroupPosterior(WeightsPosterior):
         latents: Any = self._latents()
         means, *parts = zip(*(part.posterior(noise) for part, noise in latents), strict=True)
         first, others = self._groups.Kuu()
-        explained = tf.where(np.any(self._of_first), 1 / first, 0.0)
-        whitening = tf.zeros([0, len(self._of_others)], tf.float64)
-        if np.any(self._of_others):
-            inverse = others.root().solve(tf.eye(len(self._of_others), dtype=tf.float64))
-            whitening = tf.boolean_mask(inverse, self._of_others)
+        explained = tf.where(np.any(self._first_incomplete), 1 / first, 0.0)
+        whitening = tf.zeros([0, len(self._others_incomplete)], tf.float64)
+        if np.any(self._others_incomplete):
+            inverse = others.root().solve(tf.eye(len(self._others_incomplete), dtype=tf.float64))
+            whitening = tf.boolean_mask(inverse, self._others_incomplete)
         return tf.concat(means, axis=1), *map(tf.stack, parts), explained, whitening
 
     def conditional(
@@ -82,10 +82,10 @@ class GroupPosterior(WeightsPosterior):
         others = self._groups.rest(rows.flat, in_domain=False)
         mean = tf.gather(means[:size], first) + tf.matmul(others, means[size:])
         halves = [
-            tf.matmul(others - tf.gather(of_first, first), root)
-            for of_first, root in zip(tf.unstack(slopes), tf.unstack(roots), strict=True)
+            tf.matmul(others - tf.gather(slope, first), root)
+            for slope, root in zip(tf.unstack(slopes), tf.unstack(roots), strict=True)
         ]
-        of_first = tf.gather(variances - explained, first, axis=1)
+        first_variances = tf.gather(variances - explained, first, axis=1)
         whitened = tf.matmul(others, whitening, transpose_b=True)
         dtype = gpflow.default_float()
         if full_cov:
@@ -100,14 +100,14 @@ class GroupPosterior(WeightsPosterior):
             same = tf.cast(places[:, :, None] == places[:, None], tf.float64)
             changes = [
                 within(half) - left + same * tf.reshape(variance, sets)[:, None]
-                for half, variance in zip(halves, tf.unstack(of_first), strict=True)
+                for half, variance in zip(halves, tf.unstack(first_variances), strict=True)
             ]
             changes = tf.cast(tf.stack(changes, axis=1), dtype)
             total = rows.covariances(self._prior_covariance(rows.sets), changes)
         else:
             squares = [tf.reduce_sum(tf.square(half), axis=1) for half in halves]
             left = self._prior_variance(rows.flat) - tf.reduce_sum(tf.square(whitened), axis=1)
-            total = tf.maximum(tf.stack(squares) + of_first + left, 0.0)
+            total = tf.maximum(tf.stack(squares) + first_variances + left, 0.0)
             total = rows.columns(tf.cast(tf.linalg.matrix_transpose(total), dtype))
         mean = rows.columns(tf.cast(mean, dtype))
         total = rows.broadcast(total, mean, full_cov)
@@ -170,8 +170,8 @@ class GroupQ(Q):
         copies = means.shape[1] // len(self.latents)
         parts = zip(self.latents, *map(tf.unstack, (roots, slopes, variances)), strict=True)
         for (collapsed, noise), root, slope, variance in parts:
-            of_first = variance + tf.reduce_sum(tf.square(tf.matmul(slope, root)), axis=1)
-            trace = tf.reduce_sum(prior * of_first) + tf.reduce_sum(root * others.matmul(root))
+            diagonal = variance + tf.reduce_sum(tf.square(tf.matmul(slope, root)), axis=1)
+            trace = tf.reduce_sum(prior * diagonal) + tf.reduce_sum(root * others.matmul(root))
             log_determinant, _ = collapsed.terms(noise)
             total += copies * (trace + log_determinant - means.shape[0])
         return float(total / 2)

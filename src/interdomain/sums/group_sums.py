@@ -42,7 +42,7 @@ class GroupSums(Sums):
         self.rows_of_a_prediction = max(1, _ENTRIES // (1 + self._sizes[1]))
 
     @cached_property
-    def _of_rows(self) -> Any:
+    def _row_parts(self) -> Any:
         X = tf.TensorSpec([None, self.features.num_columns], gpflow.default_float())
         groups = self.groups
         return compiled(lambda X: (groups.indices(X), groups.others(X)), input_signature=[X])
@@ -51,7 +51,7 @@ class GroupSums(Sums):
         rows = tf.constant(X, gpflow.default_float())
         weighted, sums = self.features.target_sums(rows, Y, *more)
         targets = weighted.numpy()
-        indices, others = (part.numpy() for part in self._of_rows(rows))
+        indices, others = (part.numpy() for part in self._row_parts(rows))
         (gram,), products = self.groups.products(indices, others, 0, targets[:, -1:], targets)
         return {"gram": gram, "products": products, **sums}
 
@@ -61,7 +61,7 @@ class GroupSums(Sums):
         grams, products = self._with_gradients(X, none, weights, targets)
         return {"gram": grams[0], "products": products, **sums}
 
-    def of_sites(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
+    def site_sums(self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor) -> Tensors:
         columns = tf.cast(self.features.mean.columns(X), tf.float64)
         weights, shifts = (tf.transpose(part) for part in (precisions, shifts))
         return self._with_gradients(X, columns, weights, shifts)
@@ -88,7 +88,7 @@ class GroupSums(Sums):
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
         columns = tf.cast(self.features.mean.columns(rows), tf.float64).numpy()
-        indices, others = (part.numpy() for part in self._of_rows(rows))
+        indices, others = (part.numpy() for part in self._row_parts(rows))
         dense = np.concatenate([others, columns], axis=1)
         parts = columns.shape[1], precisions.T, shifts.T
         grams, products = self.groups.products(indices, dense, *parts)

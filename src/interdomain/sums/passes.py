@@ -58,7 +58,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
     """
     sums, reference = features.sums, np.zeros(features.num_outputs)
 
-    def of_batch(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
+    def batch_sums(X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         features.check(X)
         return sums.batch(X, less(Y, reference), *more)
 
@@ -67,7 +67,7 @@ def statistics_of(rows: RowsInBatches, features: Features) -> SufficientStatisti
         first = next(batches, ())
         if first:
             reference, batches = features.reference(*first[:2]), itertools.chain([first], batches)
-        total = sums.total(total_over(batches, of_batch))
+        total = sums.total(total_over(batches, batch_sums))
         require_weights(features, first, total)
         if not all(np.all(np.isfinite(array)) for array in total.values()):
             raise ValueError(

@@ -153,7 +153,7 @@ class Sums(abc.ABC):
     def weighted(self, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """The sums of the features of rows ``[n, D]`` in the domains, with weights ``[M, P]``,
         ``[n, P]``."""
-        features, *_ = self.features.of_rows(X)
+        features, *_ = self.features.row_features(X)
         return tf.matmul(features, tf.cast(weights, features.dtype), transpose_a=True)
 
     def variables(self) -> tuple[tf.Variable, ...]:
@@ -175,24 +175,24 @@ class Sums(abc.ABC):
         return X, self.features.terms_of(X)
 
     def site_batch(self, rows: Any, precisions: Array, shifts: Array) -> tuple[Array, Array]:
-        """The sums of :meth:`of_sites` over some rows, as arrays that add up.
+        """The sums of :meth:`site_sums` over some rows, as arrays that add up.
 
         :param rows: See :meth:`rows`.
         :param precisions: ``[L, n]``, all of one sign.
         :param shifts: ``[L, n]``.
         """
-        grams, shifted = self.of_sites(rows, precisions, shifts)
+        grams, shifted = self.site_sums(rows, precisions, shifts)
         return np.asarray(grams), np.asarray(shifted)
 
     def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
-        """The sums of :meth:`of_sites`, from what all batches add up to.
+        """The sums of :meth:`site_sums`, from what all batches add up to.
 
         :param prefix: The prefix of the names "precisions" and "shifts".
         """
         return added[f"{prefix}precisions"], added[f"{prefix}shifts"]
 
     @abc.abstractmethod
-    def of_sites(
+    def site_sums(
         self, X: tf.Tensor, precisions: tf.Tensor, shifts: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Two weighted sums over rows for each latent GP, where ``psi = (phi, h)`` joins the

@@ -149,7 +149,7 @@ class Residuals(NamedTuple):
         num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
         @operation_by_operation()  # these features are seen in a few batches, and never again
-        def of_rows(*parts: Array) -> Mapping[str, tf.Tensor]:
+        def row_sums(*parts: Array) -> Mapping[str, tf.Tensor]:
             X, *targets = (tf.constant(part, dtype) for part in parts)
             known = Kuf_in_domain(model.inducing_variable, model.kernel, X)
             mean = model.mean_function(X) + tf.matmul(known, self.weights, transpose_a=True)
@@ -170,4 +170,4 @@ class Residuals(NamedTuple):
             for start in range(0, len(batch[0]), num_rows)
         )
         scales = 1 / np.sqrt(variances.numpy().astype(np.float64))
-        return total_over(parts, of_rows), scales[:, None]
+        return total_over(parts, row_sums), scales[:, None]

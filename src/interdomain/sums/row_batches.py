@@ -174,9 +174,9 @@ class Rows:
         return kept[1:]
 
     def finite(self, X: Array, Y: Array) -> BoolArray:
-        """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
-        of_y = ~np.isinf(Y) if self._missing else np.isfinite(Y)
-        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        """Whether each row is finite, except for values that may be missing, ``[n]``."""
+        valid_targets = ~np.isinf(Y) if self._missing else np.isfinite(Y)
+        finite: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(valid_targets, axis=1)
         return finite
 
     def _stored(self) -> Iterator[tuple[Array, ...]]:
@@ -205,7 +205,7 @@ class Rows:
         parts = tuple(map(np.asarray, numbers_of(batch)))
         if len(parts[0]) or len(parts[1]):
             _check_shapes(*parts)
-        columns, known = ([part.shape[1] for part in of[:2]] for of in (parts, first or parts))
+        columns, known = ([part.shape[1] for part in rows[:2]] for rows in (parts, first or parts))
         if columns != known or len(parts) != len(first or parts):
             weights = ", and weights" if len(first) > 2 else ""
             raise ValueError(

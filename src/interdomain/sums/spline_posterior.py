@@ -89,9 +89,9 @@ class SplinePosterior(WeightsPosterior):
         else:
             variance = self._splines.grid.quadratic(stencils, X)
             if others.shape[1]:
-                of_rows = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
-                of_rows = 2 * of_rows + tf.matmul(others, corners)
-                variance += tf.einsum("lnb,nb->nl", of_rows, others)
+                products = tf.einsum("nq,lnqb->lnb", values, tf.gather(borders, numbers, axis=1))
+                products = 2 * products + tf.matmul(others, corners)
+                variance += tf.einsum("lnb,nb->nl", products, others)
             variance = tf.maximum(variance + self._prior_variance(X)[:, None], 0.0)
         number = int(means.shape[1])
         copies = number // int(stencils.shape[0])

@@ -44,22 +44,22 @@ class SplineCollapsed(NamedTuple):
         prior = [self.splines.stencil(), self.others.to_dense()]
         parts = prior, self.gram, self.columns, noise_variance
         log, fit = arrow_terms(order, *parts, refuse=refuse)
-        of_splines = self.splines.log_determinant()
+        prior_log = self.splines.log_determinant()
         if len(self.sums.splines.order) > order.size:
-            of_splines += 2 * self.others.root().log_determinant()
-        return log - of_splines, fit
+            prior_log += 2 * self.others.root().log_determinant()
+        return log - prior_log, fit
 
     def explained_variance(self, incomplete: BoolArray) -> tf.Tensor:
         """``tr Kuu^{-1} G`` over the features that leave out a part of their kernel."""
         total, splines = tf.zeros([], tf.float64), self.sums.splines
-        is_splines, of_others = np.split(incomplete[splines.order], [splines.grid.size])
+        is_splines, is_others = np.split(incomplete[splines.order], [splines.grid.size])
         if np.any(is_splines):
             total += tf.reduce_sum(self.splines.root().inverse_band() * self.gram.stencil)
-        if np.any(of_others):
+        if np.any(is_others):
             root = self.others.root()
             half = tf.linalg.matrix_transpose(root.solve(self.gram.corner))
             variances = tf.linalg.diag_part(root.solve(half))
-            total += tf.reduce_sum(tf.where(of_others, variances, 0.0))
+            total += tf.reduce_sum(tf.where(is_others, variances, 0.0))
         return total
 
     def whitened_q(self, noise_variance: tf.Tensor) -> Tensors:
@@ -145,29 +145,29 @@ class WeightsQ:
             inverses = [inverse + prior * -1.0 for inverse in inverses]
         return [self.means, *(np.stack(part) for part in zip(*inverses, strict=True))]
 
-    def _inverse_of_prior(self, of_splines: Array) -> Arrow:
+    def _inverse_of_prior(self, spline_inverse: Array) -> Arrow:
         is_spline, is_other = np.split(self._incomplete, [self._order.size])
         corner: Array = np.linalg.inv(self._prior.corner)
         corner *= is_other * is_other[:, None]
-        return Arrow.without_border(of_splines * float(is_spline[0]), corner)
+        return Arrow.without_border(spline_inverse * float(is_spline[0]), corner)
 
     def covariances(self, features: Array) -> Array:
         """``phi^T (P^{-1} - Kuu^{-1}) phi`` between few rows ``[M + B, n]``, ``[L, n, n]``."""
-        of_prior = self._prior.root().solve(features * self._incomplete[:, None])
+        prior_half = self._prior.root().solve(features * self._incomplete[:, None])
         halves = [factor.solve(features) for factor in self.factors]
         covariances: Array = np.stack([half.T @ half for half in halves])
-        return covariances - of_prior.T @ of_prior
+        return covariances - prior_half.T @ prior_half
 
     def kl(self) -> float:
         """The KL divergence from the prior, of all latent GPs."""
         order, prior = self._order, self._prior
-        of_prior, total = prior.root().log_determinant(), 0.0
+        prior_log, total = prior.root().log_determinant(), 0.0
         for factor, mean, inverse in zip(self.factors, self.means.T, self._inverses, strict=True):
             splines, others = np.split(mean[:, None], [order.size])
             moments = inverse.stencil + order.products(splines, splines)  # E[w w^T]
             total += np.sum(moments * prior.stencil)
             total += np.sum((inverse.corner + others @ others.T) * prior.corner)
-            total += 2 * (factor.log_determinant() - of_prior) - len(mean)
+            total += 2 * (factor.log_determinant() - prior_log) - len(mean)
         return float(total / 2)
 
     def draw(self, rng: np.random.Generator, num_samples: int) -> Array:
@@ -207,9 +207,9 @@ class SplineQ(Q):
         return self._solved(*(np.asarray(part) for part in self._inputs))
 
     def _solved(self, *arrays: Array) -> WeightsQ:
-        (stencil, corner, *inverses), of_latents = arrays[: self._start], arrays[self._start :]
-        size = len(of_latents) // self._num_latents
-        parts = [of_latents[k : k + size] for k in range(0, len(of_latents), size)]
+        (stencil, corner, *inverses), latent_arrays = arrays[: self._start], arrays[self._start :]
+        size = len(latent_arrays) // self._num_latents
+        parts = [latent_arrays[k : k + size] for k in range(0, len(latent_arrays), size)]
         latents = [(Arrow(*part[:3]), part[3], part[4]) for part in parts]
         prior = Arrow.without_border(stencil, corner)
         inverse = inverses[0] if inverses else None

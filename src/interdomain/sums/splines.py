@@ -72,8 +72,8 @@ class Splines(FeatureStructure):
     def entries(self) -> int:
         """The count of numbers in a sum of products."""
         border = len(self.order) - self.grid.size
-        of_stencil: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
-        return of_stencil + len(self.order) * border
+        stencil_entries: int = self.grid.size * (2 * self.grid.degree + 1) ** len(self.grid.shape)
+        return stencil_entries + len(self.order) * border
 
     def sums(self, features: Any) -> SplineSums:
         return SplineSums(features, self)
@@ -83,9 +83,9 @@ class Splines(FeatureStructure):
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of which variances are computed: entries of the splines of a cell are gathered."""
-        of_row = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
-        return max(_ENTRIES // of_row, 1)
+        """The rows whose variances are computed at a time, which gather entries of stencils."""
+        row_entries = int((self.grid.degree + 1) ** (2 * len(self.grid.shape)))
+        return max(_ENTRIES // row_entries, 1)
 
     def warn_of_spacing(self, incomplete: BoolArray) -> None:
         """Warn if splines leave much of the prior unexplained, or so little that rounding matters.
@@ -137,15 +137,15 @@ class Splines(FeatureStructure):
         """The sums of features with weights ``[S, M + B, L]``, splines first, ``[S, n, L]``."""
         X, size = self.grid.in_box(X), self.grid.size
         numbers, values = self.grid(X)
-        of_rows = tf.gather(weights[:, :size], numbers, axis=1)
-        sums = tf.einsum("nq,snql->snl", values, of_rows)
+        row_weights = tf.gather(weights[:, :size], numbers, axis=1)
+        sums = tf.einsum("nq,snql->snl", values, row_weights)
         return sums + tf.einsum("nb,sbl->snl", self.others(X), weights[:, size:])
 
     def entries_per_row(self, weights: tf.Tensor) -> int:
         """The count of numbers that :meth:`values` holds for each row."""
         samples, _, latents = map(int, weights.shape)
-        of_cell = int((self.grid.degree + 1) ** len(self.grid.shape))
-        return samples * latents * (of_cell + len(self.order) - self.grid.size)
+        cell_entries = int((self.grid.degree + 1) ** len(self.grid.shape))
+        return samples * latents * (cell_entries + len(self.order) - self.grid.size)
 
     def products(
         self, X: tf.Tensor, weights: Array, columns: Array, targets: Array
@@ -168,10 +168,12 @@ class Splines(FeatureStructure):
         for stencil, w in zip(self.grid.gram(numbers, values, weights), weights.T, strict=True):
             weighted = border * w[:, None]
             packed.append(Arrow(stencil, splines.T @ weighted, weighted.T @ border).packed())
-        of_features, of_columns = np.split(border.T @ targets, [len(self.order) - self.grid.size])
+        feature_products, column_products = np.split(
+            border.T @ targets, [len(self.order) - self.grid.size]
+        )
         products = np.empty([len(self.order), targets.shape[1]])
-        products[self.order] = np.concatenate([splines.T @ targets, of_features])
-        return np.stack(packed), np.concatenate([products, of_columns])
+        products[self.order] = np.concatenate([splines.T @ targets, feature_products])
+        return np.stack(packed), np.concatenate([products, column_products])
 
     def Kuu(self) -> tuple[KroneckerBanded, StructuredOperator]:
         """Kuu of the splines, and Kuu of the other features, in float64."""
@@ -220,7 +222,7 @@ class SplineSums(Sums):
         (gram,), products = self.splines.products(rows, targets[:, -1:], none, targets)
         return {"gram": gram, "products": products, **sums}
 
-    def of_sites(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
+    def site_sums(self, X: tf.Tensor, precisions: Any, shifts: Any) -> tuple[Array, Array]:
         """The sums have no gradients."""
         columns = tf.cast(self.features.mean.columns(X), tf.float64).numpy()
         weights, shifts = (np.transpose(part) for part in (precisions, shifts))

@@ -99,11 +99,11 @@ class SufficientStatistics:
         """
         key = self.checksum() % 2**20  # so that sums of squares are exact
 
-        def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
+        def replica_sums(*arrays: tf.Tensor) -> list[tf.Tensor]:
             context = tf.distribute.get_replica_context()
             return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
 
-        run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
+        run = compiled(lambda *arrays: strategy.run(replica_sums, args=arrays))
 
         def reduced(*arrays: Any) -> list[Array]:
             tensors = run(*(tf.constant(array, tf.float64) for array in arrays))

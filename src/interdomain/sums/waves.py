@@ -111,11 +111,11 @@ class WaveSums(DenseSums):
         weighted = precisions[:, None] * columns.T
         strengths = np.concatenate([*weighted, shifts])
         tables = self.tables.table(rows.numpy(), strengths.T)
-        of_latents = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
+        latent_tables = [part.reshape(latents, -1) for part in np.split(tables, [-latents])]
         others = (weighted @ columns).reshape(latents, -1), shifts @ columns
-        pairs = zip(of_latents, others, strict=True)
-        of_precisions, of_shifts = (np.concatenate(pair, axis=1) for pair in pairs)
-        return of_precisions, of_shifts
+        pairs = zip(latent_tables, others, strict=True)
+        precision_sums, shift_sums = (np.concatenate(pair, axis=1) for pair in pairs)
+        return precision_sums, shift_sums
 
     def site_total(self, added: Mapping[str, Array], prefix: str = "") -> tuple[Array, Array]:
         return (
@@ -159,19 +159,19 @@ class WaveQ(Q):
         """The tables of the mean and of the variance of each latent GP. The variance lacks the
         prior variance that features leave unexplained."""
         sums = cast(WaveSums, self.sums)
-        of_Kuu = sums.prior()
+        prior = sums.prior()
         mean, *roots = (
-            of_Kuu.solve(part, adjoint=True).numpy()
+            prior.solve(part, adjoint=True).numpy()
             for part in (self.whitened[0], *self.whitened[1])
         )
         products = [root @ root.T for root in roots]
         incomplete = sums.features.incomplete
         if np.any(incomplete):
-            inverse = of_Kuu.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
+            inverse = prior.solve(tf.eye(len(mean), dtype=tf.float64)).numpy()
             explained = (inverse.T * incomplete) @ inverse
             products = [product - explained for product in products]
-        variances = map(sums.tables.of_products, products)
-        return np.stack([*map(sums.tables.of_weights, mean.T), *variances])
+        variances = map(sums.tables.quadratic_table, products)
+        return np.stack([*map(sums.tables.linear_table, mean.T), *variances])
 
     def predict_f(
         self, Xnew: tf.Tensor, full_cov: bool = False, full_output_cov: bool = False

@@ -39,13 +39,13 @@ class WhitenedSums(DenseSums):
         self._weights = weights
         super().__init__(features)
         signature = features.signature()
-        self._of_targets = compiled(self._of_targets_in_graph, input_signature=signature)
+        self._target_terms = compiled(self._target_terms_in_graph, input_signature=signature)
         self._features_of = compiled(self._features_in_graph, input_signature=signature[:1])
 
     def batch(self, X: Array, Y: Array, *more: Array) -> Mapping[str, Any]:
         """The sums over one batch of rows; only the lower triangle of "gram" is used."""
         dtype = gpflow.default_float()
-        parts = self._of_targets(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
+        parts = self._target_terms(tf.constant(X, dtype), tf.constant(Y, dtype), *more)
         weights, log_variances, places, targets = (part.numpy() for part in parts)
         rows, to_features = self.basis(X)
         psi, targets = (combined(weights, places, some) for some in (rows, targets))
@@ -71,7 +71,7 @@ class WhitenedSums(DenseSums):
         return {**added, "gram": _symmetric(added["gram"])}
 
     def in_graph(self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor) -> dict[str, tf.Tensor]:
-        weights, log_variances, places, targets = self._of_targets_in_graph(X, Y, *more)
+        weights, log_variances, places, targets = self._target_terms_in_graph(X, Y, *more)
         size, rows = self.features.num_inducing, [self._features_in_graph(X), targets]
         whitened = combine(weights, places, tf.concat(rows, axis=1))
         psi, targets = whitened[:, :size], whitened[:, size:]
@@ -83,7 +83,7 @@ class WhitenedSums(DenseSums):
             "log_variances": tf.reduce_sum(np.log(2 * np.pi) + log_variances),
         }
 
-    def _of_targets_in_graph(
+    def _target_terms_in_graph(
         self, X: tf.Tensor, Y: tf.Tensor, *more: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
         """The three results of the function of weights, and the targets of the rows before they are
@@ -94,7 +94,7 @@ class WhitenedSums(DenseSums):
 
     def _features_in_graph(self, X: tf.Tensor) -> tf.Tensor:
         """The features of the rows before they are whitened, ``[U, M]`` in float64."""
-        Kuf, *_ = self.features.of_rows(X)
+        Kuf, *_ = self.features.row_features(X)
         return tf.cast(tf.linalg.matrix_transpose(Kuf), tf.float64)
 
     def combined(self, X: tf.Tensor, weights: tf.Tensor, places: tf.Tensor) -> tf.Tensor:

@@ -92,14 +92,14 @@ class WhitenedGroupSums(WhitenedSums):
         size = tf.shape(indices, out_type=tf.int64)
         rows = tf.broadcast_to(tf.range(size[0])[:, None], size)
         shape = tf.stack([size[0], tf.constant(groups.size, tf.int64)])
-        of_groups = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
+        group_features = tf.scatter_nd(tf.stack([rows, indices], axis=2), values, shape)
         if not len(groups.dense):
-            return of_groups
+            return group_features
         others = combine(weights, places, groups.others(X, in_domain=False))
         # A product with few ones puts them into the columns of all features.
         selection = np.zeros([len(groups.dense), groups.size])
         selection[np.arange(len(groups.dense)), groups.dense] = 1.0
-        return of_groups + tf.matmul(others, selection)
+        return group_features + tf.matmul(others, selection)
 
 
 def groups_of_neighbours(

@@ -36,12 +36,12 @@ class _Remembered:
     read nothing of it; they would be traced again if it were replaced.
 
     :ivar contributions: The :class:`.SiteContributions`, which computes the sites of rows.
-    :ivar of_sites: The values of the features' parameters for which the sites were computed.
+    :ivar site_parameters: The values of the features' parameters for which the sites were computed.
     :ivar state: The parameters and sites at the last pass, with its ``result`` and ``features``.
     """
 
     contributions: SiteContributions | None = None
-    of_sites: dict[str, Array] = field(default_factory=dict)
+    site_parameters: dict[str, Array] = field(default_factory=dict)
     state: list[Array] = field(default_factory=list)
     result: PassResult | None = None
     features: Features | None = None
@@ -164,15 +164,15 @@ class DualSVGP(ConvertibleModel):
         :return: Whether the prior has to become wider to reach the level.
         :raises ValueError: As a pass.
         """
-        features, of_rows = self._features, self._contributions()
+        features, contributions = self._features, self._contributions()
         constant = getattr(self.mean_function, "b", getattr(self.mean_function, "c", None))
         learns_level = not features.mean.residual and getattr(constant, "trainable", False)
         learns = learns_level, bool(self.kernel.trainable_parameters)
         X, Y = self._rows_at_hand.draw(_ROWS_OF_LEVEL // self.num_latent_gps, 0)
-        level, distance, is_far = of_rows.level(X, Y, self.num_data, learns=learns)
+        level, distance, is_far = contributions.level(X, Y, self.num_data, learns=learns)
         if distance < beyond:
             return False
-        self.assign_sites(of_rows.first_sites(self._rows_at_hand, level))
+        self.assign_sites(contributions.first_sites(self._rows_at_hand, level))
         return is_far
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
@@ -183,12 +183,12 @@ class DualSVGP(ConvertibleModel):
             known, values = self._sums_of_sites, features.values()
             if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
-            elif not differing_parameter(self._remembered.of_sites, values):
+            elif not differing_parameter(self._remembered.site_parameters, values):
                 return known
             else:
                 for variable, value in zip(known, self._first_sites(), strict=True):
                     variable.assign(value)
-            self._sums_of_sites, self._remembered.of_sites = known, values
+            self._sums_of_sites, self._remembered.site_parameters = known, values
         return known
 
     def _first_sites(self) -> Sites:

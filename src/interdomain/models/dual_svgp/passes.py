@@ -66,7 +66,7 @@ class Passes:
     exact = True
     best: _Point
     _run: Run
-    _kept = ("_share", "_halved", "_settled", "_near", "_exact")
+    _state = ("_share", "_halved", "_settled", "_near", "_exact")
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class Passes:
     ) -> None:
         self._model, self._tolerance, self._begin = model, tolerance, begin
         trained = model.likelihood.trainable_parameters
-        self._of_likelihood = [p.unconstrained_variable for p in trained]
+        self._likelihood_variables = [p.unconstrained_variable for p in trained]
         parameters = [p.unconstrained_variable for p in model.trainable_parameters]
-        of_mean = [] if model.mean_is_residual else model.mean_function.trainable_parameters
-        self._of_mean = [p.unconstrained_variable for p in of_mean if trains]
+        mean_parameters = [] if model.mean_is_residual else model.mean_function.trainable_parameters
+        self._mean_variables = [p.unconstrained_variable for p in mean_parameters if trains]
         self._trains = trains and bool(parameters)
         # The share of the way that a step goes; whether the last pass halved it; whether the bound
         # rises slowly enough to train parameters; whether the optimum is near; and whether the
@@ -199,7 +199,7 @@ class Passes:
             # A fall after clipping negative precisions is a sign of a near optimum.
             self._near = self._near or best.result.sites is not best.result.clipped
             run.restore()
-        self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
+        self._progress.assign(json.dumps({name: getattr(self, name) for name in self._state}))
         return gain, run.after_step(result.elbo)
 
     def _point(self, result: PassResult) -> _Point:
@@ -219,12 +219,12 @@ class Passes:
             self._exact = False
             self._model.assign_sites(clipped)
         trains = self._settled and self._trains
-        before = [variable.numpy() for variable in self._of_mean]
+        before = [variable.numpy() for variable in self._mean_variables]
         if trains and share > _NO_TRAINING:
             self._step_of_likelihood(result)
-            if len(self._model.trainable_parameters) > len(self._of_likelihood):
+            if len(self._model.trainable_parameters) > len(self._likelihood_variables):
                 train_parameters(self._model, _STEPS, share=share)
-        for variable, value in zip(self._of_mean, before, strict=True):
+        for variable, value in zip(self._mean_variables, before, strict=True):
             variable.assign(value)
         self._step_of_mean(share)
         if not self._model.has_q():
@@ -237,23 +237,23 @@ class Passes:
         """Make a step of the mean function's weights, with q, to the maximum of log Z, which is
         quadratic in the weights."""
         model = self._model
-        if not self._of_mean:
+        if not self._mean_variables:
             return
         # If a factorisation fails, there is no q, and the caller leaves this point.
         with suppress(tf.errors.InvalidArgumentError):
-            slopes, curvatures = model.slopes_of_mean(self._of_mean)
-            of_prior = slopes_of_prior(model.mean_function, self._of_mean)
-            slopes, curvatures = slopes + of_prior[0], curvatures - of_prior[1]
-            assign_add(self._of_mean, share * solution(curvatures, slopes))
+            slopes, curvatures = model.slopes_of_mean(self._mean_variables)
+            prior_terms = slopes_of_prior(model.mean_function, self._mean_variables)
+            slopes, curvatures = slopes + prior_terms[0], curvatures - prior_terms[1]
+            assign_add(self._mean_variables, share * solution(curvatures, slopes))
 
     def _step_of_likelihood(self, result: PassResult) -> None:
         """Make a Newton step of limited length, with the absolute values of the curvatures."""
-        if not self._of_likelihood:
+        if not self._likelihood_variables:
             return
-        of_prior = slopes_of_prior(self._model.likelihood, self._of_likelihood)
-        slopes, curvatures = result.slopes + of_prior[0], result.curvatures + of_prior[1]
+        prior_terms = slopes_of_prior(self._model.likelihood, self._likelihood_variables)
+        slopes, curvatures = result.slopes + prior_terms[0], result.curvatures + prior_terms[1]
         curvatures, directions = np.linalg.eigh((curvatures + curvatures.T) / 2)
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
         step = self._share * directions @ ((directions.T @ slopes) / scale)
         step *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-300))
-        assign_add(self._of_likelihood, step)
+        assign_add(self._likelihood_variables, step)

@@ -97,10 +97,10 @@ class SiteContributions:
         self._variables = _trained(likelihood)
         latents, dtype = features.num_outputs, gpflow.default_float()
         X = tf.TensorSpec([None, features.num_columns], dtype)
-        of_rows = [tf.TensorSpec([None, latents], dtype)] * 3
+        row_specs = [tf.TensorSpec([None, latents], dtype)] * 3
         Y = tf.TensorSpec([None, num_targets], self._targets_type)
-        self._sites = compiled(self._sites_of, input_signature=[X, Y, *of_rows])
-        self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *of_rows[:2]])
+        self._sites = compiled(self._sites_of, input_signature=[X, Y, *row_specs])
+        self._slopes = compiled(self._slopes_of, input_signature=[X, Y, *row_specs[:2]])
         # Trace now: passes run in tf.init_scope, where tapes pause and trace no gradient.
         self._sites.get_concrete_function()
 
@@ -129,8 +129,8 @@ class SiteContributions:
         for start in range(0, int(X.shape[0]), _ROWS_OF_LIKELIHOOD):
             few = slice(start, start + _ROWS_OF_LIKELIHOOD)
             parts.append(self._sites(*(part[few] for part in moments)))
-        *of_rows, sums = zip(*parts, strict=True)
-        sites = (np.concatenate(part, axis=1) for part in of_rows)
+        *site_parts, sums = zip(*parts, strict=True)
+        sites = (np.concatenate(part, axis=1) for part in site_parts)
         total = total_over(zip(sums, strict=True), dict)
         return RowSites._make([rows, np.asarray(terms), *sites, total])
 
@@ -167,17 +167,17 @@ class SiteContributions:
         """The sums over all rows of the results of a function of a batch."""
         features = self.features
 
-        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+        def batch_sums(X: Array, Y: Array) -> dict[str, Array]:
             features.check(X)
             check_targets(self.likelihood, Y)
             return function(X, Y)
 
-        added = total_over(batches, of_batch)
+        added = total_over(batches, batch_sums)
         sums = dict(added)
         for prefix in ("", "negative_"):
             if f"{prefix}precisions" in sums:
-                of_sites = features.sums.site_total(added, prefix)
-                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+                totals = features.sums.site_total(added, prefix)
+                sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = totals
         return sums
 
     def _first_sums(self, X: Array, Y: Array, level: Array) -> dict[str, Array]:
@@ -226,8 +226,8 @@ class SiteContributions:
         def moments(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
             at = (tf.constant(part, X.dtype) for part in (mean, variance))
             values, slopes, curvatures = self._slopes(X, Y, *at)
-            of_latents = (np.asarray(part, np.float64) for part in (slopes, curvatures))
-            return np.asarray(values, np.float64), *of_latents  # type: ignore[return-value]
+            latent_slopes = (np.asarray(part, np.float64) for part in (slopes, curvatures))
+            return np.asarray(values, np.float64), *latent_slopes  # type: ignore[return-value]
 
         return moments
 
@@ -250,8 +250,8 @@ class SiteContributions:
         if np.any(found.negative):
             parts.append(("negative_", found.negative, found.negative_shifts))
         for prefix, precisions, shifts in parts:
-            of_sites = self.features.sums.site_batch(found.rows, precisions, shifts)
-            sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = of_sites
+            site_sums = self.features.sums.site_batch(found.rows, precisions, shifts)
+            sums[f"{prefix}precisions"], sums[f"{prefix}shifts"] = site_sums
             sums[f"{prefix}variances"] = found.terms.astype(np.float64) @ precisions.T
         return sums
 
@@ -271,9 +271,9 @@ class SiteContributions:
         precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
         shifts = to_mean + precisions * (mean - offset)
         parts = precisions, shifts, negative, negative * (mean - offset)
-        of_rows = [tf.cast(tf.linalg.matrix_transpose(part), tf.float64) for part in parts]
+        site_parts = [tf.cast(tf.linalg.matrix_transpose(part), tf.float64) for part in parts]
         sums = {"expectations": total, "slopes": slopes, "curvatures": curvatures}
-        return *of_rows, {name: tf.cast(part, tf.float64) for name, part in sums.items()}
+        return *site_parts, {name: tf.cast(part, tf.float64) for name, part in sums.items()}
 
 
 def _trained(likelihood: Likelihood) -> list[tf.Variable]:

@@ -47,7 +47,7 @@ class Prior:
     """
 
     def __init__(self, features: Features) -> None:
-        self._sums, self._of_weights = features.sums, features.sums.prior()
+        self._sums, self._weight_prior = features.sums, features.sums.prior()
         self.weights = tf.cast(features.mean.weights(), tf.float64)
         self._factors = tf.cast(features.diagonal_factors(), tf.float64)
         self._incomplete: BoolArray = features.incomplete
@@ -75,20 +75,20 @@ class Prior:
         :param beside: Columns to append to the shifts, ``[M, H]``.
         """
         size, latents = len(self._incomplete), slice(number, number + 1)
-        products, _ = self._of_mean(sites, number)
+        products, _ = self._mean_function_sums(sites, number)
         columns = sites.shifts[:size, latents] - tf.matmul(products, self.weights[:, latents])
         if beside is not None:
             columns = tf.concat([columns, beside], axis=1)
         gram, number_of_columns = sites.precisions[number], self.weights.shape[0]
         return self._sums.finish(
-            self._of_weights,
+            self._weight_prior,
             gram,
             columns,
             num_columns=number_of_columns,
             gram_gradient=gram_gradient,
         )
 
-    def _of_mean(self, sites: Sites, number: int) -> tuple[tf.Tensor, tf.Tensor]:
+    def _mean_function_sums(self, sites: Sites, number: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The sums of beta times products of the mean function's columns with features, ``[M, H]``,
         and with each other, ``[H, H]``, for a latent GP."""
         return self._sums.border(sites.precisions[number], self.weights.shape[0])
@@ -105,8 +105,8 @@ class Prior:
             prior_variance = tf.reduce_sum(self._factors * sites.variances[:, number])
             unexplained = prior_variance - collapsed.explained_variance(self._incomplete)
             weights = self.weights[:, number]
-            of_mean = tf.linalg.matvec(self._of_mean(sites, number)[1], weights)
-            linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))
+            weighted = tf.linalg.matvec(self._mean_function_sums(sites, number)[1], weights)
+            linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - weighted / 2))
             total += (fit - log_determinant - unexplained) / 2 + linear
         return total
 
@@ -118,10 +118,10 @@ class Prior:
         H - C w - P^T (Kuu + G)^{-1} (r - P w)`` and ``C - P^T (Kuu + G)^{-1} P``.
         """
         size = len(self._incomplete)
-        products, of_mean = self._of_mean(sites, number)
+        products, gram = self._mean_function_sums(sites, number)
         solved = self._latent(sites, number, beside=products).mean_of_weights(
             tf.ones([], tf.float64)
         )
         explained = np.asarray(products).T @ solved
-        slopes = sites.shifts[size:, number] - tf.linalg.matvec(of_mean, self.weights[:, number])
-        return np.asarray(slopes) - explained[:, 0], np.asarray(of_mean) - explained[:, 1:]
+        slopes = sites.shifts[size:, number] - tf.linalg.matvec(gram, self.weights[:, number])
+        return np.asarray(slopes) - explained[:, 0], np.asarray(gram) - explained[:, 1:]

@@ -120,8 +120,8 @@ def moments_of_rows(moments: Moments, mean: Array, variance: Array) -> tuple[Arr
     sites = np.stack([precision, precision * mean])
 
     def q_of(sites: Array) -> tuple[Array, Array]:
-        of_q = 1 / (1 / variance + sites[0])
-        return of_q * (mean / variance + sites[1]), of_q
+        q_variance = 1 / (1 / variance + sites[0])
+        return q_variance * (mean / variance + sites[1]), q_variance
 
     def at(q: tuple[Array, Array]) -> tuple[Array, Array]:
         values, slopes, curvatures = moments(*q)

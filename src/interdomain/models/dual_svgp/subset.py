@@ -41,7 +41,7 @@ class RowsWithSites(DualSVGP):
         super().__init__(*arguments, **keywords)
         self._rows: tuple[Array, ...] = self.draw(sys.maxsize)  # all rows, in their order
         zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
-        self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
+        self._row_sites = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
         self._has_sites = False
 
     def take(self, precisions: Array, shifts: Array) -> None:
@@ -50,7 +50,7 @@ class RowsWithSites(DualSVGP):
         :param precisions: beta, ``[L, n]``.
         :param shifts: lambda, ``[L, n]``.
         """
-        for variable, value in zip(self._of_rows, (precisions, shifts), strict=True):
+        for variable, value in zip(self._row_sites, (precisions, shifts), strict=True):
             variable.assign(tf.cast(value, tf.float64))
         self._has_sites = True
 
@@ -93,17 +93,17 @@ class RowsWithSites(DualSVGP):
     def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
         features, X = self._features, tf.constant(self._rows[0], gpflow.default_float())
-        precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
+        precisions, shifts = (tf.convert_to_tensor(part) for part in self._row_sites)
         terms = tf.cast(features.terms_of(X), tf.float64)
         variances = tf.matmul(terms, precisions, transpose_b=True)
-        return Sites(*features.sums.of_sites(X, precisions, shifts), variances)
+        return Sites(*features.sums.site_sums(X, precisions, shifts), variances)
 
     def residuals(self) -> Residuals:
         """The residuals of the sites under q, to compare features that q does not have."""
         features, dtype, one = self._features, gpflow.default_float(), tf.ones([], tf.float64)
         latents = Prior(features).latents(self._first_sites())
         means, roots = zip(*(latent.weights(one) for latent in latents), strict=True)
-        precisions, shifts = (np.asarray(part).T for part in self._of_rows)
+        precisions, shifts = (np.asarray(part).T for part in self._row_sites)
         X: Array = np.asarray(self._rows[0], dtype)
         # The sites are for f minus a mean function that is neither constant nor linear.
         shifts = shifts + precisions * np.asarray(features.mean.rest(X))

@@ -196,8 +196,8 @@ class StructuredSGPR(CollapsedModel, ConvertibleModel):
         if self.charge == "trace":
             return 1.0
         left = self._prior_variance(sums) - collapsed.explained_variance(features.incomplete)
-        of_a_row = float(left / self._noise_variance() / sums["num_rows"])
-        return 1 / (1 + max(of_a_row, 0.0))
+        ratio = float(left / self._noise_variance() / sums["num_rows"])
+        return 1 / (1 + max(ratio, 0.0))
 
     @check_shapes(
         "return[0]: [M, P]",

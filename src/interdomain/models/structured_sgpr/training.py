@@ -63,13 +63,13 @@ def fit_structured(model: CollapsedModel, plan: Plan, options: Mapping[str, Any]
     elif trainable and plan.subset_size is not None:
         some = model.model_of(model.draw(plan.subset_size, seed=plan.seed))
         folder = plan.checkpoint_dir
-        of_subset = Plan(
+        subset_plan = Plan(
             time.perf_counter(),
             plan.subset_steps,
             progress=plan.progress,
             checkpoint_dir=folder and Path(folder, "subset"),
         )
-        subset, frozen = train(some, LBFGS(some, (), {}), of_subset), tuple(trainable)
+        subset, frozen = train(some, LBFGS(some, (), {}), subset_plan), tuple(trainable)
         for parameter in trainable.values():
             gpflow.set_trainable(parameter, False)
     subset_done = time.perf_counter()

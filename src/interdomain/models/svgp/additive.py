@@ -14,7 +14,7 @@ from gpflow.mean_functions import MeanFunction
 from ...families.harmonic.decomposition import HarmonicKernel
 from ...families.harmonic.points import HarmonicInducingPoints
 from ...families.harmonic.transforms.base import CyclicTransform
-from .q import of_q
+from .q import q_attribute
 from .q_per_block import QPerBlock
 from .svgp import SVGP
 
@@ -65,7 +65,7 @@ class AdditiveSVGP(SVGP):
             kernel, likelihood, qs, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
-    devices = of_q("devices", "The names of the devices; None if the blocks are not placed.")
+    devices = q_attribute("devices", "The names of the devices; None if the blocks are not placed.")
 
 
 class HVGP(AdditiveSVGP):

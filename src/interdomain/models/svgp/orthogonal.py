@@ -14,7 +14,7 @@ from ..._arguments import choice
 from ...core.combined import num_inducing
 from ...core.inputs import validate_inducing_variable
 from ...posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
-from .q import JointQ, Pair, of_q
+from .q import JointQ, Pair, q_attribute
 from .svgp import SVGP
 
 
@@ -141,8 +141,8 @@ class OrthogonalSVGP(SVGP):
             kernel, likelihood, both, mean_function=mean_function, num_data=num_data, charge=charge
         )
 
-    orthogonal_inducing_variable = of_q("orthogonal_inducing_variable", "The second set v.")
-    q_mu_orthogonal = of_q("q_mu_orthogonal", "The mean of q(v').")
-    q_sqrt_orthogonal = of_q(
+    orthogonal_inducing_variable = q_attribute("orthogonal_inducing_variable", "The second set v.")
+    q_mu_orthogonal = q_attribute("q_mu_orthogonal", "The mean of q(v').")
+    q_sqrt_orthogonal = q_attribute(
         "q_sqrt_orthogonal", 'The root of the covariance of q(v\'); None with "odvgp".'
     )

@@ -277,6 +277,6 @@ class QPosterior(BlockwisePosterior):
         return list(self.q.groups(self.kernel))
 
 
-def of_q(name: str, doc: str) -> Any:
+def q_attribute(name: str, doc: str) -> Any:
     """A property of a model that returns an attribute of its q."""
     return property(attrgetter(f"q.{name}"), doc=doc)

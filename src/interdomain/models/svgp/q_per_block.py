@@ -64,7 +64,7 @@ class QPerBlock(Q):
             for latents in groups:
                 move_parameters(inducing_variable, _blocks(latents), placed)
         blocks = [_blocks(latents) for latents in groups]
-        numbers = [len(of_latents) for of_latents in blocks]
+        numbers = [len(latent_blocks) for latent_blocks in blocks]
         if len(set(numbers)) > 1:
             raise ValueError(
                 f"inducing_variable must have as many blocks for each latent GP, found {numbers}; "
@@ -81,7 +81,7 @@ class QPerBlock(Q):
         for t, alike in enumerate(zip(*blocks, strict=True)):
             # Latent GPs may have blocks of different sizes.
             size = max(int(block.num_inducing) for block in alike)
-            start = [of_blocks[t] for of_blocks in initial]
+            start = [entries[t] for entries in initial]
             with tf.device(placed[t % len(placed)] if placed else None):
                 pair = self._new_pair(f"[{t}]", f"block {t}", size, *start, q_diag=q_diag)
             pairs.append(pair)

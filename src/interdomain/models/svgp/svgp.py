@@ -18,7 +18,7 @@ from ..._arguments import choice, instance, integer
 from ..._tracing import unconverted
 from ...posteriors.marginals import outputs_of
 from .log_concave import require_log_concave
-from .q import Q, of_q
+from .q import Q, q_attribute
 
 
 class SVGP(gpflow.models.SVGP):
@@ -84,11 +84,13 @@ class SVGP(gpflow.models.SVGP):
         if charge == "log":
             require_log_concave(likelihood)
 
-    inducing_variable = of_q("inducing_variable", "The inducing variables u of q.")
-    q_mu = of_q("q_mu", "The mean of q; a list of those of several q's.")
-    q_sqrt = of_q("q_sqrt", "The root of the covariance of q; a list of those of several q's.")
-    whiten = of_q("whiten", "Whether q is over the whitened variables.")
-    variational_parameters = of_q(
+    inducing_variable = q_attribute("inducing_variable", "The inducing variables u of q.")
+    q_mu = q_attribute("q_mu", "The mean of q; a list of those of several q's.")
+    q_sqrt = q_attribute(
+        "q_sqrt", "The root of the covariance of q; a list of those of several q's."
+    )
+    whiten = q_attribute("whiten", "Whether q is over the whitened variables.")
+    variational_parameters = q_attribute(
         "variational_parameters", "The pairs that ``NaturalGradient.minimize`` takes."
     )
 
@@ -146,8 +148,8 @@ class SVGP(gpflow.models.SVGP):
 
         def expectations(variance: tf.Tensor) -> tf.Tensor:
             shapes = {"full_cov": False, "full_output_cov": False}
-            of_outputs = outputs_of(self.kernel, mean, variance, **shapes)
-            moments = of_outputs[0] + self.mean_function(X), of_outputs[1]
+            outputs = outputs_of(self.kernel, mean, variance, **shapes)
+            moments = outputs[0] + self.mean_function(X), outputs[1]
             return self.likelihood.variational_expectations(X, *moments, Y)
 
         def charged(share: tf.Tensor) -> tf.Tensor:

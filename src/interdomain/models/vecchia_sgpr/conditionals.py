@@ -36,7 +36,7 @@ class Given(NamedTuple):
     """
 
     points: Any
-    known: Any
+    mask: Any
     shares: Any
     residuals: Any
     noise_weights: Any
@@ -102,7 +102,7 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         scores, log_variances = self._scores(given)
         densities = tf.square(scores) + log_variances[:, None] + np.log(2 * np.pi)
         if isinstance(self.likelihood, StudentT):
-            densities = self._of_student_t(given, scores, log_variances, densities)
+            densities = self._student_t_densities(given, scores, log_variances, densities)
         rows, squares, log_unit = tf.unstack(given.within, num=3)
         within = num_outputs * rows * tf.math.log(2 * np.pi * noise) + squares / noise
         density = -(tf.reduce_sum(given.shares[:, None] * densities) + within) / 2
@@ -115,31 +115,31 @@ class Conditionals(gpflow.models.BayesianModel, gpflow.models.ExternalDataTraini
         given = Given(*map(tf.constant, data))
         rows, squares, _ = given.within.numpy()
         scores, _ = self._scores(given)
-        of_merged = given.shares.numpy() @ np.mean(np.square(scores), axis=1)
+        merged_squares = given.shares.numpy() @ np.mean(np.square(scores), axis=1)
         noise = float(noise_variance_of(self.likelihood))
-        return float((of_merged + squares / noise / scores.shape[1]) / (1 + rows))
+        return float((merged_squares + squares / noise / scores.shape[1]) / (1 + rows))
 
     def _scores(self, given: Given) -> tuple[tf.Tensor, tf.Tensor]:
         """The errors of rows given their neighbours in standard deviations ``[B, P]``, and the
         logarithms of the variances ``[B]``."""
         noises = noise_variance_of(self.likelihood) / given.noise_weights
         covariance = self.local.covariance(given.points)
-        weights, log_variances = conditional_weights(covariance, given.known, noises)
+        weights, log_variances = conditional_weights(covariance, given.mask, noises)
         return tf.reduce_sum(weights[:, :, None] * given.residuals, axis=1), log_variances
 
-    def _of_student_t(
+    def _student_t_densities(
         self, given: Given, errors: tf.Tensor, log_variances: tf.Tensor, densities: tf.Tensor
     ) -> tf.Tensor:
         """Minus twice the log densities, ``[B, 1]``. Rows that are not merged have no weight yet,
         so that outliers stay outliers, even under a kernel that could explain them."""
         noise, own = noise_variance_of(self.likelihood), given.own_weights
         variances = tf.exp(log_variances)
-        of_f = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
+        f_variances = tf.maximum(variances - noise / given.noise_weights[:, -1], 0.0)
         errors *= tf.sqrt(variances)[:, None]
         scales = tf.sqrt(noise / tf.where(own > 0, own, tf.ones_like(own)))[:, None]
-        of_f, zeros = of_f[:, None] + tf.zeros_like(errors), tf.zeros_like(errors)
+        f_variances, zeros = f_variances[:, None] + tf.zeros_like(errors), tf.zeros_like(errors)
         df = self.likelihood.df
-        alone = -2 * log_density(zeros, of_f, scales, df, errors, _NODES)
+        alone = -2 * log_density(zeros, f_variances, scales, df, errors, _NODES)
         return tf.where(own > 0, alone, tf.reduce_sum(densities, axis=1))[:, None]
 
 

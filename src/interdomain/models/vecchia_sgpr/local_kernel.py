@@ -10,7 +10,7 @@ import tensorflow as tf
 from gpflow.kernels import Kernel, Stationary
 
 from ..._arguments import Array, choice, instance, warn
-from ...core.columns import of_columns
+from ...core.columns import checked_columns
 from ...families.sphere.mathematics.globe import (
     check_latitude_longitude,
     on_the_globe,
@@ -44,7 +44,7 @@ class LocalKernel:
         """:raises ValueError: For rows that the kernel does not accept."""
         columns = self._columns(X)
         if self.inputs == "degrees":
-            of_columns(columns, 2, ", latitude and longitude in degrees", "select them")
+            checked_columns(columns, 2, ", latitude and longitude in degrees", "select them")
             check_latitude_longitude(name, np.asarray(columns))
         width = 3 if self.inputs == "degrees" else columns.shape[1]
         shape = self.kernel.lengthscales.shape
@@ -133,7 +133,7 @@ class LocalKernel:
 
 
 def conditional_weights(
-    covariance: tf.Tensor, known: tf.Tensor, noise_variances: tf.Tensor
+    covariance: tf.Tensor, mask: tf.Tensor, noise_variances: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The weights w that whiten a row by its neighbours, ``w = (-a, 1) / sqrt(d)``, and ``log d``.
 
@@ -146,7 +146,7 @@ def conditional_weights(
     :param noise_variances: s, ``[]`` or ``[B, n]``.
     :return: w ``[B, n]`` and ``log d`` ``[B]``.
     """
-    here = tf.cast(known, covariance.dtype)
+    here = tf.cast(mask, covariance.dtype)
     covariance *= here[:, :, None] * here[:, None, :]
     diagonal = tf.linalg.diag_part(covariance) + noise_variances * here + (1 - here)
     weights, log_variances = _last_row(tf.linalg.set_diag(covariance, diagonal))

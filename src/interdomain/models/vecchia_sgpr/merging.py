@@ -52,8 +52,8 @@ class Within(NamedTuple):
 
     def log_density(self, noise_variance: tf.Tensor, num_outputs: int) -> tf.Tensor:
         """The log density of the rows given the merged rows, ``[]``."""
-        of_output = self.rows * tf.math.log(2 * np.pi * noise_variance) + self.log_weights
-        return -(num_outputs * of_output + self.squares / noise_variance) / 2
+        log_normaliser = self.rows * tf.math.log(2 * np.pi * noise_variance) + self.log_weights
+        return -(num_outputs * log_normaliser + self.squares / noise_variance) / 2
 
 
 @dataclass(frozen=True)

@@ -373,11 +373,11 @@ class VecchiaSGPR(CollapsedModel):
             return rows
         kernel, inducing_variable = self._block()
         structure = structure_of(inducing_variable, kernel)
-        of_row = structure.row_entries if structure else int(inducing_variable.num_inducing)
+        row_entries = structure.row_entries if structure else int(inducing_variable.num_inducing)
         return self._ordered.batches(
             self._num_neighbours,
             which,
-            row_entries=of_row,
+            row_entries=row_entries,
             batch_size=self._batch_size,
             progress=self._progress,
         )

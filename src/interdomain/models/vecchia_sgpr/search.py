@@ -36,7 +36,7 @@ class Neighbours:
     def __init__(self, coordinates: Array, lengthscales: Any) -> None:
         self.lengthscales = lengthscales
         self.points = in_lengthscales(coordinates, self.lengthscales)
-        self._found: tuple[int, IntArray] | None = None
+        self._neighbours: tuple[int, IntArray] | None = None
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -65,23 +65,23 @@ class Neighbours:
 
     def before_all(self, number: int) -> IntArray:
         """The result of :meth:`before` for all rows, computed once, in an order of near rows."""
-        if self._found is None or self._found[0] != number:
+        if self._neighbours is None or self._neighbours[0] != number:
             order = self.nearby
             dtype: Any = np.int32 if len(order) < 2**31 else np.int64  # a million rows: 80 MB
             nearest = np.empty([len(order), number], dtype)
             nearest[order] = self.before(order, number)
-            self._found = number, nearest
-        return self._found[1]
+            self._neighbours = number, nearest
+        return self._neighbours[1]
 
     def extended(self, coordinates: Array) -> Neighbours:
         """The search with further rows after the present ones, whose neighbours stay."""
         added_points = in_lengthscales(coordinates, self.lengthscales)
         whole = Neighbours(np.concatenate([self.points, added_points]), 1.0)
         whole.lengthscales = self.lengthscales
-        if self._found is not None:
-            number, of_these = self._found
+        if self._neighbours is not None:
+            number, neighbours = self._neighbours
             added = np.arange(len(self.points), len(whole.points))
-            whole._found = number, np.concatenate([of_these, whole.before(added, number)])
+            whole._neighbours = number, np.concatenate([neighbours, whole.before(added, number)])
         return whole
 
     def before(self, rows: IntArray, number: int) -> IntArray:

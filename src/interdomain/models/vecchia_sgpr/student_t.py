@@ -57,10 +57,10 @@ def bound_of_weights(omega: Any, degrees: Any, num_outputs: int) -> tf.Tensor:
     c = _float64(degrees) / 2
     a = c + num_outputs / 2
 
-    def of_shape(shape: tf.Tensor) -> tf.Tensor:
+    def gamma_term(shape: tf.Tensor) -> tf.Tensor:
         return tf.math.lgamma(shape) - shape * tf.math.log(shape) + shape
 
-    constant = of_shape(a) - of_shape(c)
+    constant = gamma_term(a) - gamma_term(c)
     # The constant includes -c, the maximum of c (log omega - omega).
     return tf.reduce_sum(constant + c * (tf.math.log(omega) - (omega - 1)))
 
@@ -82,11 +82,11 @@ def _profile(
     ratios = squares / (degrees * variance)
     logs, shares = np.sum(np.log1p(ratios)), np.sum(ratios / (1 + ratios))
     number, half = len(squares), num_outputs / 2
-    of_gammas = gammaln(a) - gammaln(c) - half * np.log(np.pi * degrees * variance)
+    log_normaliser = gammaln(a) - gammaln(c) - half * np.log(np.pi * degrees * variance)
     to_degrees = number * (psi(a) - psi(c) - 2 * half / degrees) / 2 - logs / 2
     to_log_degrees = degrees * to_degrees + a * shares
     gradient = np.array([a * shares - number * half, to_log_degrees])
-    return float(number * of_gammas - a * logs), gradient
+    return float(number * log_normaliser - a * logs), gradient
 
 
 def scale_and_degrees(
@@ -156,8 +156,8 @@ def log_density(
         """The logarithm of the integrand at u = log lambda, ``[N, K]``."""
         total = variance[:, None] + s[..., None] * tf.exp(-u)[:, :, None]
         gaussian = squares[:, None] / total + tf.math.log(2 * np.pi * total)
-        of_gamma = c * (u - tf.exp(u) + 1)
-        return of_gamma - tf.reduce_sum(gaussian, axis=2) / 2
+        log_prior = c * (u - tf.exp(u) + 1)
+        return log_prior - tf.reduce_sum(gaussian, axis=2) / 2
 
     shape = c + tf.shape(mean, tf.int64)[1] / 2
     tails = _NEGLIGIBLE / c

@@ -193,16 +193,16 @@ def _shares(model: VecchiaSGPR, seed: int) -> dict[str, float]:
     if model.has_neighbours:
         covariance = model.local.covariance(tf.constant(given.points))
         noises = tf.constant(noise / given.noise_weights)
-        weights, log_variances = conditional_weights(covariance, tf.constant(given.known), noises)
+        weights, log_variances = conditional_weights(covariance, tf.constant(given.mask), noises)
         errors = tf.einsum("bk,bkp->bp", weights, left) * tf.exp(log_variances / 2)[:, None]
     parts = (total.residuals[:, -1], left[:, -1], errors)
     weights = shares * counts[rows]
     squares = [float(weights @ np.mean(np.square(part), axis=1)) + within for part in parts]
     first, second, third = (square / (squares[0] or 1.0) for square in squares)
-    of_noise = min(noise / (squares[0] or np.inf), third)
+    noise_share = min(noise / (squares[0] or np.inf), third)
     return {
         "features": first - second,
         "neighbours": second - third,
-        "noise": of_noise,
-        "unexplained": third - of_noise,
+        "noise": noise_share,
+        "unexplained": third - noise_share,
     }
