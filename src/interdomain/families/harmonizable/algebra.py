@@ -81,7 +81,7 @@ def densities(
 
     The density of the complex kernel is ``sum_ij B_ij N((p + q) / 2 | 0, b + S/4) N(p - q | 0, S)``
     for ``p = w - frequency_i`` and ``q = v - frequency_j`` (eq. 16). The density of the real part
-    is the mean of this at (w, v) and its conjugate at (-w, -v). So all four signs are computed
+    is the mean of this density at (w, v) and its conjugate at (-w, -v). All four signs are computed
     together. The two normal densities are computed as one, from distances of vectors with 2D
     entries. For Matern functions, :func:`matern_densities` replaces the first.
     """

@@ -35,8 +35,8 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     w^T x) dx``; its sample functions have a Fourier transform (Shen, Heinonen and Kaski 2019, eqs.
     29 to 36). For a :class:`interdomain.kernels.HarmonizableMixture`, use one set of features for
     each component, or one set for all: ``u = int f(x) exp(-2 pi i w^T x) dx`` (section 4.3). The
-    covariances of one set are the sums of those of the components, multiplied by the phases of
-    their centres. :meth:`for_kernel` builds both.
+    covariances of one set are sums over the components, multiplied by the phases of their centres.
+    :meth:`for_kernel` builds both.
 
     The paper's complex features at w and -w are equivalent to the real and the imaginary part at w.
     All real parts come first, then all imaginary parts, except at w = 0. Each variable is divided
@@ -200,7 +200,7 @@ def _select_frequencies(kernel: Harmonizable, num_frequencies: int) -> Array:
         if np.max(left) <= _RELATIVE_NUGGET:
             raise ValueError(
                 f"num_frequencies must be at most {len(chosen)}, found {num_frequencies}: the "
-                "transforms at other frequencies are known from these; pass fewer."
+                "transforms at these frequencies determine all others; pass fewer."
             )
         chosen.append(int(np.argmax(left)))
         for row in (chosen[-1], count + chosen[-1]):

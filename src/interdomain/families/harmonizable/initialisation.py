@@ -74,7 +74,7 @@ def _shares(powers: Array) -> Array:
 
 def _count(name: str, value: object, X: Array) -> int:
     """The count, if it is from 1 to the number of rows; a ValueError otherwise."""
-    remedy = "data of so few rows suggest no more"
+    remedy = "pass more rows, or a smaller number"
     return integer(name, value, at_least=1, at_most=len(X), remedy=remedy)
 
 
@@ -124,7 +124,7 @@ def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array
     constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0).tolist()
     if constant or not np.any(outputs):
         found = f"constant columns {constant} of X" if constant else "a Y of zeros alone"
-        remedy = "pass them without, as there are no frequencies in what does not vary"
+        remedy = "leave them out, because what does not vary has no frequencies"
         raise refusal("X and Y", "vary", found, remedy)
     if len(inputs) > _MAX_ROWS:
         rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)

@@ -77,7 +77,7 @@ class SphericalHarmonics(OnSphere):
         of input columns (after ``active_dims``) plus one; for unit vectors, their number of
         entries; for latitude and longitude, 3.
     :param degrees: The degrees l whose harmonics are all used, increasing. Each must have a nonzero
-        eigenvalue under the kernel, as those of :meth:`for_kernel` have.
+        eigenvalue under the kernel; :meth:`for_kernel` selects them.
     :param chains: Single harmonics instead of degrees, integers ``[M, d - 1]``: a row ``k_2, ...,
         k_d`` for each harmonic, with ``k_2 < 0`` for a sine instead of a cosine. Any set is
         allowed; Kuf omits other harmonics that the computation needs.
@@ -121,7 +121,7 @@ class SphericalHarmonics(OnSphere):
         columns = list(range(self.dimension - 1))
         self.column_order = tuple(map(int, columns if column_order is None else column_order))
         if sorted(self.column_order) != columns:
-            remedy = "pass each once, the one that matters least first"
+            remedy = "pass each once, in order of increasing scale"
             rule = f"be a permutation of {len(columns)} columns"
             raise refusal("column_order", rule, column_order, remedy)
 

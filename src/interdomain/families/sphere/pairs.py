@@ -21,7 +21,7 @@ def Kvu_harmonics_harmonics(
     if iv_v.column_order != iv_u.column_order:
         raise ValueError(
             f"iv_v, iv_u: column_order must be the same for both, found {iv_v.column_order} and "
-            f"{iv_u.column_order}, of which the harmonics are not orthogonal; build one with the "
+            f"{iv_u.column_order}, whose harmonics are not orthogonal; build one with the "
             "column_order of the other."
         )
     columns = {chain: column for column, chain in enumerate(map(tuple, iv_u.chains.tolist()))}

@@ -133,8 +133,8 @@ class BoxFourierFeatures(InterDomainInducingVariables):
             if np.any(outside):
                 warn(
                     f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the "
-                    f"box from {kernel.lower} to {kernel.upper}, beyond which the prior repeats, "
-                    "and so do predictions; make the kernel with a wider one."
+                    f"box from {kernel.lower} to {kernel.upper}; the prior and the predictions "
+                    "repeat there; make the kernel with a wider box."
                 )
         return kernel.waves(X, self.functions)
 

@@ -96,7 +96,7 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         self.num_frequencies = integer("num_frequencies", num_frequencies, at_least=0)
         self.polynomial_degree = integer("polynomial_degree", polynomial_degree, at_least=0)
         if self.polynomial_degree > MOST_DEGREES:
-            remedy = "take more frequencies instead, as no end needs more polynomials"
+            remedy = "pass more frequencies instead; no kernel needs a higher degree"
             rule = f"be at most {MOST_DEGREES}"
             raise refusal("polynomial_degree", rule, polynomial_degree, remedy)
         check_num_inducing("num_frequencies", self.num_inducing, "features")

@@ -33,7 +33,7 @@ def funk_hecke_rule(
     """
     validate_dimension(dimension)
     if any(not -1 < b < 1 for b in breaks):
-        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass those alone.")
+        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass only such values.")
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
     x, w = roots_legendre(max(100, max_degree + dimension))
     half = np.diff(edges)[:, None] / 2

@@ -143,7 +143,7 @@ def warn_of_radians(name: str, X: Array) -> None:
     if varies and latitude <= np.pi / 2 and longitude <= 2 * np.pi:
         warn(
             f"{name}: latitudes up to {latitude:.3g} and longitudes up to {longitude:.3g} degrees "
-            "look like radians; pass degrees, as of numpy.degrees(X). (Points that are all so near "
+            "look like radians; pass degrees, e.g. numpy.degrees(X). (Points that are all so near "
             "to latitude 0, longitude 0 are right.)"
         )
 
