@@ -121,7 +121,7 @@ class SphericalHarmonics(OnSphere):
         columns = list(range(self.dimension - 1))
         self.column_order = tuple(map(int, columns if column_order is None else column_order))
         if sorted(self.column_order) != columns:
-            remedy = "pass each once, in order of increasing scale"
+            remedy = "pass each once, sorted by scale, the least first"
             rule = f"be a permutation of {len(columns)} columns"
             raise refusal("column_order", rule, column_order, remedy)
 

@@ -231,7 +231,7 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
 
 
 def check_zonal(kernel: ZonalKernel) -> None:
-    """Check that a kernel is a :class:`ZonalKernel`."""
+    """Check that a kernel is a :class:`ZonalKernel`; a ValueError otherwise."""
     remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
 

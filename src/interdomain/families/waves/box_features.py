@@ -171,7 +171,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return WaveDictionary(self, kernel)
 
     def validate_kernel(self, kernel: Periodized) -> None:
-        """Check that the kernel has the box of the features."""
+        """Check that the kernel has the box of the features; a ValueError otherwise."""
         if not self._has_box_of(kernel):
             remedy = "build the features with BoxFourierFeatures.for_kernel(kernel, num_inducing)"
             rule = f"have the features' box, from {self.lower} to {self.upper}"

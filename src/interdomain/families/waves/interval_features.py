@@ -254,6 +254,6 @@ class VariationalFourierFeatures(InterDomainInducingVariables):
         return tf.concat(parts, axis=0)
 
     def validate_kernel(self, kernel: Stationary) -> None:
-        """Check that the kernel has one lengthscale."""
+        """Check that the kernel has one lengthscale; a ValueError otherwise."""
         remedy = "pass a sum of kernels on one column each, with SumInducingVariables, as these "
         matern.validate_one_lengthscale(kernel, remedy + "features are for one column")

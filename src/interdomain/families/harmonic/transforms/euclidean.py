@@ -131,7 +131,7 @@ class Orthogonal(ClosedFormTransform):
 
 
 def validate_orthonormal(name: str, rows: Array) -> None:
-    """Check that the rows are orthonormal to 1e-9."""
+    """Check that the rows are orthonormal to 1e-9; a ValueError otherwise."""
     error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
     if error > TOLERANCE:
         remedy = "pass np.linalg.qr(rows.T)[0].T, computed in float64"

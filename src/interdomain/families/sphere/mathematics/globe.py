@@ -124,7 +124,7 @@ def fourier_series(
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:
-    """Check that the first column has latitudes from -90 to 90 degrees."""
+    """Check that the first column has latitudes from -90 to 90 degrees; a ValueError otherwise."""
     latitudes = np.asarray(X)[..., 0]
     beyond = np.count_nonzero(~(np.abs(latitudes) <= 90))
     if beyond:
