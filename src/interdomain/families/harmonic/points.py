@@ -218,7 +218,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
-        """Check that the numbers of components and multiplicities are those of the kernel."""
+        """Check that components and multiplicities are the kernel's; a ValueError otherwise."""
         if self.num_components != kernel.num_components:
             raise ValueError(
                 f"Z must have points for the {kernel.num_components} components of the kernel, "

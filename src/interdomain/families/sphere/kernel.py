@@ -100,7 +100,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return [self]
 
     def validate_rows(self, name: str, X: Array) -> None:
-        """Check that rows ``[..., D]``, with all columns of X, are valid inputs."""
+        """Check rows ``[..., D]``, with all columns of X; a ValueError for invalid inputs."""
         with contextlib.suppress(IndexError):  # for too few columns, the covariances raise an error
             self.lift.validate(name, X[..., self.active_dims])
 

@@ -80,7 +80,7 @@ def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
 
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
-    """The chains as an array, if they are one or more different chains of S^{d-1}."""
+    """The chains as an array; a ValueError unless they are different chains of S^{d-1}."""
     remedy = f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each, k_2 < 0 for a sine"
     rule = f"integers [M, {dimension - 1}]"
     rows = different_rows("chains", chains, rule, dimension - 1, remedy)
