@@ -1,4 +1,4 @@
-"""The families: each a folder with its kernels, its inducing variables and its mathematics. They
-import ``core`` and ``linalg``, and never each other."""
+"""The families of kernels. A family is a folder with kernels, their inducing variables and the
+mathematics. A family imports ``core`` and ``linalg``, but no other family."""
 
 __all__: list[str] = []

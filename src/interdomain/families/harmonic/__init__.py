@@ -1,2 +1,2 @@
-"""Kernels that transformations leave unchanged: their decomposition (HVGP), the part that does not
-change (Invariant), and inducing points of both. ``transforms`` is independent of GPflow."""
+"""The harmonic decomposition of kernels (HVGP), kernels of invariant functions (Invariant), and
+inducing points for both. The subpackage ``transforms`` does not depend on GPflow."""

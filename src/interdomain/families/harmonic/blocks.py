@@ -24,7 +24,7 @@ from .orbit_sums import orbit_sums
 
 
 class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
-    """Inducing points of all components of a harmonic kernel, or of one."""
+    """Inducing points of all components of a harmonic kernel, or of one component."""
 
     @abc.abstractmethod
     def points(self, components: Sequence[int]) -> tf.Tensor:
@@ -32,16 +32,16 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
 
     @abc.abstractmethod
     def block_batches(self, kernel: Any) -> list[BlockBatch]:
-        """The components, in batches of equal multiplicity."""
+        """The components, in batches with equal multiplicity."""
 
     def columns_under(self, base: Kernel) -> int | None:
-        """The number of columns of X: that of the points, or of the kernel that sums over them."""
+        """The number of columns of X: that of the points, or that of a set kernel's inputs."""
         if isinstance(base, SetKernel):
             return num_columns(base, base.input_dim)
         return int(self.points([0]).shape[-1])
 
     def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
-        """``k_t(z, x)`` for the points of each component, one component below the other."""
+        """The covariances ``k_t(z, x)`` of each component's points; components are stacked."""
         X = with_columns(X, self.num_columns(kernel))
         rows = as_rows(X)
         batches = self.block_batches(kernel)
@@ -53,7 +53,7 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
         return tf.reshape(joint, tf.concat([[-1], tf.shape(X)[:-1]], axis=0))
 
     def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
-        """Block-diagonal, with one block for each component."""
+        """The covariance of the inducing variables: one diagonal block for each component."""
         batches = self.block_batches(kernel)
         matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
         operators = [Full(matrix) for matrix in _ordered(batches, matrices)]
@@ -61,11 +61,11 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
 
 
 class HarmonicBlocks(BlockBatch):
-    """Components of one multiplicity: their covariances are computed in one go.
+    """Components with equal multiplicity, whose covariances are computed together.
 
-    :param inducing_variable: Holds the points of these components, and maybe of others.
-    :param positions: Where the blocks stand among all blocks of the model.
-    :param images: Whether points have variables at their images as well.
+    :param inducing_variable: The inducing points of at least these components.
+    :param positions: The positions of the blocks among all blocks of the model.
+    :param images: Whether there are variables at the images of the points as well.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class HarmonicBlocks(BlockBatch):
         return self._sums(self.kernel.orbit_covariances, points, X, np.asarray(weights))
 
     def operator(self, jitter: float) -> StructuredOperator:
-        """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
+        """The covariances ``k_t(G^p z, G^q z')`` for all shifts p and q; they depend on p - q.
 
-        G^s and G^-s give matrices that are each other's transpose, so one of the two is computed;
-        a sum and its transpose are added in the end.
+        G^s and G^-s give matrices that are each other's transpose, so only one of the two is
+        computed. The sum of the computed matrices is then added to its transpose.
         """
-        # One of each pair of exponents s and -s, and 1/2 where they are the same.
+        # One exponent of each pair s and -s; the weight is halved if s and -s are the same.
         orders = self.kernel.transform.orders
         exponents = np.indices(orders).reshape(len(orders), -1)
         inverse = np.ravel_multi_index((-exponents) % np.array(orders)[:, None], orders)
@@ -123,12 +123,12 @@ class HarmonicBlocks(BlockBatch):
         elements: Array | None = None,
         split: bool = False,
     ) -> tf.Tensor:
-        """``[T, P m, N]``, or with ``split`` ``[T, P m, P m]`` from weights of P^2 rows."""
+        """Orbit sums ``[T, P m, N]``; with ``split``, ``[T, P m, P m]`` (weights of P^2 rows)."""
         orbits = tf.transpose(self.kernel.transform.orbit(points), [1, 0, 2, 3])  # [U, S, m, D]
         if elements is not None and len(elements) < orbits.shape[1]:
             orbits = tf.gather(orbits, elements, axis=1)
         num_blocks, num_rows = weights.shape[:2]
-        if orbits.shape[0] != num_blocks:  # shared: all blocks from the same kernel values
+        if orbits.shape[0] != num_blocks:  # shared points: all blocks use the same kernel values
             weights = weights.reshape(1, num_blocks * num_rows, -1)
         sums = sums_over(orbits, X, tf.constant(weights, points.dtype))
         size, columns = tf.shape(sums)[-2], tf.shape(sums)[-1]
@@ -142,7 +142,7 @@ class HarmonicBlocks(BlockBatch):
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
-    """What belongs to each block, batch by batch, in the order of the blocks."""
+    """The parts of all batches, one part for each block, sorted by the blocks' positions."""
     positions = itertools.chain(*(batch.positions for batch in batches))
     by_position = dict(zip(positions, itertools.chain(*parts), strict=True))
     return [by_position[position] for position in sorted(by_position)]

@@ -25,17 +25,17 @@ from .transforms.product import Product
 class HarmonicKernel(DecomposedKernel):
     """A kernel that is invariant to cyclic transformations, split into orthogonal parts.
 
-    For ``G`` of order T with ``k(G x, G x') = k(x, x')``, the discrete Fourier transform of k along
-    the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). Those of
-    frequencies t and T - t are added, which leaves ``floor(T / 2) + 1`` real ones (section 3.4):
+    Let ``G`` have order T and ``k(G x, G x') = k(x, x')``. The discrete Fourier transform of k
+    along the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). The
+    kernels of frequencies t and T - t are added: ``floor(T / 2) + 1`` real kernels (section 3.4),
 
         k_t(x, x') = c_t / T sum_s cos(2 pi t s / T) k(x, G^s x'),
 
-    ``c_t`` being 1 for t = 0 and t = T / 2, and 2 otherwise. Several transformations that commute
-    give the products of the cosines (section 3.5). The RKHSs of the parts are orthogonal.
+    where ``c_t`` is 1 for t = 0 and t = T / 2, and 2 otherwise. For several transformations that
+    commute, the cosines are multiplied (section 3.5). The RKHSs of the parts are orthogonal.
 
-    ``K`` and ``K_diag`` are the base kernel's own. The transformations act on all columns that
-    this kernel sees; the base kernel then selects its ``active_dims``. If the base kernel is a
+    ``K`` and ``K_diag`` are those of the base kernel. The transformations act on all active columns
+    of this kernel; the base kernel then selects its ``active_dims``. If the base kernel is a
     :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
     its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
 
@@ -51,12 +51,12 @@ class HarmonicKernel(DecomposedKernel):
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
         whose ``point_kernel`` they leave unchanged. Stationary kernels are invariant to negations
         and, if periodic, translations; isotropic and inner-product kernels to orthogonal maps.
-    :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :param transforms: One or several commuting transformations (:mod:`interdomain.transforms`).
     :ivar num_components: The number of real parts: ``prod_j (floor(T_j / 2) + 1)`` over the axes.
     :ivar frequencies: The frequency (t_1, ..., t_J) of each part; the last axis varies fastest.
-    :ivar multiplicities: How many complex kernels were added in each part: a factor 2 per axis with
-        0 < t < T / 2. Each point of an orbit has this many independent functions in the part.
-        Theorem 4.1 needs all for every point of Z (``complete`` of ``HarmonicInducingPoints``).
+    :ivar multiplicities: The number of complex kernels added in each part: a factor 2 for each axis
+        with 0 < t < T / 2. A part has this many independent functions for each point of an orbit.
+        Theorem 4.1 needs a variable for each (``complete`` of ``HarmonicInducingPoints``).
     :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
     """
 
@@ -80,12 +80,12 @@ class HarmonicKernel(DecomposedKernel):
         self.validate()
 
     def scaled_parts(self) -> list[Kernel]:
-        """Those of the kernel that is decomposed."""
+        """The scaled parts of the base kernel."""
         return scaled_parts(self.base_kernel)
 
     @property
     def transformed_kernel(self) -> Kernel:
-        """The kernel whose inputs are transformed: the base kernel, or that of its points."""
+        """The kernel whose inputs are transformed: the base kernel, or its ``point_kernel``."""
         return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
 
     @property
@@ -102,24 +102,24 @@ class HarmonicKernel(DecomposedKernel):
         return tuple(SetKernelView(set_kernel, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
-        """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``.
+        """The weights ``[T]`` of the values ``k(G^s z, x)`` in ``k_t(G^shift z, x)``.
 
-        :param shift: The exponents of the first axes; those of the others are zero.
+        :param shift: The exponents of the first axes; the exponents of the other axes are zero.
         """
         axes = tuple(range(len(shift)))
         return np.roll(self._weights[component], tuple(shift), axes).ravel()
 
     def shifts(self, component: int) -> tuple[tuple[int, ...], ...]:
-        """The exponents in {0, 1} of the transformations of the paired axes, zero elsewhere."""
+        """All tuples of exponents that are 0 or 1 for the paired axes, and 0 for other axes."""
         paired = self._paired_axes(component)
         choices = [(0, 1) if axis in paired else (0,) for axis in range(len(self.transform.orders))]
         return tuple(itertools.product(*choices))
 
     def validate(self) -> None:
-        """Check again that the kernel is invariant, with its present parameters.
+        """Check that the kernel is invariant with its current parameters.
 
-        Call it after training: a kernel with one lengthscale for each column, say, is invariant to
-        a PCA negation only while they are equal.
+        Call this method after training. For example, a kernel with one lengthscale for each column
+        is invariant to a PCA negation only while the lengthscales are equal.
 
         :raises ValueError: If the kernel is not invariant to one of the transformations.
         """
@@ -135,9 +135,9 @@ class HarmonicKernel(DecomposedKernel):
         return self.base_kernel(self.seen(X), full_cov=False)
 
     def orbit_covariances(self, orbits: tf.Tensor, X: TensorType, weights: tf.Tensor) -> tf.Tensor:
-        """``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
+        """The sums ``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
 
-        :param orbits: ``[U, S, m, D]``, in the space that the transformations act on.
+        :param orbits: ``[U, S, m, D]``, in the space on which the transformations act.
         :param X: ``[N, D]``, inputs of this kernel.
         :param weights: ``[U, P, S]``.
         """
@@ -149,7 +149,7 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def _set_kernel(self) -> SetKernel | None:
-        """The base kernel, if it sums a base function over points."""
+        """The base kernel if it sums a base function over points, None otherwise."""
         return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
@@ -158,10 +158,10 @@ class HarmonicKernel(DecomposedKernel):
 
 
 class HarmonicComponent(SummedKernel):
-    """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
+    """One real part of a :class:`HarmonicKernel`, built by the property ``kernels``.
 
-    :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
-        the kernel of a part of the base function.
+    :param parent: The decomposed kernel, whose parameters this kernel uses. If its base kernel is a
+        set kernel, the part is the kernel of a part of the base function.
     """
 
     def __init__(self, parent: HarmonicKernel, component: int) -> None:
@@ -177,7 +177,7 @@ class HarmonicComponent(SummedKernel):
 
     @property
     def weights(self) -> Array:
-        """The weights ``[T]`` of the orbit's elements."""
+        """The weights ``[T]`` of the elements of the orbit."""
         return self.parent.orbit_weights(self.component, ())
 
     @kernel_method
@@ -196,10 +196,10 @@ class HarmonicComponent(SummedKernel):
         return tf.tensordot(tf.constant(self.weights, values.dtype), values, 1)
 
     def _between(self, orbit: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-        """``k(G^s X, X)`` of each batch by itself, ``[T, batch..., N, N]``.
+        """The values ``k(G^s X, X)`` within each batch, ``[T, batch..., N, N]``.
 
-        GPflow pairs the batches of two inputs each with each, and those of a single one with
-        themselves; so both are put into one.
+        With two inputs, GPflow evaluates all pairs of their batches; with one input, it evaluates
+        each batch with itself. So both inputs are concatenated into one.
         """
         X = tf.broadcast_to(X, tf.shape(orbit))
         num_points = tf.shape(X)[-2]
@@ -208,11 +208,11 @@ class HarmonicComponent(SummedKernel):
 
 
 def _cosine_weights(orders: Sequence[int]) -> Array:
-    """``c_t / T cos(2 pi t s / T)``, multiplied over the axes: ``[components, T_1, ..., T_J]``."""
+    """The products over axes of ``c_t / T cos(2 pi t s / T)``, ``[components, T_1, ..., T_J]``."""
     factors = []
     for T in orders:
         t = np.arange(T // 2 + 1)
-        # The product t s is reduced before the cosine is taken: exact zeros and ones stay exact.
+        # The product t s is reduced modulo T before the cosine, so that ones are exact.
         cosines = np.cos(2 * np.pi * (np.outer(t, np.arange(T)) % T) / T)
         cosines[np.abs(cosines) < 1e-15] = 0.0
         factors.append(np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T)

@@ -1,5 +1,5 @@
-"""Kernels of functions that are invariant to a group of transformations, and their inducing points:
-van der Wilk et al. 2017, Appendix D."""
+"""Kernels of functions that are invariant to a group of transformations, and inducing points for
+these kernels: van der Wilk et al. 2017, Appendix D."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .transforms.product import Product
 
 
 class Invariant(SetKernel):
-    """The mean of a function g over the orbit of its input under a group.
+    """The kernel of the mean of a function g over the orbit of its input under a group.
 
     ``f(x) = 1/T sum_s g(G^s x)``, ``g ~ GP(0, k_g)``, over the T elements of the group (van der
-    Wilk et al., *Convolutional Gaussian Processes*, 2017, Appendix D, eqs. D.29 and D.30; there
-    the sum over the points of the orbit, each once, without 1/T). Every sample of f has
-    ``f(G x) = f(x)``, whatever k_g is. Inducing variables are values of g:
+    Wilk et al., *Convolutional Gaussian Processes*, 2017, Appendix D, eqs. D.29 and D.30). The
+    paper sums over the distinct points of the orbit, without 1/T. Every sample of f satisfies
+    ``f(G x) = f(x)``, for any k_g. Inducing variables are values of g:
     :class:`interdomain.inducing_variables.OrbitInducingPoints`.
 
-    If k_g itself does not change when both its inputs are transformed, this is the first part of
-    ``HarmonicKernel(base_kernel, transforms)``, whose variances take T evaluations instead of T^2.
+    If ``k_g(G x, G x') = k_g(x, x')``, this kernel is the first part of ``HarmonicKernel``. A
+    variance of that part needs T evaluations of k_g; a variance of this kernel needs T^2.
 
-    :param base_kernel: k_g, on the columns that this kernel sees.
-    :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :param base_kernel: k_g, on the active columns of this kernel.
+    :param transforms: One or several commuting transformations (:mod:`interdomain.transforms`).
     :param active_dims: The columns of X that are transformed.
     :raises ValueError: If the transformations do not commute.
     """
@@ -68,8 +68,8 @@ class OrbitInducingPoints(SetInducingVariables):
     """Values ``u = g(z)`` of the base function of :class:`interdomain.kernels.Invariant`.
 
     ``cov(u, f(x)) = 1/T sum_s k_g(z, G^s x)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
-    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32). An entry of Kuf takes T
-    evaluations of k_g, where inducing points of f take T^2; an entry of Kuu takes one.
+    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32). An entry of Kuf needs T
+    evaluations of k_g, compared with T^2 for inducing points of f. An entry of Kuu needs one.
 
     :param Z: ``[M, D]``, in the space of the data (of the kernel's ``active_dims``).
     :raises ValueError: If Z is not a matrix, or not finite.

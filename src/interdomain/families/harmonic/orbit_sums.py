@@ -1,10 +1,10 @@
 """Sums of a base kernel over the orbits of points: all covariances of harmonic kernels.
 
-Every one of them is, for points z and x,
+Every covariance is, for points z and x,
 
     out[u, p, z, x] = sum_s weights[u, p, s] k(G^s z, x),
 
-where u counts sets of points and p the sums wanted from the same kernel values.
+where u is the index of a set of points, and p that of a sum over the same kernel values.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ...linalg.chunks import CHUNK_ENTRIES
 from ...linalg.radial_terms import RadialTerm, distance_gradients, squared_distances
 
 _TYPICAL_COLUMNS = 1024
-"""Assumed where the number of points x is not known before the graph runs."""
+"""The number of points x that is assumed if it is not known before the graph runs."""
 
 
 @check_shapes(
     "orbits: [U, S, m, D]", "X: [..., N, D]", "weights: [U, P, S]", "return: [U, P, m, N]"
 )
 def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """``sum_s weights[u, p, s] k(orbits[u, s, :], X)``.
+    """The sums ``sum_s weights[u, p, s] k(orbits[u, s, :], X)``.
 
-    :param kernel: The base kernel; its ``active_dims`` are respected.
+    :param kernel: The base kernel, with any ``active_dims``.
     :param orbits: For each of U sets, the S images of its m points.
-    :param X: ``[N, D]``, or ``[U, N, D]`` to pair each set with points of its own.
+    :param X: ``[N, D]``, or ``[U, N, D]`` to pair each set with separate points.
     :param weights: For each set, P rows of weights.
     """
     X, weights = tf.convert_to_tensor(X), tf.cast(weights, orbits.dtype)
@@ -59,11 +59,11 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
 
 
 def weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
-    """Values of points ``[..., S, m, D]`` and X ``[N, D]``, summed over S with weights
-    ``[..., P, S]``: ``[..., P, m, N]``."""
+    """The kernel values of points ``[..., S, m, D]`` and X ``[N, D]``, summed over S with weights
+    ``[..., P, S]``, as ``[..., P, m, N]``."""
     shape = tf.shape(points)
     sums = tf.matmul(weights, tf.reshape(values, tf.concat([shape[:-2], [-1]], axis=0)))
-    # Without -1: X may have no rows.
+    # tf.reshape cannot infer a size (-1) if X has no rows, so all sizes are given.
     sizes = [tf.shape(weights)[:-1], shape[-2:-1], tf.shape(X)[:1]]
     return tf.reshape(sums, tf.concat(sizes, axis=0))
 
@@ -71,7 +71,7 @@ def weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Ten
 def _radial_sums(
     term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """:func:`orbit_sums` for a term, at inputs that are scaled already."""
+    """The :func:`orbit_sums` of one radial term, for scaled inputs."""
 
     @tf.custom_gradient
     def sums(orbits: tf.Tensor, X: tf.Tensor, variance: tf.Tensor) -> Any:
@@ -108,7 +108,7 @@ def _radial_sums(
 def _kernel_values(
     term: RadialTerm, points: tf.Tensor, X: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """rho and its slope between points ``[S, m, D]`` and X ``[N, D]``, each ``[S m, N]``."""
+    """The values and slopes of rho between points ``[S, m, D]`` and X ``[N, D]``, ``[S m, N]``."""
     points = tf.reshape(points, [-1, points.shape[-1]])
     return term.value_and_slope(*squared_distances(points, X, term.sign))
 
@@ -116,7 +116,7 @@ def _kernel_values(
 def _distance_gradients(
     slopes: tf.Tensor, weights: tf.Tensor, points: tf.Tensor, X: tf.Tensor, upstream: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gradients to points ``[S, m, D]`` and X ``[N, D]`` from one to the sums ``[P, m, N]``."""
+    """The gradients in points ``[S, m, D]`` and in X ``[N, D]``; ``upstream`` is ``[P, m, N]``."""
     rows = tf.reshape(upstream, [tf.shape(weights)[0], -1])
     d_values = tf.matmul(weights, rows, transpose_a=True)
     d_squares = slopes * tf.reshape(d_values, tf.shape(slopes))
@@ -125,7 +125,7 @@ def _distance_gradients(
 
 
 def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
-    """How many of the m points to take at a time: a divisor of m."""
+    """The number of points in a chunk: a divisor of the number m of points."""
     num_images, num_points = orbits.shape[1:3]
     if num_images is None or num_points is None:
         remedy = "pass Z with a static shape"
@@ -134,12 +134,12 @@ def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
     limit = max(1, CHUNK_ENTRIES // (num_images * (X.shape[-2] or _TYPICAL_COLUMNS)))
     divisors = [d for d in range(1, num_points + 1) if num_points % d == 0]
     fitting = max(d for d in divisors if d <= limit)
-    # A number with few divisors must not end in a loop over single points.
+    # If m has few divisors, one chunk of all points avoids a loop over single points.
     return fitting if 4 * fitting >= min(limit, num_points) else num_points
 
 
 def _into_chunks(tensor: tf.Tensor, rows: int) -> tf.Tensor:
-    """``[U, S, m, ...] -> [U m / rows, S, rows, ...]``."""
+    """The chunks of a tensor: ``[U, S, m, ...] -> [U m / rows, S, rows, ...]``."""
     shape = tf.shape(tensor)
     split = tf.reshape(tensor, tf.concat([shape[:2], [shape[2] // rows, rows], shape[3:]], axis=0))
     moved = tf.transpose(split, [0, 2, 1, 3, 4])
@@ -148,7 +148,7 @@ def _into_chunks(tensor: tf.Tensor, rows: int) -> tf.Tensor:
 
 
 def _from_chunks(tensor: tf.Tensor, num_sets: int) -> tf.Tensor:
-    """``[U c, S, rows, ...] -> [U, S, c rows, ...]``."""
+    """The tensor of the chunks: ``[U c, S, rows, ...] -> [U, S, c rows, ...]``."""
     shape = tf.shape(tensor)
     split = tf.reshape(tensor, tf.concat([[num_sets, shape[0] // num_sets], shape[1:]], axis=0))
     moved = tf.transpose(split, [0, 2, 1, 3, 4])
@@ -164,8 +164,8 @@ def _over_chunks(
     orbits: tf.Tensor,
     *others: tf.Tensor,
 ) -> Any:
-    """A function of the weights and the inputs of a set, some points of its orbits, and what
-    belongs to these of other tensors, for all points."""
+    """The values of a function for all points, computed chunk by chunk. The function's arguments
+    are a set's weights, its inputs X, a chunk of ``orbits``, and the same chunk of ``others``."""
     rows, num_sets = _chunk_rows(orbits, X), orbits.shape[0]
     chunks = [_into_chunks(tensor, rows) for tensor in (orbits, *others)]
     set_numbers = tf.repeat(tf.range(num_sets), tf.shape(chunks[0])[0] // num_sets)
@@ -180,7 +180,7 @@ def _over_chunks(
 def _gradient_over_chunks(
     term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The values are computed again: cheaper than to keep them, and of bounded memory."""
+    """The gradients for all points. Kernel values are computed again, which bounds the memory."""
 
     def gradients(
         weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor, d_sums: tf.Tensor

@@ -1,4 +1,4 @@
-"""Inducing points for the parts of a harmonic kernel (HVGP)."""
+"""Inducing points of the parts of a harmonic kernel (HVGP)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .decomposition import HarmonicComponent, HarmonicKernel
 
 
 class ComponentInducingPoints(PointsOfComponents):
-    """The block of one part of a harmonic kernel: values of f_t at Z and, if its multiplicity is
-    above one, at the images of Z under the transformations of the part's paired axes.
+    """Inducing variables of one part of a harmonic kernel: values of f_t at Z.
 
-    Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
+    If the multiplicity exceeds one, there are also values at the images of Z under the part's
+    paired axes. :attr:`HarmonicInducingPoints.inducing_variables` builds views that share Z.
 
-    :param multiplicity: The number of images of each point of Z ``[m, D]``, 1 or that of the part.
+    :param multiplicity: The number of variables for each point of Z ``[m, D]``, 1 or the part's.
     """
 
     kernels = (HarmonicComponent, SetKernel)
@@ -39,7 +39,7 @@ class ComponentInducingPoints(PointsOfComponents):
         return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
 
     def points(self, components: Sequence[int]) -> tf.Tensor:
-        """The points of this one component, ``[1, m, D]``."""
+        """The points of this component, ``[1, m, D]``."""
         return tf.convert_to_tensor(self.Z)[None]
 
     def num_columns(self, kernel: HarmonicComponent | SetKernel) -> int | None:
@@ -47,8 +47,8 @@ class ComponentInducingPoints(PointsOfComponents):
         return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
 
     def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
-        """One component by itself, of a set kernel a sum over points of a part of the base
-        function; a ValueError if the kernel is not a part of a :class:`HarmonicKernel`."""
+        """One batch with this component. The kernel is a part of a :class:`HarmonicKernel`, or a
+        set kernel whose ``point_kernel`` is a part; a ValueError otherwise."""
         part = kernel.point_kernel if isinstance(kernel, SetKernel) else kernel
         if not isinstance(part, HarmonicComponent):
             remedy = "use InducingPatches or OrbitInducingPoints with it"
@@ -60,21 +60,21 @@ class ComponentInducingPoints(PointsOfComponents):
 class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
 
-    The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
-    2021, section 4.1). Each part may have its own points, which gives T times as many inducing
-    points; or all parts share their points, which takes T times fewer evaluations of the kernel.
+    The parts are independent a priori, so Kuu is block-diagonal with one block for each part (Sun
+    et al. 2021, section 4.1). If each part has its own points, there are T times as many inducing
+    points. If all parts share their points, T times fewer evaluations of the kernel are needed.
 
-    By default each real part has one variable for each of its points. With ``multiplicities`` (see
-    :meth:`for_kernel`, ``complete``) a part in which two complex kernels were added has one at z
-    and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
-    of Z as its points: Theorem 4.1, which otherwise the pairing of section 3.4 breaks for T > 2.
+    By default each part has one variable for each of its points. With ``multiplicities`` (see
+    ``complete`` of :meth:`for_kernel`), a part that adds two complex kernels has one variable at z
+    and one at G z. A joint q(u) over shared points then equals that of an SVGP whose inducing
+    points are the orbits of Z (Theorem 4.1). By default, the theorem does not hold for T > 2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> negation = idm.transforms.Negation()
     >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negation)
     >>> points = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, 10)
-    >>> points.num_inducing  # ten for each of the two parts
+    >>> points.num_inducing  # ten variables for each of the two parts
     20
     >>> model = idm.models.AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), points)
     >>> [q_mu.shape for q_mu in model.q_mu]
@@ -82,9 +82,9 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
 
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: The number T of parts; required if Z is shared.
-    :param multiplicities: For each part, the number of variables at each of its points.
-    :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
-        that all components share.
+    :param multiplicities: For each part, the number of variables for each of its points.
+    :ivar Z_per_component: A list of T parameters ``[m, D]``, or of one parameter that all
+        components share.
     :ivar shared: Whether all components have the same points.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
@@ -128,16 +128,16 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         complete: bool = False,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
-        """Make inducing points with the components, and their multiplicities, of a kernel.
+        """Make inducing points for all components of a kernel.
 
         :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
-        :param complete: Whether each paired part also has variables at the images of its points:
-            then the parts have as many variables as the orbits of Z have points.
+        :param complete: Whether each part that adds several complex kernels also has variables at
+            images of its points. The total number of variables is then that of the orbits' points.
         :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
         """
         _harmonic(kernel)
         multiplicities = kernel.multiplicities if complete else None
-        # Where Z leaves it open; what Z has is compared later.
+        # Needed if Z is a matrix; otherwise validate_kernel compares the number in Z.
         count = kernel.num_components if np.ndim(Z) == 2 else None
         points = cls(Z, num_components=count, multiplicities=multiplicities, name=name)
         points.validate_kernel(kernel)
@@ -155,12 +155,12 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
-        """Make inducing points at k-means centres of the data, with another seed for each part.
+        """Make inducing points at k-means centres of the data, with a different seed for each part.
 
-        Where the base kernel sums a function over points of an input, such as the patches of an
-        image, they are centres of these. A point of a part stands for all its images.
+        If the base kernel is a set kernel, k-means runs on the points of the inputs, such as the
+        patches of images. An inducing point of a part represents all its images.
 
-        :param X: Inputs ``[N, D]``. Of many rows 10,000 random ones are used, or ten a point.
+        :param X: Inputs ``[N, D]``; of more than ``max(10000, 10 m)`` rows, a sample is used.
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
@@ -180,8 +180,8 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     def Z(self) -> tf.Tensor:
         """The point of each inducing variable, ``[M, D]``, one component after the other.
 
-        For a variable at the image of a point (see ``multiplicities``), this is the point itself.
-        To change points, assign to :attr:`Z_per_component`.
+        For a variable at the image of a point (see ``multiplicities``), the row is the point
+        itself. To change points, assign to :attr:`Z_per_component`.
         """
         blocks = self.inducing_variables
         return tf.concat([tf.tile(block.Z, [block.multiplicity, 1]) for block in blocks], axis=0)
@@ -193,12 +193,12 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
 
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
-        """One block for each component: views made on demand that share the parameters."""
-        parameters = itertools.cycle(self.Z_per_component)  # one for all, if it is shared
+        """The inducing points of each component: views made on demand that share the parameters."""
+        parameters = itertools.cycle(self.Z_per_component)  # shared points: the same for all
         return tuple(map(ComponentInducingPoints, parameters, self.multiplicities))
 
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
-        """The points of components, by default all: ``[T, m, D]``, or ``[1, m, D]`` if shared."""
+        """The points of some or all components, ``[T, m, D]``, or ``[1, m, D]`` if shared."""
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)
         return tf.stack([self.Z_per_component[t] for t in components])
@@ -207,7 +207,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         return self.columns_under(kernel.base_kernel)
 
     def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
-        """Components of equal multiplicity together."""
+        """The components, in batches with equal multiplicity."""
         self.validate_kernel(kernel)
         alike: dict[int, list[int]] = {}
         for component, multiplicity in enumerate(self.multiplicities):
@@ -218,7 +218,7 @@ class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
         ]
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
-        """:raises ValueError: If components or multiplicities are not those of the kernel."""
+        """Check that components and multiplicities are the kernel's; a ValueError otherwise."""
         if self.num_components != kernel.num_components:
             raise ValueError(
                 f"Z must have points for the {kernel.num_components} components of the kernel, "

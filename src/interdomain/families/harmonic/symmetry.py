@@ -1,4 +1,4 @@
-"""Whether a kernel is invariant to a transformation of its inputs."""
+"""A check that a kernel is invariant to a transformation of its inputs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .transforms.base import CyclicTransform
 
 _TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 _PER_COLUMN = ("lengthscales", "weight_variances", "variance")
-"""Parameters that may have an entry for each column."""
+"""Parameters that may have one entry for each column."""
 
 _NUM_PROBES = 48
 _DISTANCES = 10.0 ** np.arange(-3.0, 4.0)
-"""From a probe to its partners, so that some are near on the scale of any lengthscale."""
+"""Distances from a probe to its partners; for any lengthscale, at least one is short."""
 
 
 def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: CyclicTransform) -> None:
-    """Check on random points that ``k(G x, G x') = k(x, x')``, as Sun et al. 2021, eq. 9, ask.
+    """Check on random points that ``k(G x, G x') = k(x, x')`` (Sun et al. 2021, eq. 9).
 
-    :param transform: G.
-    :param group: The product that G belongs to, whose domain the points are taken from.
-    :raises ValueError: If a pair of points has another correlation after the transformation, or
-        the kernel cannot be evaluated on points the transformation acts on.
+    :param transform: The transformation G.
+    :param group: The product that contains G; random points are drawn from its domain.
+    :raises ValueError: If the transformation changes the correlation of a pair of points, or the
+        kernel cannot be evaluated on the domain of the transformation.
     """
     columns = num_columns(kernel, group)
     with tf.init_scope():
-        # Probes ``[n, D]``, and partners ``[n', D]`` near to and far from them.
+        # Probes ``[n, D]``, and partners ``[n', D]`` near to the probes and far from them.
         probes, far = (group.probes(_NUM_PROBES, columns, seed=seed) for seed in (1, 3))
         directions = np.random.default_rng(2).standard_normal((len(_DISTANCES), *probes.shape))
         directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
@@ -65,7 +65,7 @@ def validate_invariance(kernel: Kernel, transform: CyclicTransform, group: Cycli
 
 
 def num_columns(kernel: Kernel, transform: CyclicTransform) -> int:
-    """A number of columns that the transformation and the kernel both accept."""
+    """A number of columns that both the transformation and the kernel accept."""
     if transform.input_dim is not None:
         return transform.input_dim
     needed = [2, transform.min_input_dim]
@@ -81,13 +81,13 @@ def num_columns(kernel: Kernel, transform: CyclicTransform) -> int:
 
 
 def _length(kernel: Kernel, name: str) -> int:
-    """The number of entries of a kernel's parameter; 0 for scalars and for none of that name."""
+    """The number of entries of a kernel's parameter; 0 for a scalar or a missing parameter."""
     shape = np.shape(getattr(kernel, name, 0.0))
     return int(shape[0]) if len(shape) else 0
 
 
 def _correlations(kernel: Kernel, X: tf.Tensor, X2: tf.Tensor) -> tuple[Array, Array]:
-    """The kernel's values, and the roots of the products of the variances."""
+    """The kernel's values, and the square roots of the products of the variances."""
     values = kernel(X, X2).numpy()
     scale = np.sqrt(np.outer(*(kernel(x, full_cov=False).numpy() for x in (X, X2))))
     return values, np.maximum(scale, np.finfo(values.dtype).tiny)

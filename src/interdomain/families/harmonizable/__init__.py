@@ -1,2 +1,2 @@
-"""Mixtures of waves whose frequencies change from place to place, or do not, and their Fourier
-features (Shen et al. 2019)."""
+"""Harmonizable mixture kernels, whose frequencies vary over the input space, spectral mixture
+kernels, and Fourier features (Shen et al. 2019)."""

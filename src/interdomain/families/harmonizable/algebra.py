@@ -1,15 +1,15 @@
-"""The formulas of a harmonizable component, on tensors that are read once.
+"""The formulas of a harmonizable component, for given values of its parameters.
 
-With the precision ``S`` of the window (envelope) and that of the squared exponential, ``b``
-(excess), both in units of x, the paper's Sigma_2 is ``b + S / 4`` and its kernel
+Let ``S`` be the precision of the window (envelope) and ``b`` that of the squared exponential
+(excess), both in units of x. The paper's Sigma_2 is then ``b + S / 4``, and its kernel is
 
     exp(-pi^2 y^T S y) exp(-pi^2 y'^T S y') exp(-2 pi^2 t^T b t) Re phi(y)^T B conj(phi(y')),
 
-y and y' being inputs less the centre, t their difference, ``B = W W^H``, and
-``phi_i(y) = exp(2 pi i frequency_i^T y)``. Everything is computed in real numbers.
+where y and y' are inputs minus the centre, t is their difference, ``B = W W^H``, and
+``phi_i(y) = exp(2 pi i frequency_i^T y)``. All computations use real numbers.
 
-In place of the squared exponential of t there may be a product of Matern functions of its entries,
-of ``order`` p + 1/2: the squared exponential has None. S may then be zero, and is diagonal.
+A product of Matern functions of the entries of t, of order p + 1/2, may replace the squared
+exponential. ``order`` is then p, and S is diagonal or zero; otherwise ``order`` is None.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .matern_factors import matern_densities
 class ComponentTensors(NamedTuple):
     """The values of a component's parameters.
 
-    ``frequencies`` are ``[Q, D]``; ``real`` and ``imaginary`` (None if B is real) the parts of W
-    ``[Q, Q]``; ``envelope`` and ``excess`` S and b ``[D, D]``.
+    ``frequencies`` are ``[Q, D]``. ``real`` and ``imaginary`` (None if B is real) are the parts of
+    W ``[Q, Q]``. ``envelope`` and ``excess`` are S and b, ``[D, D]``.
     """
 
     frequencies: tf.Tensor
@@ -40,7 +40,7 @@ class ComponentTensors(NamedTuple):
 
     @property
     def amplitudes(self) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Real and imaginary part of B ``[Q, Q]``."""
+        """The real and the imaginary part of B ``[Q, Q]``; the imaginary part may be None."""
         square = tf.matmul(self.real, self.real, transpose_b=True)
         if self.imaginary is None:
             return square, None
@@ -50,8 +50,8 @@ class ComponentTensors(NamedTuple):
 
 
 class Densities(NamedTuple):
-    """S(w, v), and S(w, -v), of the real process about its centre: real and imaginary parts
-    ``[n, k]``. The imaginary ones are None if B is real."""
+    """The spectral densities S(w, v) and S(w, -v) of the real process about its centre: real and
+    imaginary parts ``[n, k]``. The imaginary parts are None if B is real."""
 
     same: tf.Tensor
     opposite: tf.Tensor
@@ -61,8 +61,8 @@ class Densities(NamedTuple):
 
 @once_per_shape
 def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
-    """``[..., N, 2 Q]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
-    are what multiplies the squared exponential."""
+    """The window times the real and imaginary parts of ``W^T phi(y)``, ``[..., N, 2 Q]``. The inner
+    product of two rows is the factor of the squared exponential."""
     scaled = tf.matmul(Y, component.envelope)
     window = tf.exp(-(math.pi**2) * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
     cosine, sine = turns(Y, component.frequencies)
@@ -79,11 +79,11 @@ def densities(
 ) -> Densities:
     """The generalized spectral density at (w, v) and (w, -v), for all pairs of rows.
 
-    ``sum_ij B_ij N((p + q) / 2 | 0, b + S/4) N(p - q | 0, S)`` for ``p = w - frequency_i`` and
-    ``q = v - frequency_j`` (eq. 16) is that of the complex kernel; that of its real part is the
-    mean of it at (w, v) and of its conjugate at (-w, -v). So all four signs are taken at once. Both
-    normal densities are one, of a distance between vectors of 2D entries. For Matern functions the
-    first is :func:`matern_densities`.
+    The density of the complex kernel is ``sum_ij B_ij N((p + q) / 2 | 0, b + S/4) N(p - q | 0, S)``
+    for ``p = w - frequency_i`` and ``q = v - frequency_j`` (eq. 16). The density of the real part
+    is the mean of this density at (w, v) and its conjugate at (-w, -v). All four signs are computed
+    together. The two normal densities are computed as one, from distances of vectors with 2D
+    entries. For Matern functions, :func:`matern_densities` replaces the first.
     """
     size, dimension = component.frequencies.shape
 
@@ -110,7 +110,8 @@ def densities(
 
 
 def _amplitude_sums(component: ComponentTensors, both: tf.Tensor) -> Densities:
-    """Sums over pairs of frequencies, from ``[2n Q, 2k Q]`` for both signs of both inputs."""
+    """The densities as sums over pairs of frequencies of ``both``, ``[2n Q, 2k Q]``, which has both
+    signs of both inputs."""
     size = component.frequencies.shape[0]
     both = tf.reshape(both, [tf.shape(both)[0] // size, size, tf.shape(both)[1] // size, size])
     real, imaginary = component.amplitudes
@@ -122,7 +123,7 @@ def _amplitude_sums(component: ComponentTensors, both: tf.Tensor) -> Densities:
 
 
 def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """``(f(w, v) + sign f(-w, -v)) / 2`` and ``(f(w, -v) + sign f(-w, v)) / 2``."""
+    """The means ``(f(w, v) + sign f(-w, -v)) / 2`` and ``(f(w, -v) + sign f(-w, v)) / 2``."""
     upper, lower = tf.split(sums, 2, axis=0)
     (same, mixed), (mixed_too, same_too) = (tf.split(part, 2, axis=1) for part in (upper, lower))
     return (same + sign * same_too) / 2, (mixed + sign * mixed_too) / 2
@@ -133,15 +134,15 @@ def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) 
     """The covariances ``[2m, N]`` of f with the real and the imaginary parts of its Fourier
     transform about the centre.
 
-    With ``a = b + S/2`` and ``T = a^-1 b`` the paper's eqs. 63 and 64, put right, are a sum over
-    the frequencies i of ``N(w - frequency_i | 0, a) exp(-2 pi i (w - frequency_i)^T T y)`` times
-    what depends on y: a product of matrices ``[m, Q]`` and ``[Q, N]``, turned by
-    ``exp(-2 pi i w^T T y)``. The real part of the kernel takes the mean over w and -w, which adds
-    and subtracts the densities and leaves everything else.
+    Let ``a = b + S/2`` and ``T = a^-1 b``. The paper's eqs. 63 and 64, corrected, are a sum over
+    the frequencies i of ``N(w - frequency_i | 0, a) exp(-2 pi i (w - frequency_i)^T T y)`` times a
+    function of y: a product of matrices ``[m, Q]`` and ``[Q, N]``, times the phase
+    ``exp(-2 pi i w^T T y)``. The real part of the kernel needs the mean over w and -w, which only
+    adds and subtracts the densities.
     """
     spread = component.excess + component.envelope / 2
     shrunk = tf.linalg.matmul(Y, tf.linalg.solve(spread, component.excess), transpose_b=True)
-    # y^T (a - b a^-1 b) y.
+    # The quadratic form y^T (a - b a^-1 b) y.
     decay = tf.linalg.matmul(Y, spread) * Y - tf.linalg.matmul(Y, component.excess) * shrunk
     window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(decay, axis=-1)) / 2
     real, imaginary = _modulations(component, Y, shrunk)
@@ -155,12 +156,12 @@ def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) 
 
 @once_per_shape
 def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
-    """The covariances ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
-    then the imaginary ones.
+    """The covariances ``[2m, 2m]`` of f's Fourier transform about the centre: real parts first,
+    then imaginary parts.
 
-    For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
-    ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
-    and an imaginary one and the other way round.
+    Let s and c be the densities at (w, v) and (w, -v). The covariance of real parts is
+    ``Re(s + c) / 2``, and that of imaginary parts ``Re(s - c) / 2``. A real and an imaginary part
+    have ``Im(c - s) / 2``; an imaginary and a real part have ``Im(s + c) / 2``.
     """
     s, c, s_imaginary, c_imaginary = densities(component, w, w)
     if s_imaginary is None or c_imaginary is None:
@@ -172,16 +173,16 @@ def fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
 
 
 def turned(rows: tf.Tensor, w: tf.Tensor, centre: tf.Tensor) -> tf.Tensor:
-    """What is known of a transform about a centre ``[D]``, for that about zero: real parts and
-    imaginary ones, ``[2m, n]``, times ``exp(-2 pi i w^T centre)``."""
+    """The rows of a Fourier transform about zero, from those about a centre ``[D]``: real parts,
+    then imaginary parts, ``[2m, n]``, are multiplied by ``exp(-2 pi i w^T centre)``."""
     cosine, sine = turns(w, centre[None])
     real, imaginary = tf.split(rows, 2)
     return tf.concat([cosine * real + sine * imaginary, cosine * imaginary - sine * real], axis=0)
 
 
 def fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
-    """The diagonal, not below what rounding leaves of it: an imaginary part near w = 0 is the
-    difference of two numbers as large as the real part."""
+    """The diagonal of the covariances, at least as large as its rounding error. An imaginary part
+    near w = 0 is the difference of two numbers that are as large as the real part."""
     diagonal = tf.linalg.diag_part(matrix)
     precision = np.finfo(diagonal.dtype.as_numpy_dtype)
     floor = precision.eps * tf.tile(tf.add_n(tf.split(diagonal, 2)), [2])
@@ -191,7 +192,7 @@ def fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
 def _modulations(
     component: ComponentTensors, Y: tf.Tensor, shrunk: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Real and imaginary part, ``[Q, N]``, of ``exp(2 pi i frequency_i^T shrunk)
+    """The real and the imaginary part, ``[Q, N]``, of ``exp(2 pi i frequency_i^T shrunk)
     sum_j B_ij exp(-2 pi i frequency_j^T y)``."""
     real, imaginary = component.amplitudes
     cosine, sine = turns(component.frequencies, Y)
@@ -205,7 +206,7 @@ def _modulations(
 
 
 def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor, order: int | None) -> tf.Tensor:
-    """The Wigner distribution ``[n, k]`` (eqs. 19 and 20, with B_ij inside the real part)."""
+    """The Wigner distribution ``[n, k]`` (eqs. 19 and 20, but with B_ij inside the real part)."""
     scaled = tf.matmul(Y, component.envelope)
     window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(scaled * Y, axis=-1, keepdims=True))
     frequencies = component.frequencies
@@ -219,7 +220,7 @@ def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor, order: int |
     density = tf.add_n(tf.split(density, 2, axis=0)) / 2
     real, imaginary = component.amplitudes
     cosine, sine = turns(Y, frequencies)
-    # cos and sin of the difference of two angles.
+    # The cosine (and below the sine) of the difference of two angles.
     power = real * (cosine[:, :, None] * cosine[:, None] + sine[:, :, None] * sine[:, None])
     if imaginary is not None:
         mixed = sine[:, :, None] * cosine[:, None]

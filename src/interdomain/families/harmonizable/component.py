@@ -1,4 +1,4 @@
-"""One component of a harmonizable mixture: Shen, Heinonen and Kaski 2019."""
+"""The components of harmonizable mixture kernels: Shen, Heinonen and Kaski 2019."""
 
 from __future__ import annotations
 
@@ -30,56 +30,56 @@ _LOCAL = ("gaussian", "matern12", "matern32", "matern52")
 class HarmonizableComponent(MixtureComponent):
     """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
 
-    With ``y = x - centre`` (Shen, Heinonen and Kaski, *Harmonizable mixture kernels with
-    variational Fourier features*, 2019, eqs. 9 and 14)::
+    With ``y = x - centre``, the kernel is::
 
         k(x, x') = Re k_LSG(scales y, scales y')
                    sum_ij B_ij exp(2 pi i (frequency_i^T y - frequency_j^T y')),
         k_LSG(y, y') = exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t),
 
-    m being the mean of y and y', t their difference. This is a process of Q frequencies, seen
-    through a window of width ``envelope^(-1/2) / (2 pi)``. B says how the amplitudes vary together;
-    they lose their memory over a lag of ``lag^(-1/2) / (2 pi)``.
+    where m is the mean of y and y', and t their difference. See Shen, Heinonen and Kaski,
+    *Harmonizable mixture kernels with variational Fourier features*, 2019, eqs. 9 and 14. The
+    window of the Q sinusoids has the width ``envelope^(-1/2) / (2 pi)``. B is the covariance of the
+    amplitudes, which decorrelate over a lag of ``lag^(-1/2) / (2 pi)``.
 
-    The kernel is valid where ``lag >= envelope / 4`` (the paper does not say so) and B is
-    positive semi-definite. Both hold for every value of the unconstrained parameters: what is
-    stored is ``envelope``, ``excess = lag - envelope / 4``, and W with ``B = W W^H``. (Written
-    with these, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at either input, times a squared
-    exponential of t whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
+    The kernel is valid if ``lag >= envelope / 4`` (a condition that the paper omits) and B is
+    positive semi-definite. Both hold for every value of the unconstrained parameters, because the
+    parameters are ``envelope``, ``excess = lag - envelope / 4``, and W with ``B = W W^H``. In these
+    terms, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at each input, times a squared
+    exponential of t with precision ``excess``. The paper's ``phi^T B phi`` lacks a conjugate.
 
-    **Other kernels of its Table 1, and of its Theorem 3,** which takes any locally stationary
-    kernel in place of k_LSG:
+    **Other kernels of the paper.** Its Theorem 3 allows any locally stationary kernel instead of
+    k_LSG. These kernels of its Table 1 and Theorem 3 are available:
 
-    - ``local="matern32"`` (or 12, 52): the squared exponential of t becomes a product over columns
-      of Matern functions with its lengthscales, ``excess^(-1/2) / (2 pi)``, so that functions are
-      rough wherever the window is. It is valid for the same parameters. The spectra are Voigt
-      profiles, in closed form for windows and lags that are numbers or diagonals.
-    - ``envelope=None``: no window. With two frequencies and ``amplitudes=variance * np.ones((2,
-      2))`` it is a generalized spectral kernel (GSK: Samo 2017), with a Matern ``local`` too; with
-      one, a spectral mixture's component (SM; squared exponential at zero, SE). With a window these
-      amplitudes make the Gaussian mixture in the pair of frequencies of Samo and Roberts (2015).
+    - ``local="matern32"`` (or 12, 52): a product over columns of Matern functions replaces the
+      squared exponential of t, with the same lengthscales ``excess^(-1/2) / (2 pi)``. It is valid
+      for the same parameters. The spectra are Voigt profiles, in closed form if the window and the
+      lag are numbers or diagonals.
+    - ``envelope=None``: no window. Two frequencies with ``amplitudes=variance * np.ones((2, 2))``
+      give a generalized spectral kernel (GSK: Samo 2017), also with a Matern ``local``. One gives
+      the component of a spectral mixture (SM), or at frequency zero a squared exponential (SE).
+      With a window, two give the Gaussian mixture kernel of Samo and Roberts (2015).
     - The sparse spectrum kernel (SS) is a sum of ``gpflow.kernels.Cosine``.
 
-    What has no closed form: the generalized spectral *density* without a window (all mass is on the
-    lines ``w - v = frequency_i - frequency_j``; the Wigner distribution has a density, but for SS);
-    both spectra of a Matern ``local`` that depends on t through one distance in several columns;
-    Fourier features of other components than Gaussian windows times squared exponentials; and the
-    generalized spectral mixture (GSM: Remes et al. 2017), whose frequencies depend on x.
+    No closed form exists for the generalized spectral *density* without a window (all mass is on
+    the lines ``w - v = frequency_i - frequency_j``; the Wigner distribution has a density, except
+    for SS); the spectra of an isotropic Matern ``local`` in several columns; Fourier features
+    without a window or with a Matern ``local``; and the generalized spectral mixture (GSM: Remes et
+    al. 2017), whose frequencies depend on x.
 
     :param frequencies: ``[Q, D]``, in cycles per unit of x.
-    :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
-        matrix ``[Q, Q]``, positive semi-definite, real or complex. ``1 / Q`` each by default, for a
-        variance of one at the centre. A real B stays real in training, a complex one complex.
-    :param centre: ``[D]``, or a number for all dimensions.
-    :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
-        ``lag`` can have any scale.
-    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``. Training keeps
-        this form. Or None, for no window.
-    :param lag: Sigma_2, in one of the same forms.
+    :param amplitudes: B: the diagonal ``[Q]``, or a Hermitian matrix ``[Q, Q]``, positive
+        semi-definite, real or complex. The default diagonal is ``1 / Q``, for a variance of one at
+        the centre. Training keeps a real B real, and a complex B complex.
+    :param centre: The centre of the window: ``[D]``, or a number for all dimensions.
+    :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default, because
+        ``envelope`` and ``lag`` can have any scale.
+    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``; training keeps
+        this form. None means no window.
+    :param lag: Sigma_2: a number, a diagonal ``[D]`` or a matrix ``[D, D]``.
     :param local: The function of t: "gaussian", "matern12", "matern32" or "matern52".
-    :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
+    :ivar excess: ``lag - envelope / 4``, in the more general form of the two.
     :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
-        definite, lag is not above envelope / 4, or one is a matrix though ``local`` is a Matern.
+        definite, or ``lag - envelope / 4`` is not. A Matern ``local`` allows no matrices.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class HarmonizableComponent(MixtureComponent):
 
     @property
     def lag(self) -> tf.Tensor:
-        """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
+        """The paper's Sigma_2, ``excess + envelope / 4``, in the form of ``excess``."""
         if self.envelope is None:
             return tf.convert_to_tensor(self.excess)
         envelope = tf.convert_to_tensor(self.envelope)
@@ -145,7 +145,7 @@ class HarmonizableComponent(MixtureComponent):
 
     @property
     def amplitudes(self) -> tf.Tensor:
-        """B ``[Q, Q]``, complex if the kernel was made with a complex one."""
+        """The matrix B ``[Q, Q]``, complex if the kernel was built with a complex matrix."""
         real, imaginary = self.tensors().amplitudes
         return real if imaginary is None else tf.complex(real, imaginary)
 
@@ -160,11 +160,11 @@ class HarmonizableComponent(MixtureComponent):
 
     @property
     def _order(self) -> int | None:
-        """p, of Matern functions of order p + 1/2."""
+        """The p of Matern functions of order p + 1/2; None for the squared exponential."""
         return None if self.local == "gaussian" else _LOCAL.index(self.local) - 1
 
     def validate_transform(self) -> None:
-        """:raises NotImplementedError: If there is no closed form of f's Fourier transform."""
+        """Check that f has a Fourier transform in closed form; a NotImplementedError otherwise."""
         if self.envelope is None or self._order is not None:
             raise NotImplementedError(
                 "Fourier features need a kernel with an envelope and local='gaussian', found "
@@ -185,9 +185,9 @@ class HarmonizableComponent(MixtureComponent):
         ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv`` (eqs. 15 to 17, for the
         real part).
 
-        :param w: Frequencies, in cycles per unit of x, and so is v.
-        :return: Complex.
-        :raises NotImplementedError: Without a window: the distribution has no density.
+        :param w: Frequencies, in cycles per unit of x; v has the same unit.
+        :return: Complex densities.
+        :raises NotImplementedError: If the kernel has no window, so that no density exists.
         """
         if self.envelope is None:
             raise NotImplementedError(
@@ -204,18 +204,18 @@ class HarmonizableComponent(MixtureComponent):
 
     @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution: how much of each frequency there is at each place.
+        """The Wigner distribution: the power at each frequency and location.
 
-        ``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``; eqs. 18 to 20, with the factor
-        B_ij that eq. 19 lacks, inside the real part (B may be complex). It can be negative.
+        ``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt`` (eqs. 18 to 20). Eq. 19 lacks
+        the factor B_ij inside the real part, where B may be complex. W can be negative.
 
-        :param x: Places, on the kernel's active columns.
+        :param x: Locations, on the kernel's active columns.
         :param w: Frequencies, in cycles per unit of x.
         """
         return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w), self._order)
 
     def tensors(self) -> ComponentTensors:
-        """The values of the parameters, with the scales in envelope and excess."""
+        """The values of the parameters; envelope and excess include the scales."""
         envelope = 0.0 if self.envelope is None else self.envelope
         parts = self.frequencies, self.amplitudes_real, self.amplitudes_imaginary
         scales, *matrices = map(_tensor, (self.scales, envelope, self.excess))
@@ -239,10 +239,10 @@ def _per_column(name: str, value: TensorType, dimension: int) -> Array:
 
 
 def _root_of_amplitudes(amplitudes: TensorType) -> Array:
-    """W ``[Q, Q]`` with ``B = W W^H``.
+    """A matrix W ``[Q, Q]`` with ``B = W W^H``.
 
-    :raises ValueError: If B is not a variance for each frequency, nor a matrix that is Hermitian,
-        positive semi-definite and not zero.
+    :raises ValueError: If B is neither one variance for each frequency, nor a Hermitian matrix that
+        is positive semi-definite and not zero.
     """
     matrix = numeric("amplitudes", amplitudes, "[Q] or [Q, Q]", kinds="fiuc")
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix

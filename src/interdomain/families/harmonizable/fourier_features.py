@@ -1,4 +1,4 @@
-"""Fourier transforms of a harmonizable process as inducing variables: Shen et al. 2019."""
+"""Fourier features of harmonizable kernels: Shen et al. 2019."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _RELATIVE_NUGGET = 1e-10
 class HarmonizableFourierFeatures(InterDomainInducingVariables):
     """Real and imaginary parts of the Fourier transform of f at some frequencies.
 
-    ``u = int f(x + centre) exp(-2 pi i w^T x) dx``, for a
-    :class:`interdomain.kernels.HarmonizableComponent`, whose sample functions have such a
-    transform (Shen, Heinonen and Kaski 2019, eqs. 29 to 36). For a
-    :class:`interdomain.kernels.HarmonizableMixture`, one set for each component, or one for all,
-    ``u = int f(x) exp(-2 pi i w^T x) dx`` (their section 4.3): the covariances are sums of those of
-    the components, turned by the phases of their centres. :meth:`for_kernel` makes both.
+    For a :class:`interdomain.kernels.HarmonizableComponent`, ``u = int f(x + centre) exp(-2 pi i
+    w^T x) dx``; its sample functions have a Fourier transform (Shen, Heinonen and Kaski 2019, eqs.
+    29 to 36). For a :class:`interdomain.kernels.HarmonizableMixture`, use one set of features for
+    each component, or one set for all: ``u = int f(x) exp(-2 pi i w^T x) dx`` (section 4.3). The
+    covariances of one set are sums over the components, multiplied by the phases of their centres.
+    :meth:`for_kernel` builds both.
 
-    The paper's complex features at w and -w are the two real ones at w, whose order here is all
-    real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
-    divided by its standard deviation, so that ``Kuu`` has a diagonal of ones whatever the units.
+    The paper's complex features at w and -w are equivalent to the real and the imaginary part at w.
+    All real parts come first, then all imaginary parts, except at w = 0. Each variable is divided
+    by its standard deviation, so that ``Kuu`` has a diagonal of ones in all units.
 
     >>> import numpy as np, interdomain as idm
     >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
     >>> features = idm.inducing_variables.HarmonizableFourierFeatures([[0.0], [1.0], [3.0]])
-    >>> features.num_inducing  # at zero there is no imaginary part
+    >>> features.num_inducing  # the imaginary part at zero is omitted
     5
     >>> kernel = idm.kernels.HarmonizableMixture([component, component])
     >>> Features = idm.inducing_variables.HarmonizableFourierFeatures
@@ -56,11 +56,11 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     12
 
     :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
-    :ivar with_imaginary_part: Which frequencies have an imaginary part: all except zero. Training
-        does not move a zero: its gradient is zero by symmetry, and rounding errors in it are not
-        passed on.
-    :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
-        each other, whose variables are the same but for a sign.
+    :ivar with_imaginary_part: The indices of the frequencies with an imaginary part: all except
+        zero. Training does not move a zero frequency: by symmetry its gradient is zero, and
+        rounding errors of the gradient are discarded.
+    :raises ValueError: If the frequencies are not a finite matrix, or two are equal or negatives of
+        each other: their variables are equal up to a sign.
     """
 
     kernels = (HarmonizableComponent, HarmonizableMixture)
@@ -87,18 +87,18 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     def for_kernel(
         cls, kernel: Harmonizable, num_frequencies: int, *, per_component: bool = True
     ) -> HarmonizableFourierFeatures | SumInducingVariables:
-        """Make features at the frequencies that say most about the process.
+        """Make features at the frequencies that explain most of the variance of the process.
 
-        The frequencies are chosen one after the other, under the present kernel: the next is the
-        one at which the transform of f has most variance left, given those chosen before. (The
-        integral of the variance that is left, over all frequencies, is what is not known of f on
-        average over its window.)
+        The frequencies are chosen one by one, under the current kernel. The next frequency is the
+        one at which the transform of f has the largest variance, conditional on the chosen ones.
+        The integral of this variance over all frequencies is the integral of the variance of f that
+        the features do not explain.
 
         :param num_frequencies: The number of frequencies of a set, each with one or two variables.
         :param per_component: Whether a mixture gets one set for each component, or one for all.
-        :return: :class:`SumInducingVariables` of the sets for components.
-        :raises ValueError: If num_frequencies is not positive or above the rank of the transform,
-            or the kernel is neither.
+        :return: The features; for several sets, a :class:`SumInducingVariables`.
+        :raises ValueError: If num_frequencies is not positive or exceeds the rank of the transform,
+            or the kernel is of another class.
         """
         if per_component and isinstance(kernel, DecomposedKernel):
             parts = [cls.for_kernel(part, num_frequencies) for part in kernel.kernels]
@@ -111,7 +111,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
 
     def Kuf(self, kernel: Harmonizable, X: TensorType) -> tf.Tensor:
-        """The real parts, then the imaginary ones, each over its standard deviation (eq. 35)."""
+        """The covariances of f with real, then imaginary parts, each standardised (eq. 35)."""
         w = self.validate_kernel(kernel)
         X = tf.convert_to_tensor(X)
         rows = as_rows(X)
@@ -119,21 +119,21 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
         for part in _components(kernel):
             covariances = fourier_covariance(part.tensors(), w, part.centred(rows))
             terms.append(_turned(kernel, part, w, covariances))
-        # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the
-        # one that the correlations have.
+        # The variances are from the whole matrix, so that small variances have the same rounding
+        # errors as those in Kuu.
         variances = fourier_variances(_covariances(kernel, w))
         columns = self._kept_rows(tf.add_n(terms) * tf.math.rsqrt(variances)[:, None])
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
     def Kuu(self, kernel: Harmonizable, *, jitter: float = 0.0) -> StructuredOperator:
-        """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
+        """The correlations, from the generalized spectral density at w and -w (eq. 36)."""
         matrix = _covariances(kernel, self.validate_kernel(kernel))
         inverse = tf.math.rsqrt(fourier_variances(matrix))
         rows = self._kept_rows(inverse[:, None] * matrix * inverse)
         return Full(with_jitter(self._kept_rows(tf.linalg.matrix_transpose(rows)), jitter))
 
     def _kept_rows(self, rows: tf.Tensor) -> tf.Tensor:
-        """The rows of real parts and, but for w = 0, of imaginary ones; of all ``[2m, n]``."""
+        """The rows ``[2m, n]`` of real and imaginary parts, without imaginary parts at w = 0."""
         count, kept = int(self.frequencies.shape[0]), self.with_imaginary_part
         if len(kept) == count:
             return rows
@@ -142,7 +142,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
     def validate_kernel(self, kernel: Harmonizable) -> tf.Tensor:
         """The frequencies as a tensor, after a check that they fit the kernel.
 
-        :raises ValueError: If they do not have the kernel's number of columns.
+        :raises ValueError: If the frequencies do not have the kernel's number of columns.
         :raises NotImplementedError: If a component has no Fourier transform in closed form.
         """
         columns, dimension = self.frequencies.shape[1], _components(kernel)[0].dimension
@@ -157,7 +157,7 @@ class HarmonizableFourierFeatures(InterDomainInducingVariables):
 
 
 def _components(kernel: Harmonizable) -> Sequence[HarmonizableComponent]:
-    """:raises NotImplementedError: If one has no Fourier transform in closed form."""
+    """The components of a kernel, after a check that each has a Fourier transform."""
     parts = kernel.kernels if isinstance(kernel, HarmonizableMixture) else [kernel]
     for part in parts:
         part.validate_transform()
@@ -167,13 +167,13 @@ def _components(kernel: Harmonizable) -> Sequence[HarmonizableComponent]:
 def _turned(
     kernel: Harmonizable, part: HarmonizableComponent, w: tf.Tensor, rows: tf.Tensor
 ) -> tf.Tensor:
-    """What is about the centre of a component of a mixture, ``[2m, n]``, about zero; that of a
-    component alone stays about its centre."""
+    """The rows ``[2m, n]`` of a component, for transforms about zero if it is part of a mixture. If
+    the kernel is the component itself, its transform stays about its centre."""
     return rows if part is kernel else turned(rows, w, part.centre)
 
 
 def _covariances(kernel: Harmonizable, w: tf.Tensor) -> tf.Tensor:
-    """Of real and imaginary parts, ``[2m, 2m]``."""
+    """The covariances of the real and the imaginary parts, ``[2m, 2m]``."""
     matrices = []
     for part in _components(kernel):
         rows = _turned(kernel, part, w, fourier_matrix(part.tensors(), w))
@@ -182,7 +182,7 @@ def _covariances(kernel: Harmonizable, w: tf.Tensor) -> tf.Tensor:
 
 
 def _select_frequencies(kernel: Harmonizable, num_frequencies: int) -> Array:
-    """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
+    """Frequencies ``[m, D]``, chosen one by one by the largest conditional variance."""
     rule = "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms"
     remedy = "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)"
     instance("kernel", kernel, HarmonizableFourierFeatures.kernels, rule, remedy)
@@ -200,7 +200,7 @@ def _select_frequencies(kernel: Harmonizable, num_frequencies: int) -> Array:
         if np.max(left) <= _RELATIVE_NUGGET:
             raise ValueError(
                 f"num_frequencies must be at most {len(chosen)}, found {num_frequencies}: the "
-                "transforms at other frequencies are known from these; pass fewer."
+                "transforms at these frequencies determine all others; pass fewer."
             )
         chosen.append(int(np.argmax(left)))
         for row in (chosen[-1], count + chosen[-1]):
@@ -211,8 +211,8 @@ def _select_frequencies(kernel: Harmonizable, num_frequencies: int) -> Array:
 
 
 def _candidates(kernel: Harmonizable) -> Array:
-    """A box about each frequency of the kernel, as wide as its density, in the half space that
-    holds one of w and -w; and zero."""
+    """Candidate frequencies: zero, and points in a box about each frequency of the kernel, as wide
+    as its density. Only one of w and -w is a candidate."""
     boxes, parts = [], _components(kernel)
     dimension = parts[0].dimension
     per_centre = max(1, _CANDIDATES // sum(part.num_frequencies for part in parts))

@@ -1,7 +1,7 @@
-"""Gaussians and sinusoids, of which spectral kernels are made.
+"""Gaussians and sinusoids, the factors of spectral kernels.
 
-Parameters that stand for a positive-definite matrix ``[D, D]`` are a number (times the identity),
-its diagonal ``[D]``, or the matrix; their shape says which.
+A parameter for a positive-definite matrix ``[D, D]`` is a number (times the identity), the diagonal
+``[D]`` or the full matrix, depending on its shape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...core.decomposed import DecomposedKernel
 
 
 def as_definite(name: str, value: TensorType, dimension: int) -> Array:
-    """A positive-definite matrix in one of its three forms; a ValueError for anything else."""
+    """A positive-definite matrix in one of the three forms; a ValueError for anything else."""
     form = f"a number, [{dimension}] or [{dimension}, {dimension}]"
     array = finite_array(name, value, (0, 1, 2), form)
     if any(size != dimension for size in array.shape):
@@ -42,7 +42,7 @@ def as_definite(name: str, value: TensorType, dimension: int) -> Array:
 
 
 def smallest_eigenvalue(value: Array) -> float:
-    """That of the matrix which a number, a diagonal or a matrix stands for."""
+    """The smallest eigenvalue of a matrix, given as a number, a diagonal or a full matrix."""
     return float(np.min(np.linalg.eigvalsh(value) if value.ndim == 2 else value))
 
 
@@ -56,10 +56,10 @@ def definite_parameter(value: Array, name: str) -> gpflow.Parameter:
 
 
 def once_per_shape(function: Function) -> Function:
-    """Decorate a function that graphs call many times with tensors of the same shapes.
+    """Decorate a function that graphs call many times with tensors of equal shapes.
 
-    Each shape is traced once, and graphs call the traced function. Eager calls are left as they
-    are. The function must not use other tensors or variables than its arguments.
+    Each shape is traced once, and graphs call the traced function. Eager calls run the function
+    itself. The function must not use tensors or variables other than its arguments.
     """
     traced = compiled(function)
 
@@ -72,20 +72,20 @@ def once_per_shape(function: Function) -> Function:
 
 @once_per_shape
 def scaled_matrix(value: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
-    """``diag(scales) M diag(scales)`` ``[D, D]``, for M in any of its forms and scales ``[D]``."""
+    """The matrix ``diag(scales) M diag(scales)``, ``[D, D]``, for M in any of its forms."""
     if value.shape.rank == 2:
         return scales[:, None] * value * scales
     return tf.linalg.diag(scales * value * scales)
 
 
 def turns(points: tf.Tensor, frequencies: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cosine and sine of ``2 pi w^T x``, for all pairs of rows ``[..., N, D]`` and ``[Q, D]``."""
+    """The cosine and sine of ``2 pi w^T x`` for all pairs of rows ``[..., N, D]``, ``[Q, D]``."""
     angle = 2 * math.pi * tf.linalg.matmul(points, frequencies, transpose_b=True)
     return tf.cos(angle), tf.sin(angle)
 
 
 def normal_densities(points: tf.Tensor, means: tf.Tensor, covariance: tf.Tensor) -> tf.Tensor:
-    """``N(w | mean, covariance)`` for all pairs of rows ``[n, D]`` and ``[k, D]``."""
+    """The densities ``N(w | mean, covariance)`` for all pairs of rows ``[n, D]`` and ``[k, D]``."""
     root = tf.linalg.cholesky(covariance)
     columns = (tf.linalg.triangular_solve(root, tf.transpose(rows)) for rows in (points, means))
     whitened = map(tf.transpose, columns)
@@ -102,15 +102,15 @@ def log_normaliser(root: tf.Tensor) -> tf.Tensor:
 
 
 class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
-    """Sums of products of waves, times a function of differences: by default a Gaussian."""
+    """A sum of products of waves, times a function of differences: by default a Gaussian."""
 
     dimension: int
-    """The number D of columns the kernel works on."""
+    """The number D of active columns of the kernel."""
 
     @abc.abstractmethod
     def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
-        """The precision of that function, over ``(2 pi)^2``, ``[D, D]``; and for each of the inputs
-        its columns, up to a shift, and the waves there, ``[..., N, K]``."""
+        """The precision ``[D, D]`` of the function of differences, divided by ``(2 pi)^2``; and for
+        each input its columns, up to a shift, and its waves, ``[..., N, K]``."""
 
     @kernel_method
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
@@ -119,7 +119,7 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
             return self._lag_factor(Y, None, precision) * product
         precision, [(Y, waves), (Y2, waves2)] = self._waves(X, X2)
-        # As GPflow orders them: the batches of the first before those of the second.
+        # GPflow's order: the batch dimensions of X come before those of X2.
         return self._lag_factor(Y, Y2, precision) * tf.tensordot(waves, waves2, [[-1], [-1]])
 
     def _lag_factor(self, X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor) -> tf.Tensor:
@@ -129,9 +129,9 @@ class MixtureComponent(WholeRows, metaclass=abc.ABCMeta):
         return tf.exp(-2 * math.pi**2 * square_distance(Y, Y2))
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The active columns.
+        """The active columns of X.
 
-        :raises ValueError: If they are not as many as the frequencies have.
+        :raises ValueError: If their number is not the number of columns of the frequencies.
         """
         why, remedy = ", as frequencies have", "pass those columns, or active_dims to the kernel"
         return checked_columns(super().seen(X), self.dimension, why, remedy)
@@ -141,14 +141,14 @@ Part = TypeVar("Part", bound=MixtureComponent)
 
 
 class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
-    """A sum of components of one kind, which hold the parameters.
+    """A sum of components of one class, which hold the parameters.
 
-    :param components: One or more; the same number of columns each.
-    :raises ValueError: If they are others.
+    :param components: One component or more, all with the same number of columns.
+    :raises ValueError: If a component has another class, or the numbers of columns differ.
     """
 
     component_class: type[MixtureComponent]
-    """The kind of component."""
+    """The class of the components."""
 
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name=name)
@@ -167,7 +167,7 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
 
     @property
     def kernels(self) -> tuple[Part, ...]:
-        """The components."""
+        """The components, as a tuple."""
         return tuple(self.components)
 
     @property

@@ -1,4 +1,4 @@
-"""Windows and frequencies that data suggest for spectral mixtures, gridded or scattered."""
+"""Initial windows and frequencies of spectral mixtures, from gridded or scattered data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..._arguments import Array, choice, finite_array, integer, refusal
 from ...core.clustering import k_means
 
 _WIDTHS_OF_A_CLUSTER = 2.4
-"""The standard deviation of a window in those of the rows that are nearest to its centre: 0.7 of
-the distance between centres on a grid, where the sum of the windows hardly varies."""
+"""The standard deviation of a window, relative to that of the rows nearest to its centre. On a
+grid, it is 0.7 of the distance between centres, and the sum of the windows hardly varies."""
 
 _LEAST_SHARE = 0.02
-"""The least share of a component's variance that a frequency starts with."""
+"""The smallest initial share of a component's variance for a frequency."""
 
 _MAX_ROWS = 4_000
 _MAX_CANDIDATES = 4_096
@@ -32,7 +32,7 @@ def guess_components(
     centres: Literal["k-means", "grid"],
     seed: int,
 ) -> list[tuple[Array, Array, Array, Array]]:
-    """For each component the centre and precision of its window, frequencies and their variances.
+    """The centre and the precision of each component's window, its frequencies and variances.
 
     :raises ValueError: As for :meth:`interdomain.kernels.HarmonizableMixture.from_data`.
     """
@@ -47,7 +47,7 @@ def guess_components(
         variances = local * _shares(powers)
         total += window * np.sum(variances)
         parts.append((centre, 1 / np.square(2 * np.pi * width), frequencies, variances))
-    # The components overlap: together they have the variance of the data.
+    # The components overlap, so the sum of their variances is scaled to that of the data.
     scale = np.mean(np.square(Y)) / np.mean(total)
     return [(*part, scale * variances) for *part, variances in parts]
 
@@ -55,7 +55,7 @@ def guess_components(
 def guess_peaks(
     X: TensorType, Y: TensorType, num_peaks: int, seed: int
 ) -> tuple[Array, Array, Array]:
-    """The frequencies of all data, their variances, and the data's standard deviations ``[D]``.
+    """The frequencies of all data, their variances, and the inputs' standard deviations ``[D]``.
 
     :raises ValueError: As for :meth:`interdomain.kernels.SpectralMixture.from_data`.
     """
@@ -67,21 +67,21 @@ def guess_peaks(
 
 
 def _shares(powers: Array) -> Array:
-    """What each frequency has of the variance."""
+    """The share of the variance of each frequency."""
     shares = np.maximum(powers / np.sum(powers), _LEAST_SHARE)
     return np.asarray(shares / np.sum(shares))
 
 
 def _count(name: str, value: object, X: Array) -> int:
-    """:raises ValueError: If it is not positive, or above the number of rows."""
-    remedy = "data of so few rows suggest no more"
+    """The count, if it is from 1 to the number of rows; a ValueError otherwise."""
+    remedy = "pass more rows, or a smaller number"
     return integer(name, value, at_least=1, at_most=len(X), remedy=remedy)
 
 
 def place_windows(
     X: Array, count: int, centres: Literal["k-means", "grid"], seed: int
 ) -> tuple[Array, Array]:
-    """Centres ``[P, D]``, and standard deviations of windows as wide as what is around them."""
+    """The centres ``[P, D]`` of the windows, and the windows' standard deviations ``[P, D]``."""
     if choice("centres", centres, ("k-means", "grid")) == "grid":
         return _grid(X, count)
     places = k_means(X, count, seed=seed).astype(float)
@@ -92,15 +92,15 @@ def place_windows(
     widths = np.stack(
         [np.sqrt(np.mean(own, axis=0)) if len(own) > 1 else within for own in clusters]
     )
-    # Clusters that are thin in some direction are not to have windows that see nothing else.
+    # A lower bound of the widths, for clusters that are thin in some direction.
     widths = np.maximum(widths, 0.3 * np.maximum(within, 0.05 * np.std(X, axis=0)))
     return places, _WIDTHS_OF_A_CLUSTER * widths
 
 
 def _grid(X: Array, count: int) -> tuple[Array, Array]:
-    """The centres of equal cells of the box around the data.
+    """The centres of equal cells of the box around the data, and the standard deviations.
 
-    :raises ValueError: If the cells are not equally many in all dimensions.
+    :raises ValueError: If the number of cells is not the same in all dimensions.
     """
     dimension = X.shape[1]
     per_side = round(count ** (1 / dimension))
@@ -115,7 +115,7 @@ def _grid(X: Array, count: int) -> tuple[Array, Array]:
 
 
 def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array]:
-    """Inputs ``[N, D]`` and outputs ``[N, P]``; of many rows a random sample.
+    """Inputs ``[N, D]`` and outputs ``[N, P]``; for many rows, a random sample.
 
     :raises ValueError: If an entry is not finite, a column of X does not vary, or Y is zero.
     """
@@ -124,7 +124,7 @@ def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array
     constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0).tolist()
     if constant or not np.any(outputs):
         found = f"constant columns {constant} of X" if constant else "a Y of zeros alone"
-        remedy = "pass them without, as there are no frequencies in what does not vary"
+        remedy = "leave them out, because what does not vary has no frequencies"
         raise refusal("X and Y", "vary", found, remedy)
     if len(inputs) > _MAX_ROWS:
         rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)
@@ -135,16 +135,16 @@ def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array
 def find_peaks(
     X: Array, Y: Array, window: Array, widths: Array, num_peaks: int
 ) -> tuple[Array, Array]:
-    """The sinusoids that explain most of the data under a window, one after the other.
+    """The frequencies of the sinusoids that explain most of the data under a window.
 
-    Each is fitted by weighted least squares to what those before it leave (the periodogram of Lomb
-    and Scargle, of several outputs and dimensions), starting from a grid of frequencies, zero among
-    them, up to what the density of the rows resolves; then all are fitted together.
+    Each sinusoid is fitted by weighted least squares to the residual of the previous ones: the
+    periodogram of Lomb and Scargle, for several outputs and dimensions. The search starts from a
+    grid of frequencies, from zero to the resolution of the rows. Then all are fitted together.
 
     :param window: The weight of each row ``[N]``.
-    :param widths: The standard deviation of the window in each dimension ``[D]``: frequencies
-        nearer to each other than its inverse are not told apart.
-    :param num_peaks: How many.
+    :param widths: The standard deviation of the window in each dimension ``[D]``; the resolution in
+        frequency is ``1 / (2 pi widths)``.
+    :param num_peaks: The number Q of sinusoids.
     :return: Frequencies ``[Q, D]``, and the mean square of the data that each explains, ``[Q]``.
     """
     candidates = _candidates(X, widths)
@@ -157,7 +157,7 @@ def find_peaks(
         if _is_among([np.zeros_like(best)], best, widths):
             best = np.zeros_like(best)
         if _is_among(chosen, best, widths):
-            # What is left of a peak that has been taken: the next one is elsewhere.
+            # The maximum is the rest of a chosen peak: choose the best candidate elsewhere.
             taken = np.array([_is_among(chosen, candidate, widths) for candidate in candidates])
             best = candidates[np.argmax(np.where(taken, -np.inf, explained))]
         chosen.append(best)
@@ -177,14 +177,14 @@ def _candidates(X: Array, widths: Array) -> Array:
         count = int(np.clip(np.ceil(highest / step)[0], 1, _MAX_CANDIDATES))
         return np.asarray(np.linspace(0, highest, count + 1))
     points = qmc.Halton(dimension, scramble=False).random(_MAX_CANDIDATES)
-    # One of w and -w: the half with a first entry above zero. The first point is zero.
+    # Only one of w and -w, with a positive first entry. The first point of the sequence is zero.
     box = highest * (2 * points - 1)
     box[:, 0] = highest[0] * points[:, 0]
     return np.concatenate([np.zeros([1, dimension]), box[1:]])
 
 
 def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) -> Array:
-    """The weighted sum of squares that cosine and sine of each frequency explain."""
+    """The weighted sum of squares that the cosine and sine of each frequency explain."""
     angle = 2 * np.pi * X @ frequencies.T
     cosine, sine = np.cos(angle), np.sin(angle)
     weighted = weights[:, None] * residual
@@ -193,13 +193,13 @@ def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) ->
     determinant = cc * ss - cs**2
     squares, products = np.sum(with_cosine**2, axis=1), np.sum(with_cosine * with_sine, axis=1)
     both = ss * squares + cc * np.sum(with_sine**2, axis=1) - 2 * cs * products
-    # At zero (and wherever the rows cannot tell the two apart) there is only one of them.
+    # Only the cosine is used at zero, and if cosine and sine are collinear at the rows.
     single, regular = squares / np.maximum(cc, 1e-12), determinant > 1e-6
     return np.asarray(np.where(regular, both / np.where(regular, determinant, 1), single))
 
 
 def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Array) -> Array:
-    """The highest point of the periodogram near a point of the grid; zero stays."""
+    """The maximum of the periodogram near a point of the grid; zero is returned unchanged."""
     if not np.any(start):
         return start
     scale = 1 / (2 * np.pi * widths)
@@ -219,13 +219,13 @@ def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Arr
 
 
 def _is_among(chosen: list[Array], frequency: Array, widths: Array) -> bool:
-    """Whether a frequency or its negative is within a tenth of the resolution of one chosen."""
+    """Whether a chosen frequency is within a tenth of the resolution of a frequency or minus it."""
     gaps = [frequency - sign * other for other in chosen for sign in (1, -1)]
     return any(np.max(np.abs(10 * 2 * np.pi * widths * gap)) < 1 for gap in gaps)
 
 
 def _fit(frequencies: Array, X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
-    """What all sinusoids together explain ``[N, P]``, and the mean square of each."""
+    """The joint least-squares fit of all sinusoids, ``[N, P]``, and the mean square of each."""
     angle = 2 * np.pi * X @ frequencies.T
     design = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
     root = np.sqrt(weights)[:, None]

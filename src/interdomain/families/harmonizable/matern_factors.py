@@ -17,16 +17,16 @@ from ...linalg.radial_terms import matern12, matern32, matern52
 
 _MATERN_FUNCTIONS = (matern12, matern32, matern52)
 _MATERN_COEFFICIENTS = ((1.0,), (1.0, 1.0), (1.0, 1.0, 1 / 3))
-"""Of the polynomials that multiply ``exp(-r)`` in them."""
+"""The coefficients of the polynomials that multiply ``exp(-r)`` in the Matern functions."""
 
 
 def matern_of_lag(
     X: tf.Tensor, X2: tf.Tensor | None, precision: tf.Tensor, order: int
 ) -> tf.Tensor:
     """The product over columns of Matern functions of the differences of all inputs
-    ``[..., N, D]``; the lengthscales are those of a squared exponential of this precision."""
+    ``[..., N, D]``, with the lengthscales of a squared exponential of the given precision."""
     scaled = tf.square(difference_matrix(X, X2) * _matern_rates(precision, order))
-    no_error = tf.zeros([], X.dtype)  # of the differences of columns
+    no_error = tf.zeros([], X.dtype)  # differences of columns have no rounding error
     function = _MATERN_FUNCTIONS[order]
     return reduce(operator.mul, [function(s, no_error)[0] for s in tf.unstack(scaled, axis=-1)])
 
@@ -38,12 +38,12 @@ def _matern_rates(precision: tf.Tensor, order: int) -> tf.Tensor:
 def matern_densities(
     w: tf.Tensor, precision: tf.Tensor, envelope: tf.Tensor, order: int
 ) -> tf.Tensor:
-    """The spectral density of these products, smoothed by the window, ``N(0, envelope / 4)``: the
-    product over the columns of w ``[..., D]`` of Voigt-like profiles
+    """The spectral density of a product of Matern functions, smoothed by the window's
+    ``N(0, envelope / 4)``: the product over the columns of w ``[..., D]`` of Voigt-like profiles
 
         2 Re int_0^inf (sum_n c_n (rate t)^n) exp(-rate t - pi^2 envelope t^2 / 2 - 2 pi i w t) dt.
 
-    Values only: they have no gradient.
+    The densities have no gradient.
     """
 
     def values(w: Array, rates: Array, envelope: Array) -> Array:
@@ -57,10 +57,10 @@ def matern_densities(
 
 
 def _moments(slope: Array, curvature: Array, order: int) -> list[Array]:
-    """``int_0^inf t^n exp(-slope t - curvature t^2) dt`` for n up to `order`, Re slope > 0.
+    """The integrals ``int_0^inf t^n exp(-slope t - curvature t^2) dt`` for n = 0, ..., ``order``.
 
-    The first is a Faddeeva function, the others follow by parts; where that would cancel, all are
-    asymptotic series, whose terms have fallen below rounding.
+    The integral for n = 0 is a Faddeeva function; the others follow by parts. If that would cancel,
+    all are asymptotic series, cut off when terms are below rounding. Re slope must be positive.
     """
     far = np.abs(slope) ** 2 > 256 * curvature
     a, b = np.where(far, 1.0, curvature), np.where(far, 1.0, slope)

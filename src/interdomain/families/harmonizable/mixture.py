@@ -19,15 +19,14 @@ from .initialisation import guess_components
 class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     """A sum of windowed sinusoids about different centres (Shen et al. 2019, eq. 13).
 
-    With enough of them it comes near any harmonizable covariance (Theorem 3): local patterns, each
-    with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
-    centres, windows and frequencies in data, a far better start than random frequencies are.
+    With enough components, the kernel approximates any real harmonizable covariance (Theorem 3):
+    local patterns with different frequencies and smooth transitions. :meth:`from_data` finds
+    centres, windows and frequencies in data, a far better start than random frequencies.
 
-    Its inducing variables are one
-    :class:`interdomain.inducing_variables.HarmonizableFourierFeatures` for each component, in a
-    :class:`~interdomain.inducing_variables.SumInducingVariables`:
-    ``HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies)`` makes them. Others, such as
-    points, can be used as well.
+    Use one :class:`interdomain.inducing_variables.HarmonizableFourierFeatures` for each component,
+    in a :class:`~interdomain.inducing_variables.SumInducingVariables`;
+    ``HarmonizableFourierFeatures.for_kernel(kernel, num_frequencies)`` builds it. Other inducing
+    variables, such as points, also work.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 10, 200)[:, None]
@@ -44,7 +43,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     TensorShape([5, 1])
 
     :param components: One component or more, all with the same number of columns.
-    :raises ValueError: If they are something else.
+    :raises ValueError: If the list is empty, or its entries are something else.
     """
 
     component_class = HarmonizableComponent
@@ -64,20 +63,20 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     ) -> HarmonizableMixture:
         """Make a mixture from data, as a starting point for training.
 
-        There is a window at each centre, about as wide as the distance to the nearest other
-        centres. Its component gets the frequencies that explain most of the data under the window.
-        They are found in a periodogram of the windowed data, which may be gridded or scattered;
-        zero is a frequency. At first, the amplitudes of a component vary independently and lose
-        their memory over about the width of its window. The prior variance of the mixture,
-        averaged over the rows, is the mean square of Y. Of many rows, 4,000 random ones are used.
+        The window at each centre is about as wide as the distance to the nearest other centres.
+        Its component gets the frequencies that explain most of the data under the window: the peaks
+        of a periodogram of the windowed data, which may be gridded or scattered. Zero can be a
+        frequency. Initially, the amplitudes of a component are independent and decorrelate over
+        about the width of its window. The prior variance of the mixture, averaged over the rows, is
+        the mean square of Y. If there are more than 4,000 rows, a random sample of them is used.
 
-        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param X: Inputs ``[N, D]``, with the columns of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
         :param num_frequencies: The number of frequencies of each component.
         :param centres: "k-means", or "grid": the centres of equal cells of the box around the data.
-        :raises ValueError: If a number is not positive or above the number of rows, shapes do not
-            fit, an entry is not finite, a column of X is constant, Y is zero everywhere, or a grid
-            cannot have that many cells.
+        :raises ValueError: If a number is not positive or exceeds the number of rows; if shapes do
+            not fit, an entry is not finite, a column of X is constant, or Y is zero everywhere; or
+            if a grid cannot have that many cells.
         """
         guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
         shared, parts = {"active_dims": active_dims}, []
@@ -88,21 +87,21 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
 
     @check_shapes("w: [n, D]", "v: [k, D]", "return: [n, k]")
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
-        """The sum of :meth:`HarmonizableComponent.generalized_spectral_density` (eq. 15)."""
+        """The generalized spectral density: the sum of those of the components (eq. 15)."""
         return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
 
     @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution, the sum of :meth:`HarmonizableComponent.wigner` (eq. 18)."""
+        """The Wigner distribution: the sum of those of the components (eq. 18)."""
         return tf.add_n([part.wigner(x, w) for part in self.components])
 
 
 class LocallyStationaryGaussian(HarmonizableComponent):
     """A squared exponential under a Gaussian window (Shen et al. 2019, eq. 9).
 
-    ``k(x, x') = variance exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t)`` for m the mean of x
-    and x' minus ``centre``, and t their difference. This is a :class:`HarmonizableComponent` whose
-    only frequency is zero and is not trained.
+    ``k(x, x') = variance exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t)``, where m is the mean
+    of x and x' minus ``centre``, and t their difference. It is a :class:`HarmonizableComponent`
+    whose only frequency is zero and not trained.
 
     :param variance: The variance at the centre, a positive number.
     :param dimension: The number D of columns of X.

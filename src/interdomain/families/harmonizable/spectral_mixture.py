@@ -26,16 +26,16 @@ from .initialisation import guess_peaks
 
 
 class SpectralComponent(UniformVariance, MixtureComponent):
-    """A cosine that loses its memory: a Gaussian peak of the spectrum, and its mirror image.
+    """A cosine times a squared exponential: a Gaussian peak of the spectrum, and its mirror image.
 
     ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
-    et al. 2019, eq. 4). This is a :class:`HarmonizableComponent` of one frequency whose window is
-    infinitely wide (``envelope`` 0). It therefore has no Fourier features.
+    et al. 2019, eq. 4). It is a :class:`HarmonizableComponent` of one frequency with an infinitely
+    wide window (``envelope`` 0), so it has no Fourier features.
 
-    :param frequency: ``[D]``, in cycles per unit of x.
-    :param variance: Positive.
+    :param frequency: The centre of the peak, ``[D]``, in cycles per unit of x.
+    :param variance: The variance, a positive number.
     :param lag: Sigma, the positive-definite covariance of the peak: a number, a diagonal ``[D]`` or
-        ``[D, D]``.
+        a matrix ``[D, D]``.
     :raises ValueError: If an argument is not as above, or not finite.
     """
 
@@ -60,7 +60,7 @@ class SpectralComponent(UniformVariance, MixtureComponent):
 
     @check_shapes("w: [k, D]", "return: [k]")
     def spectral_density(self, w: TensorType) -> tf.Tensor:
-        """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
+        """The density ``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
         w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
         means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
         densities = normal_densities(w, means, self.lag_matrix())
@@ -85,8 +85,8 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     process has no Fourier transform, so its inducing variables are points: of the whole kernel, or
     of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
-    :param components: One or more, one for each peak, all with the same number of columns.
-    :raises ValueError: If they are something else.
+    :param components: One component for each peak, all with the same number of columns.
+    :raises ValueError: If the list is empty, or its entries are something else.
     """
 
     component_class = SpectralComponent
@@ -102,15 +102,15 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         seed: int = 0,
         name: str | None = None,
     ) -> SpectralMixture:
-        """Make a mixture with the frequencies that explain most of the data (zero is one).
+        """Make a mixture with the frequencies that explain most of the data; zero can be one.
 
-        At first, they lose their memory over the standard deviation of X, and the prior variance of
-        the mixture is the mean square of Y. See :meth:`HarmonizableMixture.from_data`.
+        Initially, the components decorrelate over the standard deviation of X, and the prior
+        variance is the mean square of Y. See :meth:`HarmonizableMixture.from_data`.
 
-        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param X: Inputs ``[N, D]``, with the columns of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``.
         :param num_components: The number of components, of one frequency each.
-        :raises ValueError: As there.
+        :raises ValueError: As for :meth:`HarmonizableMixture.from_data`.
         """
         frequencies, powers, widths = guess_peaks(X, Y, num_components, seed)
         shared: dict[str, Any] = {"lag": 1 / np.square(2 * np.pi * widths)}
@@ -125,5 +125,5 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
 
     @check_shapes("x: [n, D]", "w: [k, D]", "return: [n, k]")
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution: the spectral density, the same at every place."""
+        """The Wigner distribution: the spectral density, repeated for every location."""
         return tf.broadcast_to(self.spectral_density(w), [tf.shape(x)[0], tf.shape(w)[0]])

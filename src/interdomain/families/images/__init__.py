@@ -1,1 +1,1 @@
-"""Convolutional kernels of images, and inducing patches."""
+"""Convolutional kernels of images, and their inducing patches."""

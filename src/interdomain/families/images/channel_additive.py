@@ -1,4 +1,4 @@
-"""A sum over the channels of a patch."""
+"""A kernel on colour patches that is a sum over the channels."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .convolutional import one_per_channel
 class ChannelAdditive(DecomposedKernel):
     """A kernel on colour patches that is a sum over the channels.
 
-    ``k(z, z') = sum_c k_c(z_c, z'_c)``, z_c being the ``h w`` entries of channel c. As the
-    ``base_kernel`` of a :class:`Convolutional` it is the multi-channel kernel with weights
-    ``w_pc = w_p w_c``, for which one set of inducing patches is enough (van der Wilk et al. 2017,
-    eqs. 24 and 25; the paper's w_c are the variances of the k_c).
+    ``k(z, z') = sum_c k_c(z_c, z'_c)``, with z_c the ``h w`` entries of channel c. As the
+    ``base_kernel`` of a :class:`Convolutional`, it gives the multi-channel kernel with weights
+    ``w_pc = w_p w_c`` (van der Wilk et al. 2017, eqs. 24 and 25). One set of inducing patches is
+    enough for that kernel. The paper's w_c are the variances of the k_c.
 
     :param base_kernels: The k_c, on ``h w`` columns: one for each channel, or one for all.
     :param patch_shape: ``(h, w, C)``, or ``(h, w)`` if there is one kernel for each channel.
     :ivar num_channels: The number C of channels.
-    :raises ValueError: If the shape is neither, or there are not as many kernels as channels.
+    :raises ValueError: If ``patch_shape`` or the number of kernels is wrong.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class ChannelAdditive(DecomposedKernel):
 
     @property
     def kernels(self) -> tuple[ChannelKernel, ...]:
-        """The part of each channel, on whole patches: views that share the parameters."""
+        """The kernel of each channel, on whole patches: views that share the parameters."""
         return tuple(ChannelKernel(self, channel) for channel in range(self.num_channels))
 
     def channel(self, X: TensorType, channel: int) -> tf.Tensor:
-        """The columns of one channel.
+        """The columns of X that hold one channel.
 
-        :raises ValueError: If X does not have a column for each entry of a patch.
+        :raises ValueError: If X does not have one column for each entry of a patch.
         """
         height, width, channels = self.patch_shape
         why = f" for patches of shape {self.patch_shape}"
@@ -65,14 +65,14 @@ class ChannelAdditive(DecomposedKernel):
         return checked_columns(X, height * width * channels, why, remedy)[..., channel::channels]
 
     def radial_terms(self) -> list[RadialTerm] | None:
-        """Those of all channels."""
+        """The radial terms of the kernels of all channels."""
         return sum_of_terms([(part.channel_kernel, part.select) for part in self.kernels], self)
 
 
 class ChannelKernel(WholeRows):
-    """The part of one channel, made by :attr:`ChannelAdditive.kernels`.
+    """The term of one channel in the sum; :attr:`ChannelAdditive.kernels` builds it.
 
-    :param parent: The whole kernel, whose parameters this one uses.
+    :param parent: The whole kernel, whose parameters this kernel uses.
     """
 
     def __init__(self, parent: ChannelAdditive, channel: int) -> None:
@@ -82,12 +82,12 @@ class ChannelKernel(WholeRows):
 
     @property
     def channel_kernel(self) -> Kernel:
-        """k_c, on the columns of the channel."""
-        kernels = self.parent.base_kernels  # one for each channel, or one for all
+        """The kernel k_c, on the columns of the channel."""
+        kernels = self.parent.base_kernels  # one kernel for each channel, or one for all
         return kernels[self.index % len(kernels)]
 
     def select(self, X: TensorType) -> tf.Tensor:
-        """The columns of the channel."""
+        """The columns of X that hold the channel."""
         return self.parent.channel(X, self.index)
 
     @kernel_method

@@ -1,4 +1,4 @@
-"""Convolutional kernels: van der Wilk, Rasmussen and Hensman 2017."""
+"""Convolutional kernels of images: van der Wilk, Rasmussen and Hensman 2017."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Convolutional(SetKernel):
 
     ``f(x) = 1/P sum_p w_p g(x_p)``, ``g ~ GP(0, k_g)`` (van der Wilk et al., *Convolutional
     Gaussian Processes*, 2017, eqs. 13 and 17). Images are rows of ``H W`` or ``H W C`` columns,
-    row-major with the channel last, as for ``gpflow.kernels.Convolutional``. Like GPflow's kernel,
-    this one divides by the number P of patches. The paper does not: its kernel is this one with
-    the variance of ``base_kernel`` multiplied by P^2.
+    row-major with the channel last, as for ``gpflow.kernels.Convolutional``. This kernel divides by
+    the number P of patches, like GPflow's kernel. The paper does not divide by P: multiply the
+    variance of ``base_kernel`` by P^2 to get the paper's kernel.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> base_kernel = gpflow.kernels.SquaredExponential()
@@ -37,30 +37,30 @@ class Convolutional(SetKernel):
     >>> kernel(np.zeros([5, 64])).shape
     TensorShape([5, 5])
 
-    With ``locations`` g also sees where a patch is, and the kernel can be insensitive to small
-    shifts where without it is invariant to all (Dutordoir et al., *Bayesian Image Classification
-    with Deep Convolutional Gaussian Processes*, 2020): let ``base_kernel`` be a product of one of
-    patches and one of their locations::
+    With ``locations``, g also depends on the location of a patch (Dutordoir et al., *Bayesian Image
+    Classification with Deep Convolutional Gaussian Processes*, 2020). The kernel can then be
+    insensitive to small shifts only, instead of invariant to all shifts. Let ``base_kernel`` be a
+    product of a kernel of patches and a kernel of their locations::
 
         patches = gpflow.kernels.SquaredExponential(active_dims=range(9))
         locations = gpflow.kernels.SquaredExponential(lengthscales=3.0, active_dims=[9, 10])
         Convolutional(patches * locations, image_shape=(8, 8), patch_shape=(3, 3), locations=True)
 
-    :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``)
-        and two more with ``locations``; any of GPflow's with one output, with its ``active_dims``,
-        or :class:`ChannelAdditive`.
+    :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``),
+        and two more columns with ``locations``. Pass any single-output kernel of GPflow, also with
+        ``active_dims``, or a :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
     :param weights: Whether each patch has a trainable weight, initially one; or the initial values
-        ``[P]`` of the weights. Without weights, it does not matter where in the image a patch is.
-    :param stride: In pixels, from one patch to the next: one number, or (rows, columns).
+        ``[P]`` of the weights. Without weights, the location of a patch has no effect.
+    :param stride: The distance between adjacent patches in pixels: one number, or (rows, columns).
     :param padding: "VALID" for patches inside the image, or "SAME" for a patch around every pixel,
-        with zeros beyond the border; as in ``tf.nn.conv2d``.
-    :param separate_channels: Whether g takes the patches of each channel separately, as points of
-        their own: the "weighted" variant of the paper's colour images. Otherwise a patch has all
-        channels (the "colour-patch" variant).
-    :param locations: Whether the last two columns of a patch are the row and the column of its
-        first pixel, counted from that of the first patch, in pixels.
+        with zeros outside the border; as in ``tf.nn.conv2d``.
+    :param separate_channels: Whether each channel of a patch is a separate input of g (the paper's
+        "weighted" variant for colour images). By default, a patch has all channels (the
+        "colour-patch" variant).
+    :param locations: Whether the last two columns of a patch are its row and its column: the
+        offset of its first pixel from the first pixel of the first patch, in pixels.
     :param active_dims: The columns of X that hold the image.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number of columns of a patch.
@@ -106,30 +106,30 @@ class Convolutional(SetKernel):
 
     @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
-        """The patches of each image, row by row (and channel by channel, if those are separate).
+        """The patches of each image, row by row (and channel by channel with separate channels).
 
-        :raises ValueError: If X does not have a column for each entry of an image.
+        :raises ValueError: If X does not have one column for each entry of an image.
         """
         return self.points(self.slice(tf.convert_to_tensor(X), None)[0])
 
 
 class MultiChannelConvolutional(DecomposedKernel):
-    """A sum over the channels of an image. Each has its own function of its patches.
+    """A convolutional kernel with a separate patch-response function for each channel.
 
     ``f(x) = 1/P sum_c sum_p w_pc g_c(x_pc)`` with independent ``g_c ~ GP(0, k_c)`` (van der Wilk et
-    al. 2017, eq. 22; without 1/P there). The parts, :attr:`kernels`, are independent a priori, so
-    each part has its own inducing variables. They may be at the same patches:
+    al. 2017, eq. 22, which has no 1/P). The parts, :attr:`kernels`, are independent a priori, so
+    each part has its own inducing variables. All parts may use the same patches:
     ``SumInducingVariables([InducingPatches(Z)] * C)`` (section 3.4 and Appendix C).
 
     The other arguments are those of :class:`Convolutional`.
 
-    :param base_kernels: The k_c, on patches of ``h w`` columns: one for all channels, or for each.
+    :param base_kernels: The k_c, on patches of ``h w`` columns: one, or one for each channel.
     :param image_shape: ``(H, W, C)``.
     :param weights: Whether each patch of each channel has a trainable weight, initially one; or the
         initial values ``[P, C]`` of the weights.
     :ivar num_patches: The number P of patches of each channel.
     :ivar patch_size: The number ``h w`` of entries of a patch.
-    :raises ValueError: As for :class:`Convolutional`; also for another number of kernels.
+    :raises ValueError: As for :class:`Convolutional`, or if the number of kernels is not 1 or C.
     """
 
     def __init__(
@@ -154,23 +154,23 @@ class MultiChannelConvolutional(DecomposedKernel):
 
     @property
     def kernels(self) -> tuple[ChannelConvolutional, ...]:
-        """The part of each channel: views made on demand that share the parameters."""
+        """The kernel of each channel: views made on demand that share the parameters."""
         return tuple(ChannelConvolutional(self, channel) for channel in range(self.num_channels))
 
     @check_shapes("X: [N, D]", "return: [N, P, E]")
     def get_patches(self, X: TensorType) -> tf.Tensor:
-        """The patches of all channels, one channel after the other; P counts those of all.
+        """The patches of all channels, one channel after the other; P counts all channels.
 
-        :raises ValueError: If X does not have a column for each entry of an image.
+        :raises ValueError: If X does not have one column for each entry of an image.
         """
         X, _ = self.slice(tf.convert_to_tensor(X), None)
         return tf.concat([part.points(X) for part in self.kernels], axis=1)
 
 
 class ChannelConvolutional(SetKernel):
-    """The part of one channel, made by :attr:`MultiChannelConvolutional.kernels`.
+    """The term of one channel in the sum; :attr:`MultiChannelConvolutional.kernels` builds it.
 
-    :param parent: The whole kernel, whose parameters this one uses.
+    :param parent: The whole kernel, whose parameters this kernel uses.
     """
 
     def __init__(self, parent: MultiChannelConvolutional, channel: int) -> None:
@@ -180,7 +180,7 @@ class ChannelConvolutional(SetKernel):
 
     @property
     def point_kernel(self) -> Kernel:
-        kernels = self.parent.base_kernels  # one for each channel, or one for all
+        kernels = self.parent.base_kernels  # one kernel for each channel, or one for all
         return kernels[self.channel % len(kernels)]
 
     @property
@@ -206,9 +206,9 @@ class ChannelConvolutional(SetKernel):
 
 
 def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) -> list[Kernel]:
-    """A kernel for each channel, or a single one for all.
+    """The kernels of the channels as a list: one for each channel, or a single one for all.
 
-    :raises ValueError: If there are others than kernels, or not as many as channels.
+    :raises ValueError: If an entry is not a kernel, or the number of kernels is wrong.
     """
     alone = [base_kernels] if isinstance(base_kernels, Kernel) else base_kernels
     kernels = items("base_kernels", alone, "a kernel or a list of kernels")
@@ -222,7 +222,7 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
 
 
 def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflow.Parameter | None:
-    """:raises ValueError: If values are given that are not finite or not of the shape."""
+    """The weights as a parameter, or None. A ValueError if values are not finite or misshapen."""
     if isinstance(weights, bool):
         return gpflow.Parameter(np.ones(shape)) if weights else None
     values = finite_array("weights", weights, (1, 2), "True, False or finite values")
@@ -234,7 +234,7 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
 
 
 def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tensor:
-    """:raises ValueError: If X does not have a column for each entry of an image."""
+    """X, if it has one column for each entry of an image; a ValueError otherwise."""
     shape = (*grid.image_shape[:2], grid.num_channels * channels)
     remedy = "pass images flattened to rows, or active_dims to the kernel"
     return checked_columns(X, grid.input_dim * channels, f" for images of shape {shape}", remedy)

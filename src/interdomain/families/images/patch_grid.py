@@ -13,17 +13,17 @@ from ..._arguments import as_image_shape, as_integers, choice, refusal
 
 
 class PatchGrid:
-    """Which pixels make up the patches of an image ``[H, W, C]``.
+    """The layout of the patches of an image ``[H, W, C]``: their positions and their pixels.
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param stride: In pixels to the next patch, downwards and to the right: one number or two.
+    :param stride: The distance between adjacent patches in pixels: one number, or (rows, columns).
     :param padding: "VALID": patches inside the image; "SAME": one patch for every pixel (every
         ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
-    :param separate_channels: Whether patches are ``[h, w]``, of one channel each, or ``[h, w, C]``.
+    :param separate_channels: Whether a patch is ``[h, w]``, with one channel, or ``[h, w, C]``.
     :param with_locations: Whether the row and the column of a patch follow its pixels.
-    :ivar num_channels: The number C.
-    :ivar grid_shape: How many patches there are downwards and to the right.
+    :ivar num_channels: The number C of channels.
+    :ivar grid_shape: The numbers of patches downwards and to the right.
     :ivar num_patches: The number P of patches of an image.
     :ivar patch_size: The number E of entries of a patch.
     :ivar input_dim: The number ``H W C`` of columns of X.
@@ -61,22 +61,22 @@ class PatchGrid:
         self.input_dim = math.prod(self.image_shape)
 
     def extract(self, X: tf.Tensor) -> tf.Tensor:
-        """The patches of images ``[N, H W C]``: ``[N, P, E]``.
+        """The patches of images ``[N, H W C]``, as ``[N, P, E]``.
 
-        Patches follow one another row by row, and channel by channel if those are separate; the
-        entries of each are row-major with the channel last, then come its row and its column.
+        The patches are ordered row by row, and channel by channel with separate channels. The
+        entries of a patch are row-major with the channel last; its row and its column follow.
         """
         height, width, channels = self.image_shape
         images = tf.reshape(X, [-1, height, width, channels])
-        # From the first pixel of the first patch to that of the last one, in both directions.
+        # The distance from the first pixel of the first patch to the first pixel of the last patch.
         reach = (np.array(self.grid_shape) - 1) * self.stride
         if self.padding == "SAME":
-            # How many zeros there are above and below together, and left and right.
+            # The number of rows of zeros above plus below, and of columns left plus right.
             totals = np.maximum(reach + self.patch_shape - self.image_shape[:2], 0)
             margins = np.stack([totals // 2, totals - totals // 2], axis=1)
             images = tf.pad(images, [[0, 0], *margins, [0, 0]])
-        # One slice for each pixel of a patch: its gradient is as cheap, which is not true of
-        # tf.image.extract_patches.
+        # One slice for each pixel of a patch: its gradient is as cheap as the slice itself. The
+        # gradient of tf.image.extract_patches is more expensive.
         (down, right), (last_row, last_column) = self.stride, reach.tolist()
         pixels = [
             images[:, i : i + last_row + 1 : down, j : j + last_column + 1 : right]

@@ -18,8 +18,8 @@ class InducingPatches(SetInducingVariables):
 
     ``cov(u, f(x)) = 1/P sum_p w_p k_g(z, x_p)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
     *Convolutional Gaussian Processes*, 2017, eqs. 15, 16 and 19). For a
-    :class:`interdomain.kernels.MultiChannelConvolutional` pass one for each channel in a
-    :class:`SumInducingVariables`; pass the same object several times to share its patches.
+    :class:`interdomain.kernels.MultiChannelConvolutional` pass a :class:`SumInducingVariables` of
+    one InducingPatches for each channel. Repeat the same object to share its patches.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=(20, 8 * 8))
@@ -31,8 +31,8 @@ class InducingPatches(SetInducingVariables):
     >>> gpflow.covariances.Kuf(patches, kernel, X).shape
     TensorShape([10, 20])
 
-    :param Z: ``[M, E]``, finite patches of the kernel's ``patch_size``.
-    :raises ValueError: If Z is something else.
+    :param Z: ``[M, E]``, finite patches; E is the kernel's ``patch_size``.
+    :raises ValueError: If Z is not a finite matrix.
     """
 
     @classmethod
@@ -45,9 +45,9 @@ class InducingPatches(SetInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> InducingPatches:
-        """Make inducing patches from images: random patches, no two of them equal.
+        """Make inducing patches from images: random patches, of which no two are equal.
 
-        :param X: Images ``[N, H W C]``; of many a random sample is used, of up to 100,000 patches.
+        :param X: Images ``[N, H W C]``; of more than 100,000 patches, a random sample is used.
         :param num_inducing: The number M of inducing patches.
         :param seed: Seed of the random choice.
         :raises ValueError: If the kernel has no patches, X does not fit it, or has too few patches.
@@ -56,7 +56,7 @@ class InducingPatches(SetInducingVariables):
         instance("kernel", kernel, kinds, "a Convolutional or a MultiChannelConvolutional")
         images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
         rng = np.random.default_rng(seed)
-        # Every channel may have patches of its own.
+        # Every channel may have separate patches.
         limit = max(1, _MAX_PATCHES // (kernel.num_patches * getattr(kernel, "num_channels", 1)))
         if len(images) > limit:
             images = images[rng.choice(len(images), limit, replace=False)]

@@ -1,6 +1,5 @@
-"""Functions on the sphere, or of inputs lifted to it: zonal kernels, their harmonics and units.
-
-What is computed without GPflow is in ``mathematics``.
+"""Zonal kernels of inputs on a sphere, or lifted to one, and their inducing variables: spherical
+harmonics and hidden units. The subpackage ``mathematics`` does not depend on GPflow.
 """
 
 from . import pairs  # registers covariances between two sets of features

@@ -1,4 +1,4 @@
-"""Hidden units of a neural network as inducing variables."""
+"""Activation features: hidden units of a neural network as inducing variables."""
 
 from __future__ import annotations
 
@@ -25,45 +25,44 @@ class ActivationFeatures(OnSphere):
     """Projections of f on the hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel (Dutordoir et al. 2021; Tiao et al. 2023, eqs. 6
-    and 7). phi_m is the unit with the direction z_m, times the kernel's radial factor, and summed
-    over the degrees up to ``max_degree`` that both the activation and the kernel have:
+    and 7). phi_m is the unit with direction z_m, times the kernel's radial factor. It is a sum over
+    the degrees up to ``max_degree`` that both the activation and the kernel have:
 
         Kuf[m, n] = r^p sum_l a_l N(d, l) P_l(z_m^T x_n / r),
         Kuu[m, n] = sum_l a_l^2 / lambda_l N(d, l) P_l(z_m^T z_n) / variance,
 
     with the coefficients a_l of the activation and the eigenvalues lambda_l of the kernel. So phi
-    is what a network with this activation computes, smoothed by the cut at ``max_degree``. (Both
-    sums end at the same degree. The whole activation in Kuf, together with a sum in Kuu that has to
-    end, would be an invalid prior with negative variances.)
+    is a hidden unit of a network, smoothed by the cut at ``max_degree``. Both sums end at the same
+    degree. The complete activation in Kuf and a finite sum in Kuu would be an invalid prior with
+    negative variances.
 
-    What the units cannot represent stays in the variance of f: degrees that the kernel has and the
-    activation lacks, and those above ``max_degree``. :func:`interdomain.diagnostics.spectrum` shows
-    how much that is; :class:`interdomain.models.OrthogonalSVGP` recovers it with a second set of
-    inducing variables.
+    The units cannot represent the kernel's degrees that the activation lacks, or degrees above
+    ``max_degree``. :func:`interdomain.diagnostics.spectrum` shows the variance of these degrees.
+    :class:`interdomain.models.OrthogonalSVGP` recovers it with a second set of inducing variables.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
     >>> units = idm.inducing_variables.ActivationFeatures.from_data(kernel, X, 10, "relu", 6)
-    >>> units.Z.shape  # the last column is that of the bias
+    >>> units.Z.shape  # the last column multiplies the bias
     TensorShape([10, 3])
     >>> points = gpflow.inducing_variables.InducingPoints(X[:5])
     >>> model = idm.models.OrthogonalSVGP(kernel, gpflow.likelihoods.Gaussian(), units, points)
     >>> model.q_mu.shape, model.q_mu_orthogonal.shape
     (TensorShape([10, 1]), TensorShape([5, 1]))
 
-    Only the directions of Z matter; all lengths are set to one at the start. A gradient has no
-    component along z, so the steps of an optimiser make z a little longer and never shorter.
+    Only the directions of Z matter; all lengths are initially one. A gradient is orthogonal to z,
+    so the steps of an optimiser make z slightly longer and never shorter.
 
-    :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
-        ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
-        sphere themselves, d is the dimension of the space around it.)
-    :param activation: "relu", "softplus" or "erf"; one with a sharpness such as
-        ``Softplus(sharpness=3.0)``; or any function of a tensor, whose coefficients are found by
-        quadrature, to 1e-15 if it has no kinks but at zero.
+    :param Z: The directions of the units, ``[M, d]``. For lifted inputs, d is the number of input
+        columns (after ``active_dims``) plus one, and the last entry multiplies the bias. For inputs
+        on a sphere, d is the dimension of the space around it.
+    :param activation: "relu", "softplus" or "erf"; an activation with a sharpness such as
+        ``Softplus(sharpness=3.0)``; or any function of a tensor. Its coefficients are then computed
+        by quadrature, to 1e-15 if it has no kinks except at zero.
     :param max_degree: The highest degree of the sums.
-    :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
-        unknown, or there are more units than the degrees have harmonics.
+    :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2; if the activation
+        is unknown; or if there are more units than harmonics of the degrees.
     """
 
     relative_jitter = True
@@ -103,10 +102,10 @@ class ActivationFeatures(OnSphere):
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
-        """Make units that point at the data: at the centres of k-means on the sphere.
+        """Make units whose directions are k-means centres of the data on the sphere.
 
-        :param kernel: Its weight and bias variances place the data, ``[N, D]``, on the sphere.
-        :raises ValueError: If the kernel is not zonal, X has too few rows, or as the constructor.
+        :param kernel: The kernel; its weight and bias variances map X ``[N, D]`` to the sphere.
+        :raises ValueError: If the kernel is not zonal, or X has too few rows; as for the class.
         """
         check_zonal(kernel)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
@@ -126,9 +125,9 @@ class ActivationFeatures(OnSphere):
     ) -> ActivationFeatures:
         """Make units with random directions, uniformly distributed on the sphere.
 
-        :param input_dim: The dimension d - 1 of the sphere. For lifted inputs this is the number D
-            of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
-        :raises ValueError: As the constructor.
+        :param input_dim: The dimension d - 1 of the sphere. For lifted inputs, this is the number D
+            of input columns of the kernel (after ``active_dims``); on the globe, it is 2.
+        :raises ValueError: As for the class.
         """
         input_dim = integer("input_dim", input_dim, at_least=1)
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
@@ -147,7 +146,7 @@ class ActivationFeatures(OnSphere):
 
     def degrees(self, kernel: ZonalKernel) -> tuple[int, ...]:
         """The degrees up to ``max_degree`` that both the activation and the kernel have; a
-        ValueError if these have fewer harmonics than there are units."""
+        ValueError if they have fewer harmonics than there are units."""
         carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
         unit_degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
         degrees = tuple(degree for degree in unit_degrees if degree in carried)
@@ -155,7 +154,7 @@ class ActivationFeatures(OnSphere):
         return degrees
 
     def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
-        """``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, p being the kernel's radial power."""
+        """The features ``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, with p the radial power."""
         scale, unit = self.radial_and_unit(kernel, X)
         t = tf.tensordot(self.directions, unit, [[-1], [-1]])
         degrees = self.degrees(kernel)
@@ -165,18 +164,18 @@ class ActivationFeatures(OnSphere):
         return zonal_series(t, tf.constant(weights, t.dtype), self.dimension) * scale
 
     def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
-        """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
+        """The sums ``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance`` over degrees of Kuf.
 
-        ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS,
-        from less than one to more than 1e12, where that of a kernel matrix is its variance.
+        ``jitter`` is relative to the diagonal. The diagonal of a kernel matrix is the variance;
+        here it is the squared RKHS norm of a unit, from less than one to more than 1e12.
         """
         return Full(with_jitter(self.inner_products(self, kernel), jitter, relative=True))
 
     def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
-        """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``.
+        """The RKHS inner products ``<psi_k, phi_m>`` with the units of another set, ``[K, M]``.
 
-        It is ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance`` over the degrees that
-        both have, with the coefficients a_l and b_l of their activations.
+        They are ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance`` over the common
+        degrees, with the coefficients a_l and b_l of the two activations.
         """
         common = set(other.degrees(kernel))
         degrees = tuple(degree for degree in self.degrees(kernel) if degree in common)

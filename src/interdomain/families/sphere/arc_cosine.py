@@ -1,5 +1,5 @@
-"""Arc-cosine kernels, the limits of wide neural networks with one layer: Cho & Saul, *Kernel
-Methods for Deep Learning*, 2009, eqs. 3-6, divided by the value at t = 1."""
+"""Arc-cosine kernels, the limits of wide one-layer neural networks: Cho & Saul, *Kernel Methods for
+Deep Learning*, 2009, eqs. 3-6. Here they are divided by the value at t = 1."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .mathematics.funk_hecke import power_coefficient
 class ArcCosine(ZonalKernel):
     """The arc-cosine kernel (Cho & Saul 2009), with a known spectrum in every dimension.
 
-    The covariance of an infinitely wide network with the activation ``max(t, 0)^order``: a step
-    (0), a ReLU (1) or its square (2). It is divided by its value at coinciding directions, so that
+    It is the covariance of an infinitely wide network with the activation ``max(t, 0)^order``: a
+    step (0), a ReLU (1) or its square (2). It is divided by its value for equal directions, so that
     ``K(x, x) = variance r^(2 order)``. (GPflow's ``ArcCosine`` has the same scale for orders 0 and
     1, and is three times as large for order 2.)
 
-    :param order: 0, 1 or 2.
+    :param order: The power of the activation: 0, 1 or 2.
     :param options: All arguments of :class:`ZonalKernel`.
-    :raises ValueError: If ``order`` is not one of these; and as :class:`ZonalKernel`.
+    :raises ValueError: If ``order`` is not 0, 1 or 2; also as for :class:`ZonalKernel`.
     """
 
     def __init__(self, order: int = 1, **options: Any) -> None:
@@ -40,8 +40,8 @@ class ArcCosine(ZonalKernel):
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        """The squared coefficients of ``max(t, 0)^order``, in closed form, times a factor that
-        makes ``kappa(1)`` one. Zero, exactly, for l > order with l - order even."""
+        """The squared coefficients of ``max(t, 0)^order`` in closed form, scaled so that
+        ``kappa(1) = 1``. They are exactly zero for l > order with l - order even."""
         d = dimension
         scale = (2.0, 2.0 * d, 2.0 * d * (d + 2) / 3)[self.order]  # 1 / E[max(t, 0)^(2 order)]
         values = [scale * power_coefficient(self.order, d, degree) ** 2 for degree in degrees]
@@ -53,14 +53,14 @@ class ArcCosine(ZonalKernel):
 
 @check_shapes("t: [any...]", "return: [any...]")
 def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
-    """kappa_n(t), with kappa_n(1) = 1, for order n = 0, 1 or 2.
+    """The arc-cosine function kappa_n(t) of order n = 0, 1 or 2, with kappa_n(1) = 1.
 
-    ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}`` holds for these orders, so that gradients are values
-    of a lower order, and finite at t = -1 and t = 1. The slope of order 0 diverges at both ends.
-    Within a rounding error of them it is set to zero, because two inputs that coincide do so for
-    all hyperparameters.
+    For orders 1 and 2, ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}``, so gradients are values of a
+    lower order, and finite at t = -1 and t = 1. The slope of order 0 diverges at both ends. Within
+    a rounding error of the ends it is set to zero, because inputs that coincide do so for all
+    hyperparameters.
 
-    :param t: Inner products of unit vectors; rounding errors beyond [-1, 1] are clipped.
+    :param t: Inner products of unit vectors; rounding errors outside [-1, 1] are clipped.
     """
 
     @tf.custom_gradient

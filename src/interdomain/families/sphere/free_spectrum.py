@@ -1,4 +1,4 @@
-"""A zonal kernel whose eigenvalues are its parameters: one for each level, not one lengthscale."""
+"""A zonal kernel with one trainable eigenvalue for each degree, instead of one lengthscale."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .mathematics.zonal_series import zonal_series
 
 
 class FreeSpectrum(ZonalKernelOfDimension):
-    """A zonal kernel of finitely many degrees, with positive, decreasing eigenvalues of its own.
+    """A zonal kernel of finitely many degrees, with trainable, positive, decreasing eigenvalues.
 
-    The eigenvalues of the Matern kernels follow from one lengthscale. Here every level has its own:
-    ``lambda_l = lambda_{l-1} ratios_l`` with ratios between zero and one, and ``lambda_0`` such
-    that ``kappa(1) = sum_l N(d, l) lambda_l = 1``. So the kernel is positive semi-definite and its
-    eigenvalues decrease, whatever an optimiser does. The sum ends at the last degree: harmonics of
-    all its degrees explain the whole prior.
+    The eigenvalues of the Matern kernels follow from one lengthscale. This kernel has one parameter
+    for each degree: ``lambda_l = lambda_{l-1} ratios_l``, with ratios between zero and one, and
+    ``lambda_0`` such that ``kappa(1) = sum_l N(d, l) lambda_l = 1``. So for all values of the
+    parameters the kernel is positive semi-definite, and its eigenvalues decrease. The sum ends at
+    the last degree: harmonics of all its degrees explain the whole prior.
 
     Features do not depend on the ratios. After a fit with another zonal kernel, the ratios can be
-    trained on the sums that it already has, without another pass over the rows:
+    trained on the sufficient statistics of that fit, without another pass over the data:
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -49,16 +49,16 @@ class FreeSpectrum(ZonalKernelOfDimension):
     >>> bool(finer.elbo() > model.elbo())
     True
 
-    Do not expect much of it: on tables it is hardly better than a trained lengthscale of
-    :class:`SphericalMatern52`. It reads no rows, so it can be tried; what pays is more degrees.
+    The gain is small: on tabular data the kernel is hardly better than a trained lengthscale of
+    :class:`SphericalMatern52`. Training it is cheap, but more degrees help more.
 
-    :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
-        than zero and less than one. Ratios near one, the limit, train slowly.
+    :param ratios: The ratios ``lambda_l / lambda_{l-1}`` of consecutive degrees, ``[L]``, greater
+        than zero and less than one. Ratios near the limit of one train slowly.
     :param degrees: The only degrees with variance, ``[L + 1]``, increasing; by default 0, ..., L.
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
-    :param variance: As for :class:`ZonalKernel`, as are the arguments after it.
-    :raises ValueError: As :class:`ZonalKernel`; also if an argument is not as above.
+    :param variance: This and all further arguments are those of :class:`ZonalKernel`.
+    :raises ValueError: As for :class:`ZonalKernel`; also if an argument is not as above.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
         if not np.all((values > 0) & (values < 1)):
             remedy = "pass eigenvalues divided by those of the degree before"
             raise refusal("ratios", "be greater than 0 and less than 1", values.tolist(), remedy)
-        # The logistic function, as exp(-softplus(-x)): the gradient of TFP's own is NaN for large
-        # x, where an optimiser may come that finds a ratio of one the best.
+        # The logistic function, as exp(-softplus(-x)): the gradient of TFP's Sigmoid is NaN for
+        # large x, which an optimiser may reach if the best ratio is one.
         minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
         chain = [tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus]
         given = ratios if isinstance(ratios, (gpflow.Parameter, tf.Variable)) else values
@@ -105,23 +105,23 @@ class FreeSpectrum(ZonalKernelOfDimension):
     def from_kernel(
         cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
     ) -> FreeSpectrum:
-        """Make a kernel that starts as a copy of another one, cut off above ``max_degree``.
+        """Make a kernel that is initially a copy of another kernel, cut off above ``max_degree``.
 
-        It copies the eigenvalues, the input scales and the radial power of the other kernel. Its
-        variance is that of the other kernel times the share of the degrees that are kept. The two
-        share no parameter; those that are not trainable there are not trainable here. Degrees
-        without variance stay without.
+        It copies the eigenvalues, the input scales and the radial power. Its variance is that of
+        the other kernel times the share of the degrees that are kept. The two kernels share no
+        parameters; parameters that are not trainable stay so. Degrees without variance stay
+        without.
 
-        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
-        :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
-            decreasing, or fewer than two of the degrees up to ``max_degree`` carry variance.
+        :param input_dim: The number D of input columns of the kernel (after ``active_dims``).
+        :raises ValueError: If the kernel is not zonal, or its eigenvalues are not positive and
+            decreasing; or if fewer than two degrees up to ``max_degree`` have variance.
         """
         check_zonal(kernel)
         dimension = kernel.lift.dimension(input_dim, "input_dim")
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
         ratios = values[1:] / values[:-1]
-        # One that exceeds the one before by rounding is taken for equal to it.
+        # An eigenvalue that exceeds the previous one by a rounding error counts as equal to it.
         if not (np.all(values > 0) and np.all(ratios <= 1 + 1e-9)):
             listed = dict(zip(degrees, values.tolist(), strict=True))
             raise ValueError(
@@ -151,7 +151,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         ratios = tf.cast(self.ratios, tf.float64)
-        # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
+        # If a ratio underflows, all higher degrees vanish, and the gradient has no NaN.
         logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
         logs = tf.pad(tf.cumsum(logs), [[1, 0]])
         counts = [log(num_harmonics(dimension, degree)) for degree in self.degrees]

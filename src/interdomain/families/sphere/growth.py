@@ -1,5 +1,5 @@
-"""Which harmonics have the most prior variance over some data: a set that grows best first, and the
-orthogonal dictionary that it grows in, whose atoms are chains of degrees."""
+"""A best-first search for the harmonics with the most prior variance over some data, and an
+orthogonal dictionary of harmonics: its atoms are chains of degrees."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from .mathematics.dimensions import chains_of, neighbours_of, num_harmonics
 from .mathematics.harmonics import planar_norms, raise_factors
 
 Raises = tuple[tuple[int, int], ...]
-"""A harmonic, as (j, a) for each coordinate j that raises the degree, by a, in the order of j. The
-first two coordinates are j = 2, and a has the sign of k_2 there: plus for a cosine."""
+"""A harmonic, as a tuple of pairs (j, a): coordinate j raises the degree by a. The pairs are sorted
+by j. For j = 2, the first two coordinates, a has the sign of k_2: plus for a cosine."""
 
 MAX_ROWS = 2_000
-"""The rows over which variances are averaged: of more, these many are drawn."""
+"""The largest number of rows over which variances are averaged; more rows are sampled."""
 
 NEGLIGIBLE_SHARE = 1e-12
-"""Of the prior variance over the rows: harmonics with less are not taken."""
+"""The smallest share of the prior variance over the rows of a harmonic that is selected."""
 
 LONGEST_GAP = 8
-"""So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
+"""The largest number of consecutive missing degrees that are crossed; arc-cosine kernels lack one
+at a time."""
 
 
 def lifted_rows(kernel: ZonalKernel, X: Array, most: int | None = MAX_ROWS) -> tuple[Array, Array]:
-    """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
+    """The unit vectors ``[N, d]`` of rows, and each row's share in the prior variance, ``[N]``.
 
-    :param most: Of more rows so many are drawn, always the same ones, and stay in their order.
-    :raises ValueError: If they are not on the sphere where the kernel expects that.
+    :param most: The largest number of rows; more rows are sampled with a fixed seed, in order.
+    :raises ValueError: If the kernel expects rows on a sphere, and they are not.
     """
     if most is not None and len(X) > most:
         X = X[np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))]
@@ -52,7 +53,7 @@ def lifted_rows(kernel: ZonalKernel, X: Array, most: int | None = MAX_ROWS) -> t
 
 
 def columns_by_scale(kernel: ZonalKernel, X: Array) -> tuple[int, ...]:
-    """The coordinates without the last, often the bias, by their second moments, least first."""
+    """All coordinates except the last (often the bias), sorted by increasing second moment."""
     unit, weights = lifted_rows(kernel, X)
     return tuple(np.argsort(weights @ unit[:, :-1] ** 2, kind="stable").tolist())
 
@@ -60,14 +61,14 @@ def columns_by_scale(kernel: ZonalKernel, X: Array) -> tuple[int, ...]:
 def grown_chains(
     kernel: ZonalKernel, X: Array, order: Sequence[int], num_inducing: int, max_degree: int | None
 ) -> IntArray:
-    """The chains of at most so many harmonics, grown from the constant one by single raises.
+    """The chains of up to ``num_inducing`` harmonics, grown from the constant by single raises.
 
-    One is looked at when all that are one raise below it are in, so that few of a high degree are;
-    of those looked at, the one with the largest variance over the rows is next. Harmonics of
-    degrees that the kernel lacks are stepping stones: passed at once, and not taken.
+    A harmonic becomes a candidate when all harmonics one raise below it are in the set, so few
+    harmonics of high degree are evaluated. The candidate with the largest variance over the rows is
+    added next. Harmonics of degrees that the kernel lacks are crossed, but not selected.
 
-    :param order: Of the columns that the kernel sees, as chains have them.
-    :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
+    :param order: The order of the kernel's active columns in the chains.
+    :return: ``[M, d - 1]``, in the order of selection; M = 0 if there are none.
     """
     unit, weights = lifted_rows(kernel, X)
     dimension = unit.shape[1]
@@ -81,7 +82,7 @@ def grown_chains(
         eigenvalue = spectrum.from_degree(degree)
         share = squares.mean(raises) * eigenvalue if eigenvalue > 0 else 0.0
         if share >= NEGLIGIBLE_SHARE:
-            # Equal ones differ by rounding, which must not decide.
+            # Rounded, so that the order of equal shares does not depend on rounding errors.
             rank = -float(f"{share:.9e}") if spectrum.has_degree(degree) else -np.inf
             heappush(waiting, (rank, degree, raises))
 
@@ -103,7 +104,7 @@ def grown_chains(
 
 
 def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
-    """All harmonics one raise above."""
+    """All harmonics one raise above a harmonic."""
     place = 0
     for j in range(2, dimension + 1):
         below, above = raises[:place], raises[place:]
@@ -118,11 +119,10 @@ def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
 
 
 class HarmonicSquares:
-    """Means over unit vectors ``[n, d]``, with weights ``[n]``, of squared harmonics, for a set
-    that grows by one raise after the other.
+    """Weighted means of squared harmonics over unit vectors ``[n, d]``, with weights ``[n]``.
 
-    A harmonic is one without its last factor, times this factor. What was computed is kept, so that
-    a mean is one inner product of a row of squares of each.
+    A harmonic is the product of its last factor and a harmonic with one factor less. Both are
+    cached, so that a mean is one inner product of two rows of squares.
     """
 
     def __init__(self, X: Array, weights: Array) -> None:
@@ -148,7 +148,7 @@ class HarmonicSquares:
         return np.square(self._factor(j, sum(abs(raised) for _, raised in below), a))
 
     def _new_factor(self, j: int, k: int, a: int) -> Array:
-        """Coordinate j raises the degree from k to k + a."""
+        """The factor of coordinate j, which raises the degree from k to k + a."""
         dimension, x = self._x.shape[0], self._x[j - 1]
         if j == 2:
             power = (self._x[0] + 1j * x) ** abs(a) * planar_norms(dimension, abs(a))[-1]
@@ -163,7 +163,7 @@ class HarmonicSquares:
 
 
 class Spectrum:
-    """The eigenvalues of a kernel, of more and more degrees, as they are asked for."""
+    """The eigenvalues of a kernel, computed for more degrees when they are needed."""
 
     def __init__(self, kernel: ZonalKernel, dimension: int, max_degree: int | None) -> None:
         self._kernel, self._dimension, self._max_degree = kernel, dimension, max_degree
@@ -171,12 +171,12 @@ class Spectrum:
         self._reach = -1
 
     def has_degree(self, degree: int) -> bool:
-        """Whether harmonics of this degree can be taken."""
+        """Whether harmonics of this degree can be selected."""
         self._extend(degree)
         return degree in self._eigenvalues
 
     def from_degree(self, degree: int) -> float:
-        """The eigenvalue of a degree, or else of the next one that the kernel has; 0 if none."""
+        """The eigenvalue of a degree, or of the next degree that the kernel has; 0 if none."""
         self._extend(degree)
         for following in range(degree, degree + LONGEST_GAP + 1):
             if following in self._eigenvalues:
@@ -184,7 +184,7 @@ class Spectrum:
         return 0.0
 
     def _extend(self, degree: int) -> None:
-        """Some degrees more than needed, twice as many each time."""
+        """Compute the eigenvalues up to twice the degree that is needed."""
         ahead = degree + LONGEST_GAP
         if ahead <= self._reach or self._reach == self._max_degree:
             return
@@ -193,16 +193,16 @@ class Spectrum:
         degrees = self._kernel.nonzero_degrees(self._dimension, self._reach)
         if degrees:
             values = self._kernel.eigenvalues(self._dimension, degrees)
-            # With the least one in its place, a harmonic explains more than there is.
+            # Zero, as the smallest invertible eigenvalue would overstate the explained variance.
             kept = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
             self._eigenvalues = dict(zip(degrees, kept.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class HarmonicDictionary(Dictionary):
-    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees.
+    """The spherical harmonics with positive eigenvalues; an atom is a chain of degrees.
 
-    :ivar harmonics: SphericalHarmonics, whose file imports this one.
+    :ivar harmonics: A SphericalHarmonics; its module imports this one, so the type is Any.
     """
 
     harmonics: Any
@@ -214,7 +214,7 @@ class HarmonicDictionary(Dictionary):
         return chains
 
     def arranged(self, X: Array) -> Dictionary:
-        """With the columns that matter least first; of whole degrees, which span the same then."""
+        """The dictionary with columns in order of increasing scale, if all degrees are whole."""
         dimension, degrees = self.harmonics.dimension, self.harmonics.degrees
         numbers = [num_harmonics(dimension, degree) for degree in degrees]
         if list(self.harmonics.multiplicities) != numbers:
@@ -227,7 +227,7 @@ class HarmonicDictionary(Dictionary):
         return grown_chains(self.kernel, X, self.harmonics.column_order, count, None)
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """Across degrees that the kernel lacks; those with too small an eigenvalue are none."""
+        """The neighbours with eigenvalues that can be inverted, across degrees that are missing."""
         spectrum = Spectrum(self.kernel, self.harmonics.dimension, None)
         seen, near = set(map(tuple, atoms.tolist())), list[tuple[int, ...]]()
         for atom in atoms:

@@ -36,11 +36,11 @@ from .on_sphere import OnSphere, inverse_eigenvalues
 class SphericalHarmonics(OnSphere):
     """Projections of f on spherical harmonics, for zonal kernels.
 
-    ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel, with phi_m an orthonormal harmonic times the
     kernel's radial factor (Dutordoir et al. 2020, eq. 6). Then ``Kuf[m, n] = phi_m(x_n)``, which
     does not depend on the kernel's variance or lengthscale. Kuu is diagonal, ``1 / (variance
     lambda_l)``. ``gpflow.models.SVGP`` and this library's models, such as
-    :class:`interdomain.models.StructuredSGPR`, need no Cholesky factor of it.
+    :class:`interdomain.models.StructuredSGPR`, need no Cholesky factor of Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
@@ -54,16 +54,15 @@ class SphericalHarmonics(OnSphere):
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
-    For more than a few columns, a degree has too many harmonics, most of them nearly zero on the
-    data. So any set of single harmonics can be used instead of whole degrees. A harmonic is named
-    by a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees in the first two, three,
-    ... and all d coordinates of the sphere. The coordinates are the columns of X in
-    ``column_order``, and the bias last. (Inputs that are on a sphere themselves have its d
-    coordinates, the last one last.) A harmonic has the factor ``r_j^{k_j}``, r_j being the norm of
-    the first j coordinates. If the columns that matter least come first, harmonics with a degree in
-    these columns are small. Kuu stays diagonal, and only what was chosen is computed.
-    :meth:`for_data` chooses the harmonics of most prior variance over the data, and orders the
-    columns:
+    With more than a few columns, a degree has too many harmonics, most of which are nearly zero on
+    the data. So any set of single harmonics can be used instead of whole degrees. A chain of
+    degrees, ``|k_2| <= k_3 <= ... <= k_d = l``, identifies a harmonic: its degrees in the first
+    two, three, ... and all d coordinates of the sphere. For lifted inputs, the coordinates are the
+    columns of X in ``column_order``, then the bias. A harmonic has the factor ``r_j^{k_j}``, where
+    r_j is the norm of the first j coordinates. If the columns with the smallest scale come first,
+    harmonics with a degree in these columns are small. Kuu stays diagonal, and only the chosen
+    harmonics are computed. :meth:`for_data` chooses the harmonics with the most prior variance over
+    the data, and orders the columns:
 
     >>> X = np.random.default_rng(0).normal(size=[500, 20])
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[1.0, 1.0, *[1e-4] * 18])
@@ -71,26 +70,25 @@ class SphericalHarmonics(OnSphere):
     >>> harmonics.num_inducing, max(harmonics.degrees)
     (100, 8)
 
-    :class:`~interdomain.kernels.FiniteRank` makes a prior of these harmonics alone. With the kernel
-    itself as prior, the bound counts what the kernel has in other harmonics as noise.
+    :class:`~interdomain.kernels.FiniteRank` defines a prior of these harmonics only. With the
+    kernel itself as prior, the bound counts the kernel's variance in other harmonics as noise.
 
-    :param dimension: Dimension d of the space around the sphere: the number of input columns
-        (after ``active_dims``) plus one; of unit vectors their number of entries, and 3 of
-        latitude and longitude.
-    :param degrees: The degrees l of which all harmonics are taken, increasing. Each must have a
-        nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those.
-    :param chains: Single harmonics instead, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for
-        each, with ``k_2 < 0`` for a sine instead of a cosine. Any set is allowed: other harmonics
-        that their computation needs are left out of Kuf.
-    :param column_order: The order of the columns that the kernel sees, a permutation of 0, ...,
-        d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
-        the order of the coordinates but the last.) Harmonics of a whole degree span the same space
-        in any order.
+    :param dimension: The dimension d of the space around the sphere: for lifted inputs, the number
+        of input columns (after ``active_dims``) plus one; for unit vectors, their number of
+        entries; for latitude and longitude, 3.
+    :param degrees: The degrees l whose harmonics are all used, increasing. Each must have a nonzero
+        eigenvalue under the kernel; :meth:`for_kernel` selects them.
+    :param chains: Single harmonics instead of degrees, integers ``[M, d - 1]``: a row ``k_2, ...,
+        k_d`` for each harmonic, with ``k_2 < 0`` for a sine instead of a cosine. Any set is
+        allowed; Kuf omits other harmonics that the computation needs.
+    :param column_order: The order of the kernel's active columns, a permutation of 0, ..., d - 2,
+        innermost first; unchanged by default. For inputs on a sphere, it is the order of all
+        coordinates except the last. Harmonics of a whole degree span the same space in any order.
     :ivar chains: The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``.
     :ivar degrees: All degrees that occur, increasing; ``multiplicities`` counts their harmonics.
     :ivar level_of_each: The position in ``degrees`` of the degree of each harmonic, ``[M]``.
-    :ivar has_whole_degrees: Whether the harmonics were made by their degrees. Those of each sum to
-        a function of the angle.
+    :ivar has_whole_degrees: Whether the harmonics were given by degrees. The products of a whole
+        degree's harmonics at two points then sum to a function of the angle.
     :raises ValueError: If an argument is not as above, or there are too many harmonics.
     """
 
@@ -123,7 +121,7 @@ class SphericalHarmonics(OnSphere):
         columns = list(range(self.dimension - 1))
         self.column_order = tuple(map(int, columns if column_order is None else column_order))
         if sorted(self.column_order) != columns:
-            remedy = "pass each once, the one that matters least first"
+            remedy = "pass each once, sorted by scale, the least first"
             rule = f"be a permutation of {len(columns)} columns"
             raise refusal("column_order", rule, column_order, remedy)
 
@@ -131,11 +129,11 @@ class SphericalHarmonics(OnSphere):
     def for_kernel(
         cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
     ) -> SphericalHarmonics:
-        """Make all harmonics up to ``max_degree`` that carry variance under the kernel.
+        """Make all harmonics up to ``max_degree`` with nonzero eigenvalues under the kernel.
 
-        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
-            ``inputs="degrees"``.
-        :raises ValueError: If the kernel is not zonal or has other inputs; or as the constructor.
+        :param input_dim: The number D of input columns of the kernel (after ``active_dims``); 2
+            with ``inputs="degrees"``.
+        :raises ValueError: If the kernel is not zonal or has other inputs; also as for the class.
         """
         check_zonal(kernel)
         max_degree = integer("max_degree", max_degree, at_least=0)
@@ -154,23 +152,23 @@ class SphericalHarmonics(OnSphere):
     ) -> SphericalHarmonics:
         """Make the harmonics with the most prior variance over the data.
 
-        The columns are ordered by their scale under the kernel, smallest first. Then the set grows
-        from degree 0, by the harmonic with the largest ``variance lambda_l mean_n (r_n^p
-        phi_m(x_n))^2`` of those one step above the set in one coordinate. So high degrees in the
-        columns that matter are reached without evaluating the rest of these degrees. The choice
-        depends on the kernel's present parameters, mostly on ``weight_variances``, and not on any
-        targets; :func:`interdomain.diagnostics.harmonic_shares` shows what it explains.
+        The columns are ordered by their scale under the kernel, smallest first. The set of
+        harmonics grows from degree 0. The candidates are one step above the set in one coordinate;
+        the one with the largest ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2`` is added. So the
+        set reaches high degrees in important columns, without all harmonics of these degrees. The
+        choice depends on the kernel's current parameters, mostly on ``weight_variances``, and not
+        on targets; :func:`interdomain.diagnostics.harmonic_shares` shows the explained variance.
 
-        :param kernel: The kernel's parameters should be near their final values: fit them to some
-            rows first, with few whole degrees or points.
-        :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
-            more than 2,000 rows 2,000 are used, always the same ones.
-        :param num_inducing: The largest number of harmonics. There are fewer if no others have more
-            than 1e-12 of the prior variance over the rows, there are no more up to ``max_degree``,
-            or (in float32) eigenvalues of higher degrees are too small to be inverted.
+        :param kernel: The kernel, with parameters near their final values: first fit them to some
+            rows, with few whole degrees or points.
+        :param X: Inputs ``[N, D]``, with all columns, from which ``active_dims`` selects. If there
+            are more than 2,000 rows, a fixed random sample of 2,000 is used.
+        :param num_inducing: The largest number of harmonics. There are fewer if all others have
+            less than 1e-12 of the prior variance over the rows, or degrees above ``max_degree``;
+            also if, in float32, their eigenvalues are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
-        :raises ValueError: If an argument is not as above, the kernel has no degree up to
-            ``max_degree``, or as the constructor.
+        :raises ValueError: If an argument is not as above, or the kernel has no degree up to
+            ``max_degree``; also as for the class.
         """
         check_zonal(kernel)
         X = filled_matrix("X", X, "a matrix [N, D]")
@@ -187,10 +185,10 @@ class SphericalHarmonics(OnSphere):
         return cls(len(order) + 1, chains=chains, column_order=order, name=name)
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
-        """Evaluate the harmonics at points of the sphere, ``[M, ..., N]``.
+        """The values of the harmonics at points of the sphere, ``[M, ..., N]``.
 
-        :param unit: Unit vectors ``[..., N, d]`` as ``kernel.to_sphere`` returns them: the columns
-            that the kernel sees, in their order, and then the bias of lifted inputs.
+        :param unit: Unit vectors ``[..., N, d]`` as ``kernel.to_sphere`` returns them: the active
+            columns of the kernel in their order, then the bias of lifted inputs.
         :param scale: A factor for all harmonics of a point, ``[..., N]``.
         """
         unit = tf.convert_to_tensor(unit)
@@ -205,25 +203,25 @@ class SphericalHarmonics(OnSphere):
         return len(self.chains)
 
     def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
-        """``radius^p Y_m(x / radius)``, p being the kernel's radial power."""
+        """The features ``radius^p Y_m(x / radius)``, with p the kernel's radial power."""
         scale, unit = self.radial_and_unit(kernel, X)
         self._validate_degrees(kernel)
         return self.at(unit, scale=scale)
 
     def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
-        """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
+        """The diagonal Kuu; ``jitter`` is not added, because a diagonal needs no factorisation."""
         return Diagonal(self.diagonal(kernel))
 
     def diagonal(self, kernel: ZonalKernel) -> tf.Tensor:
-        """That of Kuu, ``[M]``: ``1 / (variance lambda_l)``, l being the degree of each."""
+        """The diagonal ``1 / (variance lambda_l)`` of Kuu, ``[M]``; l is each harmonic's degree."""
         self._validate_degrees(kernel)
         eigenvalues = kernel.eigenvalues(self.dimension, self.degrees)
         levels = inverse_eigenvalues(kernel, eigenvalues)
-        # One node of the graph, where tf.repeat is fifty.
+        # This is one node of the graph; tf.repeat would be fifty.
         return tf.gather(levels, self.level_of_each)
 
     def structure(self, kernel: ZonalKernel) -> Waves | None:
-        """On the globe, double Fourier series in latitude and longitude."""
+        """On the globe, double Fourier series in latitude and longitude; None otherwise."""
         columns = seen_columns(kernel, 2) if isinstance(kernel.lift, Degrees) else None
         if columns is None:
             return None
@@ -231,8 +229,8 @@ class SphericalHarmonics(OnSphere):
         return Waves(at)
 
     def explained(self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None) -> tf.Tensor:
-        """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p
-        being the kernel's radial power: the addition theorem.
+        """The prior covariance that the harmonics explain. For whole degrees, by the addition
+        theorem, ``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)``.
         """
         if not self.has_whole_degrees:
             return super().explained(kernel, X, X2)
@@ -244,7 +242,7 @@ class SphericalHarmonics(OnSphere):
         )
 
     def explained_terms(self, kernel: ZonalKernel) -> list[DiagonalTerm] | None:
-        """The squared radii, times what all degrees explain."""
+        """The explained variance of whole degrees: squared radial factors times a constant."""
         if not self.has_whole_degrees:
             return None
         return [
@@ -255,7 +253,7 @@ class SphericalHarmonics(OnSphere):
         ]
 
     def _variance_shares(self, kernel: ZonalKernel) -> tf.Tensor:
-        """What the harmonics of each degree explain of ``kappa(1)``, ``[max_degree + 1]``."""
+        """The share of each degree of the harmonics in ``kappa(1)``, ``[max_degree + 1]``."""
         self._validate_degrees(kernel)
         shares = kernel.variance_shares(self.dimension, self.degrees[-1])
         return shares * np.isin(np.arange(self.degrees[-1] + 1), self.degrees)
@@ -271,8 +269,8 @@ class SphericalHarmonics(OnSphere):
             )
 
     def settings_of(self, kernel: Kernel) -> Any:
-        """How inputs come onto the sphere, and what ends the kernel. The spectrum is in Kuu alone,
-        so that sums over rows serve every kernel with this sphere (``FreeSpectrum``)."""
+        """The settings of Kuf: the lift to the sphere, and features of finite-rank kernels. Only
+        Kuu has the spectrum, so sums over rows serve other spectra too (``FreeSpectrum``)."""
         base = base_of(kernel)
         ends = []
         while kernel is not base:
@@ -286,11 +284,11 @@ class SphericalHarmonics(OnSphere):
         }
 
     def is_subset_of(self, others: SphericalHarmonics) -> bool:
-        """Whether all are among the others; whole degrees span the same space in any order."""
+        """Whether all harmonics are among others; the column order of whole degrees is ignored."""
         are_whole = self.has_whole_degrees and others.has_whole_degrees
         same = are_whole or self.column_order == others.column_order
         return same and set(map(tuple, self.chains)) <= set(map(tuple, others.chains))
 
     def dictionary(self, kernel: ZonalKernel) -> HarmonicDictionary:
-        """All harmonics of which the kernel has a positive eigenvalue."""
+        """The dictionary of all harmonics with positive eigenvalues under the kernel."""
         return HarmonicDictionary(self, kernel)

@@ -1,4 +1,4 @@
-"""Zonal kernels: data are on a sphere, or lifted to one, where the angle alone matters."""
+"""Zonal kernels: functions of the angle between inputs that are on a sphere, or lifted to one."""
 
 from __future__ import annotations
 
@@ -23,36 +23,35 @@ from .mathematics.zonal_series import cosines, level_multiplicities, zonal_matri
 
 
 class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
-    """Base class of zonal kernels: inputs are lifted to a sphere, where only their angle matters.
+    """The base class of zonal kernels: functions of the angle between inputs lifted to a sphere.
 
-    An input x of D columns is scaled and given a bias, ``x~ = (sqrt(weight_variances) x,
-    sqrt(bias_variance))``, and split into its radius r and its direction on the sphere S^{d-1},
-    d = D + 1. Then
+    The lift of an input x of D columns is ``x~ = (sqrt(weight_variances) x, sqrt(bias_variance))``.
+    Let r be the length of x~; its direction is on the sphere S^{d-1}, with d = D + 1. Then
 
         K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
 
-    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are on a sphere
-    themselves need no lift: with ``inputs="unit_vectors"`` they are the directions, d = D, and with
-    ``inputs="degrees"`` the latitudes and longitudes of points of the globe, d = 3. Then the radius
-    is one, and ``radial_power`` has no effect. The eigenfunctions of kappa are the spherical
-    harmonics, as for every zonal kernel; its eigenvalues lambda_l are its own: kappa(t) is the sum
-    of ``lambda_l N(d, l) P_l(t)``.
+    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are already on a sphere
+    need no lift. With ``inputs="unit_vectors"``, they are the directions, and d = D. With
+    ``inputs="degrees"``, they are latitudes and longitudes on the globe, and d = 3. The radius is
+    then one, and ``radial_power`` has no effect. The eigenfunctions of every zonal kernel are the
+    spherical harmonics. Its eigenvalues lambda_l define kappa: kappa(t) is the sum of
+    ``lambda_l N(d, l) P_l(t)``.
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
-    :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
-    about 1e-15. If some are zero, override :meth:`has_degree`.
+    :meth:`eigenvalues`; by default they are computed by quadrature, to an *absolute* accuracy of
+    about 1e-15. If some eigenvalues are zero, override :meth:`has_degree`.
 
     :param variance: Positive scalar; ``K(x, x) = variance r^(2 radial_power)``.
-    :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
-        kernel vary faster along a column. 1 by default; only with ``inputs="euclidean"``.
-    :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
-        sphere. 1 by default; only with ``inputs="euclidean"``.
-    :param inputs: What the columns of X are: "euclidean" for columns to be lifted; "unit_vectors"
-        for the entries of vectors of length one; "degrees" for latitude and longitude in degrees,
-        in this order (data in the other order take ``active_dims=[1, 0]``).
-    :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If a parameter is not as above. When called, for NumPy arrays with latitudes
-        beyond 90 degrees or with vectors whose length is not one; tensors are not checked.
+    :param weight_variances: Positive, a scalar or one number per input column ``[D]``: the kernel
+        varies faster along columns with larger values. 1 by default; for lifted inputs only.
+    :param bias_variance: Positive scalar; with larger values, inputs are closer together on the
+        sphere. 1 by default; for lifted inputs only.
+    :param inputs: The meaning of the columns of X: "euclidean" for columns to be lifted;
+        "unit_vectors" for the entries of vectors of length one; "degrees" for latitude and
+        longitude in degrees, in this order (``active_dims=[1, 0]`` swaps the columns).
+    :param active_dims: The columns of X to use; all by default.
+    :raises ValueError: If a parameter is not as above. Calls raise it for NumPy arrays with
+        latitudes outside [-90, 90] or vectors whose length is not one; tensors are not checked.
     """
 
     weight_variances: gpflow.Parameter
@@ -93,68 +92,68 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
 
     @property
     def lift(self) -> Lift:
-        """How inputs are mapped to the sphere."""
+        """The map of inputs to the sphere."""
         return LIFTS[self.inputs]
 
     def scaled_parts(self) -> list[gpflow.kernels.Kernel]:
-        """The kernel itself: it compares columns of X with its weights."""
+        """The kernel itself, as its weights scale the columns of X."""
         return [self]
 
     def validate_rows(self, name: str, X: Array) -> None:
-        """:raises ValueError: For rows ``[..., D]``, with all their columns, that are no inputs."""
-        with contextlib.suppress(IndexError):  # of too few columns, which the covariances say
+        """Check rows ``[..., D]``, with all columns of X; a ValueError for invalid inputs."""
+        with contextlib.suppress(IndexError):  # for too few columns, the covariances raise an error
             self.lift.validate(name, X[..., self.active_dims])
 
     @property
     def ard(self) -> bool:
-        """Whether each input column has a weight variance of its own."""
+        """Whether each input column has a separate weight variance."""
         return self.inputs == "euclidean" and bool(self.weight_variances.shape.rank > 0)
 
     @abc.abstractmethod
     @check_shapes("t: [any...]", "return: [any...]")
     def shape_function(self, t: TensorType) -> tf.Tensor:
-        """kappa at inner products t in [-1, 1] of unit vectors; any shape, kappa(1) = 1."""
+        """The function kappa at inner products t in [-1, 1], of any shape; kappa(1) = 1."""
 
     @check_shapes("return: [L]")
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
+        """The eigenvalues lambda_l of kappa (without the variance), ``[len(degrees)]``.
 
-        :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs.
+        :param dimension: The dimension d of the space around the sphere, D + 1 for lifted inputs.
         """
         dtype = self.variance.dtype
         return funk_hecke_coefficients(self.shape_function, dimension, degrees, dtype=dtype)
 
     def has_degree(self, dimension: int, degree: int) -> bool:
-        """Whether the eigenvalue of a degree is nonzero, by the formula of the kernel."""
+        """Whether the eigenvalue of a degree is nonzero."""
         return True
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` that carry variance."""
+        """The degrees up to ``max_degree`` with nonzero eigenvalues."""
         degrees = range(max_degree + 1)
         return tuple(degree for degree in degrees if self.has_degree(dimension, degree))
 
     @check_shapes("return: [L]")
     def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
-        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` of each degree, ``[max_degree + 1]``."""
+        """The share of each degree in ``kappa(1)``, ``N(d, l) lambda_l``, ``[max_degree + 1]``."""
         degrees = self.nonzero_degrees(dimension, max_degree)
         multiplicities = level_multiplicities(dimension, max_degree + 1)[list(degrees)]
         shares = self.eigenvalues(dimension, degrees) * multiplicities
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}; the same for every d unless it depends on the dimension."""
+        """The function kappa on S^{d-1}; by default, it does not depend on d."""
         return self.shape_function(t)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-        """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
+        """The values of kappa for all pairs of unit vectors of two arrays, or within each batch."""
         return self.shape_function(cosines(unit, unit2))
 
     @check_shapes(
         "X: [batch..., N, D]", "return[0]: [batch..., N, 1]", "return[1]: [batch..., N, E]"
     )
     def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """Radii ``[..., N, 1]`` and unit vectors ``[..., N, d]`` of inputs that are already sliced
-        to ``active_dims``.
+        """Radii ``[..., N, 1]`` and unit vectors ``[..., N, d]`` of inputs that are sliced to
+        ``active_dims``.
 
         :raises ValueError: If the number of columns is wrong.
         """
@@ -170,22 +169,22 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return radius, lifted / radius
 
     def lengths(self) -> Array | None:
-        """How far apart inputs are for the kernel, in each column: what makes the weighted column
-        as large as the bias. None for inputs on the sphere, of which no scale is wrong."""
+        """The scale of each column: the value at which the weighted column equals the bias. None
+        for inputs on the sphere, which have no scale."""
         if self.inputs != "euclidean":
             return None
         return np.asarray(tf.sqrt(self.bias_variance / self.weight_variances), float)
 
     def to_scaled_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """As :meth:`to_sphere`, with radii to the power that they have in the kernel."""
+        """Radii to the power ``radial_power``, and unit vectors, as by :meth:`to_sphere`."""
         radius, unit = self.to_sphere(X)
         if self.radial_power == 0:
             return tf.ones_like(radius), unit
         return (radius if self.radial_power == 1 else radius**self.radial_power), unit
 
     def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The active columns on the sphere, checked where they are a user's numbers: a tensor may
-        be of points in training, which a step has taken over a pole."""
+        """The active columns on the sphere. Only NumPy arrays are checked, because a training step
+        may move inducing points over a pole."""
         columns = self.seen(X)
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
             self.lift.validate("X", columns.numpy())
@@ -201,7 +200,7 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
         return self.variance * tf.square(self._lifted(X)[0][..., 0])
 
     def diagonal_terms(self) -> list[DiagonalTerm]:
-        """The squared radii, to the power, times the variance."""
+        """The prior variance: the squared radii to the power ``radial_power``, and the variance."""
         return [
             (
                 lambda X: tf.square(self._lifted(tf.convert_to_tensor(X))[0][:, 0]),
@@ -211,14 +210,14 @@ class ZonalKernel(WholeRows, metaclass=abc.ABCMeta):
 
 
 class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
-    """A zonal kernel whose shape function depends on the dimension: it is defined by a spectrum."""
+    """A zonal kernel that is defined by a spectrum, so that kappa depends on the dimension."""
 
     @inherit_check_shapes
     def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
-        """kappa at inner products t on S^{d-1}.
+        """The function kappa at inner products t on S^{d-1}.
 
-        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
-            of columns plus one.
+        :param dimension: The dimension d of the space around the sphere: for lifted inputs, the
+            number of columns plus one.
         :raises ValueError: If ``dimension`` is missing.
         """
         if dimension is None:
@@ -232,15 +231,15 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
 
 
 def check_zonal(kernel: ZonalKernel) -> None:
-    """:raises ValueError: If the kernel is another one."""
+    """Check that a kernel is a :class:`ZonalKernel`; a ValueError otherwise."""
     remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
 
 
 def sphere_dimension(unit: tf.Tensor) -> int:
-    """The dimension d of the space that unit vectors ``[..., d]`` are in.
+    """The dimension d of the space of unit vectors ``[..., d]``.
 
-    :raises ValueError: If the number of columns of X, and so d, is not known.
+    :raises ValueError: If d is not known, because the number of columns of X is not.
     """
     dimension = unit.shape[-1]
     if dimension is None:

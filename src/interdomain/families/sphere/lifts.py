@@ -1,4 +1,4 @@
-"""How the inputs of a zonal kernel become points of a sphere: one object for each way."""
+"""Maps of the inputs of a zonal kernel to a sphere."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from ...core.family import Domain
 from .mathematics.globe import check_latitude_longitude, on_the_globe, warn_of_radians
 
 LENGTH_TOLERANCE = 1e-4
-"""By so much the length of a unit vector may differ from one."""
+"""The largest allowed difference between one and the length of a unit vector."""
 
 
 class Lift:
-    """What a zonal kernel asks about its inputs, which are ``num_added`` columns fewer than the
-    sphere's space has dimensions."""
+    """A map of inputs to the sphere. The space around the sphere has ``num_added`` dimensions more
+    than the inputs have columns."""
 
     num_added = 0
 
     def unit_vectors(self, X: tf.Tensor) -> tf.Tensor:
-        """The points of the sphere ``[..., N, d]`` of rows ``[..., N, D]``: by default their
-        directions, because points in training leave the sphere."""
+        """The unit vectors ``[..., N, d]`` of rows ``[..., N, D]``. By default, rows are divided by
+        their lengths, because inducing points leave the sphere during training."""
         return tf.math.l2_normalize(X, axis=-1)
 
     def dimension(self, num_columns: int, name: str) -> int:
-        """d, of inputs with so many columns, which an argument has by this name.
+        """The dimension d for a number of columns; ``name`` is the argument with that number.
 
-        :raises ValueError: If inputs of this kind have another number of columns.
+        :raises ValueError: If inputs cannot have this number of columns.
         """
         return num_columns + self.num_added
 
     def num_columns(self, dimension: int) -> int:
-        """How many columns inputs have on the sphere of this dimension."""
+        """The number of input columns for the dimension d."""
         return dimension - self.num_added
 
     def coordinates(self, names: Sequence[str]) -> list[str]:
-        """The names of the d coordinates, from those of the columns."""
+        """The names of the d coordinates, given the names of the columns."""
         return list(names)
 
     def validate(self, name: str, X: Array) -> None:
-        """:raises ValueError: For rows ``[..., D]`` that cannot be meant."""
+        """Check that rows ``[..., D]`` are valid inputs; a ValueError otherwise."""
 
     def warn(self, name: str, X: Array) -> None:
-        """Warn of rows that are hardly meant so."""
+        """Warn of rows that are probably in another unit."""
 
     def domain(self) -> Domain | None:
-        """The box that inputs have to be in; None for any."""
+        """The box that must contain the inputs; None if all inputs are valid."""
         return None
 
 
 class Euclidean(Lift):
-    """Scaled, and with a bias as the last coordinate: by the kernel, whose parameters these are."""
+    """Inputs that the kernel scales and extends by a bias, the last coordinate."""
 
     num_added = 1
 
@@ -63,7 +63,7 @@ class Euclidean(Lift):
 
 
 class UnitVectors(Lift):
-    """Points of the sphere themselves."""
+    """Inputs that are unit vectors."""
 
     def validate(self, name: str, X: Array) -> None:
         lengths = np.linalg.norm(np.asarray(X, float), axis=-1)
@@ -77,7 +77,7 @@ class UnitVectors(Lift):
 
 
 class Degrees(Lift):
-    """Latitude and longitude in degrees, on the sphere in three dimensions."""
+    """Inputs that are latitudes and longitudes in degrees, on the sphere in three dimensions."""
 
     num_added = 1
 
@@ -102,10 +102,10 @@ class Degrees(Lift):
         warn_of_radians(name, X)
 
     def domain(self) -> Domain | None:
-        """Latitudes end at the poles."""
+        """The latitudes from pole to pole, with any longitude."""
         ends = np.array([90.0, np.inf])
         return Domain(-ends, ends, True, "pass latitude and longitude in degrees, in this order")
 
 
 LIFTS = {"euclidean": Euclidean(), "unit_vectors": UnitVectors(), "degrees": Degrees()}
-"""By the name that the argument ``inputs`` has."""
+"""The lifts, by the values of the argument ``inputs`` of zonal kernels."""

@@ -1,4 +1,4 @@
-"""What inducing variables of zonal kernels share: inputs lifted to the sphere, and eigenvalues."""
+"""The base class of inducing variables of zonal kernels, and inverse eigenvalues."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .kernel import ZonalKernel, sphere_dimension
 
 
 class OnSphere(InterDomainInducingVariables, abc.ABC):
-    """Inducing variables on the sphere that inputs are on, or lifted to.
+    """Inducing variables on the sphere of a zonal kernel's inputs.
 
-    :ivar dimension: The dimension d of the space around it.
+    :ivar dimension: The dimension d of the space around the sphere.
     """
 
     kernels = (ZonalKernel,)
@@ -25,18 +25,18 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
     dimension: int
 
     def num_columns(self, kernel: ZonalKernel) -> int | None:
-        """One fewer than the sphere's space has dimensions, if the inputs are lifted to it."""
+        """The number of columns of X: d - 1 for lifted inputs and degrees, d for unit vectors."""
         return num_columns(kernel, kernel.lift.num_columns(self.dimension))
 
     def domain(self, kernel: ZonalKernel) -> Domain | None:
-        """That of the inputs: latitudes end at the poles."""
+        """The domain of the inputs: for degrees, the latitudes from pole to pole."""
         return kernel.lift.domain()
 
     def radial_and_unit(self, kernel: ZonalKernel, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """The kernel's radial factors ``[batch..., N]`` and the unit vectors ``[batch..., N, d]``.
 
-        :raises ValueError: If the number of columns does not fit the dimension, or not even the
-            rank of X is known; or for NumPy arrays that are not on the kernel's sphere.
+        :raises ValueError: If the number of columns does not fit, the rank of X is not known, or a
+            NumPy array is not on the kernel's sphere.
         """
         seen = kernel.seen(X)
         if isinstance(X, np.ndarray) and tf.executing_eagerly():
@@ -51,7 +51,7 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
         return scale[..., 0], unit
 
     def check_same_sphere(self, other: OnSphere) -> None:
-        """:raises ValueError: If another set, of which the covariance is asked, is on another."""
+        """Check that another set of variables has the same dimension; a ValueError otherwise."""
         if self.dimension != other.dimension:
             raise ValueError(
                 f"iv_v has dimension {self.dimension}, but iv_u has {other.dimension}; both must "
@@ -62,12 +62,12 @@ class OnSphere(InterDomainInducingVariables, abc.ABC):
 def inverse_eigenvalues(
     kernel: ZonalKernel, eigenvalues: tf.Tensor, *, squared: bool = True
 ) -> tf.Tensor:
-    """``1 / (variance lambda_l)``, for the eigenvalues lambda_l of some degrees.
+    """The inverses ``1 / (variance lambda_l)`` for the eigenvalues lambda_l of some degrees.
 
-    An eigenvalue that underflows leaves features of no effect, not NaN. One whose square does, of
-    which the gradient to it is made, has no gradient.
+    If an eigenvalue underflows, its features have no effect, instead of NaN. If the square of an
+    eigenvalue underflows, its gradient is zero, because the gradient contains the square.
 
-    :param squared: Whether the squares of the result have to be numbers, too: it is then bounded.
+    :param squared: Whether the squares of the result must be finite; the result is then bounded.
     """
     bounded = tf.maximum(eigenvalues, least_eigenvalue(eigenvalues.dtype))
     inverse = 1 / (kernel.variance * bounded)

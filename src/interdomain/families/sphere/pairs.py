@@ -1,4 +1,4 @@
-"""Covariances between two sets of variables on the sphere: Tiao et al. 2023, Appendix A."""
+"""Covariances between two sets of inducing variables on the sphere: Tiao et al. 2023, App. A."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .kernel import ZonalKernel
 def Kvu_harmonics_harmonics(
     iv_v: SphericalHarmonics, iv_u: SphericalHarmonics, kernel: ZonalKernel
 ) -> tf.Tensor:
-    """``1 / (variance lambda_l)`` where v and u are the same harmonic, zero elsewhere (eq. 39)."""
+    """The covariance ``1 / (variance lambda_l)`` of equal harmonics, zero elsewhere (eq. 39)."""
     iv_v.check_same_sphere(iv_u)
     if iv_v.column_order != iv_u.column_order:
         raise ValueError(
             f"iv_v, iv_u: column_order must be the same for both, found {iv_v.column_order} and "
-            f"{iv_u.column_order}, of which the harmonics are not orthogonal; build one with the "
+            f"{iv_u.column_order}, whose harmonics are not orthogonal; build one with the "
             "column_order of the other."
         )
     columns = {chain: column for column, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
@@ -35,7 +35,7 @@ def Kvu_harmonics_harmonics(
 def Kvu_activations_harmonics(
     iv_v: ActivationFeatures, iv_u: SphericalHarmonics, kernel: ZonalKernel
 ) -> tf.Tensor:
-    """``a_l Y_m(w) / (variance lambda_l)``, with the activation's coefficient a_l (eq. 42)."""
+    """The covariances ``a_l Y_m(w) / (variance lambda_l)``; a_l are coefficients (eq. 42)."""
     iv_v.check_same_sphere(iv_u)
     coefficients = iv_v.activation.coefficients(iv_v.dimension, iv_u.degrees)
     coefficients = coefficients * np.isin(iv_u.degrees, iv_v.degrees(kernel))
@@ -49,7 +49,7 @@ def Kvu_activations_harmonics(
 def Kvu_harmonics_activations(
     iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
-    """The other way around (eq. 49)."""
+    """The transposed covariances of activation features and harmonics (eq. 49)."""
     return tf.linalg.matrix_transpose(Kvu_activations_harmonics(iv_u, iv_v, kernel))
 
 
@@ -58,7 +58,7 @@ def Kvu_harmonics_activations(
 def Kvu_activations_activations(
     iv_v: ActivationFeatures, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
-    """``sum_l a_l b_l / lambda_l N(d, l) P_l(w^T z) / variance`` over the degrees of both; the
-    activations may differ (eq. 53)."""
+    """The covariances ``sum_l a_l b_l / lambda_l N(d, l) P_l(w^T z) / variance``, over common
+    degrees; the activations may differ (eq. 53)."""
     iv_v.check_same_sphere(iv_u)
     return iv_v.inner_products(iv_u, kernel)

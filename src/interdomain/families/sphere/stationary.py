@@ -1,4 +1,4 @@
-"""Stationary kernels on the sphere: Matern and squared exponential, of the globe, too."""
+"""Stationary kernels on the sphere and the globe: Matern and squared exponential kernels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from .mathematics.laplace_beltrami import stationary_eigenvalues, stationary_ker
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
     """A zonal kernel with a lengthscale.
 
-    :param lengthscale: Positive scalar, in radians on the sphere. A lengthscale that suits a
-        circle makes the kernel almost constant on a sphere of higher dimension, because a random
-        pair of points is then nearly always at a right angle. The default is therefore
-        ``sqrt(2 / (d - 1))`` where the dimension d is known from ``weight_variances`` or
-        ``active_dims`` (for lifted inputs, ``d - 1`` is the number of columns). It is 0.5 where d
-        is not known, and on the globe.
-    :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
-        linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
-    :param variance: As for :class:`ZonalKernel`, as are the arguments after it.
-    :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
+    :param lengthscale: Positive scalar, in radians on the sphere. In high dimension, random points
+        are nearly always at right angles, and a lengthscale that suits a circle makes the kernel
+        almost constant. The default is therefore ``sqrt(2 / (d - 1))`` if ``weight_variances`` or
+        ``active_dims`` determine d; for lifted inputs, ``d - 1`` is the number of columns. It is
+        0.5 if d is not known, and on the globe.
+    :param radial_power: The power of r r' in the kernel. With 1, the default, functions grow
+        linearly away from the data, as in Dutordoir et al. 2020; with 0, ``K(x, x)`` is constant.
+    :param variance: This and all further arguments are those of :class:`ZonalKernel`.
+    :raises ValueError: As for :class:`ZonalKernel`, or if ``radial_power`` is negative.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         self.lengthscale = positive_parameter("lengthscale", length, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
-        """Shorter on spheres of higher dimension."""
+        """The default lengthscale, which decreases with the dimension of the sphere."""
         if self.ard:
             size = self.weight_variances.shape[0]
         elif isinstance(self.active_dims, np.ndarray) and self.inputs != "degrees":
@@ -76,12 +75,12 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
     ``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
 
     The eigenvalues are those of Dutordoir et al. 2020 (section 3.2 and appendix B.4), divided by
-    their sum over all harmonics, so that kappa(1) = 1 and truncation plays no part in the prior.
-    See :mod:`.laplace_beltrami` for how kappa itself is summed and how exactly.
+    their sum over all harmonics, so that kappa(1) = 1 and the prior is not truncated. The module
+    :mod:`.laplace_beltrami` describes the summation of kappa, and its accuracy.
     """
 
     nu: float
-    """Smoothness, a half-integer or infinite: samples have derivatives of every order below nu."""
+    """The smoothness, a half-integer or infinity: samples have derivatives of all orders < nu."""
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         return self._at_haversines((1 - t) / 2, dimension)
@@ -92,8 +91,8 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
         return stationary_eigenvalues(degrees, dimension, lengthscale, self.nu)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-        """In float64, and of angles that keep their digits: a kernel with a short lengthscale turns
-        rounding errors of angles into a matrix that is not positive semi-definite."""
+        """The values of kappa for all pairs, from accurate angles in float64. With a short
+        lengthscale, rounding errors of angles can make the matrix indefinite."""
         return self._at_haversines(_haversines_of_pairs(unit, unit2), sphere_dimension(unit))
 
     def _at_haversines(self, halves: tf.Tensor, dimension: int) -> tf.Tensor:
@@ -102,7 +101,7 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
 
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
-    """In float64, whatever the float type of the unit vectors."""
+    """The haversines of all pairs of unit vectors of any float type, in float64."""
     vectors = [vector for vector in (unit, unit2) if vector is not None]
     if unit.dtype != tf.float64:
         vectors = [tf.math.l2_normalize(tf.cast(v, tf.float64), axis=-1) for v in vectors]
@@ -140,17 +139,17 @@ class ChordalSquaredExponential(SphericalStationary):
     """A squared exponential of the chord's length, ``kappa(t) = exp(-(1 - t) / lengthscale^2)``.
 
     With alpha = (d - 2) / 2, ``lambda_l = (2 lengthscale^2)^alpha Gamma(alpha + 1)
-    exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, with the modified Bessel function I.
+    exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``; I is the modified Bessel function.
     """
 
     @inherit_check_shapes
     def shape_function(self, t: TensorType) -> tf.Tensor:
-        gap = tf.minimum(tf.convert_to_tensor(t) - 1, 0)  # rounding errors are large at the end
+        gap = tf.minimum(tf.convert_to_tensor(t) - 1, 0)  # t may exceed 1 by a rounding error
         return tf.exp(gap / tf.square(self.lengthscale))
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-        """Of angles that keep their digits: 1 - t in float32 is rounded by 6e-8, which a squared
-        lengthscale of 1e-4 makes one of 6e-4."""
+        """The values of kappa for all pairs, from accurate angles. In float32, the rounding error
+        6e-8 of 1 - t would become 6e-4 for a squared lengthscale of 1e-4."""
         halves = tf.cast(_haversines_of_pairs(unit, unit2), self.lengthscale.dtype)
         return tf.exp(-2 * tf.maximum(halves, 0) / tf.square(self.lengthscale))
 
@@ -167,14 +166,14 @@ class ChordalSquaredExponential(SphericalStationary):
 
 
 class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
-    """A stationary kernel of the globe with ``inputs="degrees"``: on the sphere S^2 itself, without
-    a bias, a seam at the date line, or poles that the kernel knows of.
+    """A stationary kernel on the globe, for inputs in degrees. It is defined on the sphere S^2,
+    without a bias; the date line and the poles are not special.
 
-    :param variance: ``K(x, x)``.
-    :param lengthscale: In radians, 0.5 by default; 0.1 is 637 km on the earth.
-    :param active_dims: The columns (latitude, longitude) of X, in this order: ``[1, 0]`` of data
-        that begin with the longitude.
-    :raises ValueError: As :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
+    :param variance: The prior variance ``K(x, x)``.
+    :param lengthscale: The lengthscale in radians, 0.5 by default; 0.1 is 637 km on the earth.
+    :param active_dims: The columns of X with latitude and longitude, in this order: ``[1, 0]`` if
+        the longitude is the first column.
+    :raises ValueError: As for :class:`~interdomain.kernels.ZonalKernel`, or if ``inputs`` is not
         "degrees".
     """
 
@@ -205,8 +204,8 @@ class GlobeMatern32(GlobeStationary, SphericalMatern32):
     """The Matern-3/2 kernel of the globe: samples with one derivative.
 
     It is :class:`~interdomain.kernels.SphericalMatern32` with ``inputs="degrees"``, for rows of
-    latitude and longitude. Spherical harmonics in dimension 3 do not depend on any parameter of it:
-    the lengthscale is trained after one pass over the rows, however many they are.
+    latitude and longitude. Spherical harmonics in dimension 3 depend on no parameter of the kernel,
+    so the lengthscale is trained after one pass over any number of rows.
     """
 
 

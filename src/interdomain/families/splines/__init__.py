@@ -1,3 +1,3 @@
-"""B-splines of a box: features with compact support, for Matern kernels and products of them."""
+"""B-spline features of a box, with compact support, for Matern kernels and their products."""
 
 __all__: list[str] = []

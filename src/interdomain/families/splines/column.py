@@ -1,5 +1,5 @@
-"""Uniform B-splines in one column: their inner products as stencils ``[M, 2p + 1]``, and what they
-leave of a Matern process."""
+"""Uniform B-splines in one column: their inner products as stencils ``[M, 2p + 1]``, and the share
+of a Matern process that they do not explain."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ...linalg.spline_grid import spline_pieces
 EPS = float(np.finfo(float).eps)
 
 _VISIBLE = 1e-6
-"""Relative errors that are not taken for the features'."""
+"""The relative rounding error up to which unexplained shares are measured."""
 
 _MOST_CELLS = 100_000
-"""Cells of a column that are recommended."""
+"""The largest number of cells of a column that is recommended."""
 
 
 class SplineColumn(NamedTuple):
@@ -34,12 +34,11 @@ class SplineColumn(NamedTuple):
     degree: int
 
     def stencil(self) -> tf.Tensor:
-        """Kuu, ``[cells + p, 2p + 1]``, in float64.
+        """The stencil ``[cells + p, 2p + 1]`` of Kuu, in float64.
 
-        With ``x`` in units of a cell of length h, and r = l h, the inner product of two splines is
-        ``r / q sum_ij C_i C_j r^(-i-j) int B_m^(i) B_m'^(j)`` and that of value and derivatives at
-        the lower end, C being binomial coefficients.
-        """
+        Let ``x`` be in units of a cell of length h, l the kernel's rate, r = l h, and C binomial
+        coefficients. The inner product of two splines is ``r / q sum_ij C_i C_j r^(-i-j) int
+        B_m^(i) B_m'^(j)``, plus that of their values and derivatives at the lower end."""
         order = matern_order(self.kernel)
         rate = tf.cast(rate_of(self.kernel), tf.float64) * (self.length / self.cells)
         powers = rate ** -tf.range(order + 2, dtype=tf.float64)
@@ -55,12 +54,12 @@ class SplineColumn(NamedTuple):
         return (rate / noise_density(order) * products + first) / variance
 
     def condition(self) -> float:
-        """About the condition number of Kuu, ``(l / h)^(2 nu + 1)``."""
+        """An estimate of Kuu's condition number, ``(l / h)^(2 nu + 1)`` for lengthscale l."""
         cells_of_lengthscale = float(self.kernel.lengthscales.numpy()) * self.cells / self.length
         return float(max(cells_of_lengthscale, 1.0) ** (2 * matern_order(self.kernel) + 2))
 
     def share_left(self) -> float:
-        """The share of the prior variance that the splines leave."""
+        """The share of the prior variance that the splines do not explain."""
         inverse, _ = inverse_and_log_determinant(self.stencil())
         integrals = tf.constant(integrals_over_cell(self.degree, 0)[0, 0])
         products = over_cells(integrals, self.cells + self.degree)
@@ -68,10 +67,10 @@ class SplineColumn(NamedTuple):
         return 1 - explained / float(tf.convert_to_tensor(self.kernel.variance))
 
     def enough(self, most: float) -> int:
-        """The number of splines that leave about so much."""
+        """The number of splines that leave a share of about ``most`` unexplained."""
         order, left, column = matern_order(self.kernel), 0.0, self
         rate = min(2 * order + 1, 2 * (self.degree - order))
-        # From a spacing at which rounding does not show.
+        # Coarsen until the share left exceeds ``most``; ignore it while rounding errors are large.
         while column.cells > 1 and not left > most:
             column = column._replace(cells=(column.cells + 1) // 2)
             if EPS * column.condition() < _VISIBLE:
@@ -84,9 +83,9 @@ class SplineColumn(NamedTuple):
 
 
 def spline_derivatives(degree: int, places: Array, count: int) -> Array:
-    """The splines of a cell and ``count - 1`` derivatives, ``[count, p + 1, n]``.
+    """The splines of a cell and their first ``count - 1`` derivatives, ``[count, p + 1, n]``.
 
-    :param places: In the cell, from 0 to 1, ``[n]``.
+    :param places: Positions in the cell, from 0 to 1, ``[n]``.
     """
     pieces, values = spline_pieces(degree), np.empty([count, degree + 1, len(places)])
     powers = np.power.outer(places, np.arange(degree + 1)).T
@@ -98,7 +97,7 @@ def spline_derivatives(degree: int, places: Array, count: int) -> Array:
 
 def integrals_over_cell(degree: int, count: int) -> Array:
     """The integrals over a cell of products of derivatives 0 to ``count`` of its splines, ``[count
-    + 1, count + 1, p + 1, p + 1]``, by a rule that is exact."""
+    + 1, count + 1, p + 1, p + 1]``, by an exact quadrature rule."""
     nodes, weights = roots_legendre(degree + 1)
     values = spline_derivatives(degree, (nodes + 1) / 2, count + 1)
     integrals: Array = np.einsum("ian,jbn,n->ijab", values, values, weights / 2)
@@ -106,17 +105,17 @@ def integrals_over_cell(degree: int, count: int) -> Array:
 
 
 def sheared(matrix: tf.Tensor) -> tf.Tensor:
-    """Entries a, b of a matrix ``[p + 1, p + 1]`` where a stencil has them, at ``a, b - a + p``."""
+    """The entries a, b of a matrix ``[p + 1, p + 1]``, at ``a, b - a + p`` as in a stencil."""
     size = int(matrix.shape[0])
     steps = np.arange(size) - np.arange(size)[:, None] + size - 1
     return tf.einsum("ab,abd->ad", matrix, np.eye(2 * size - 1)[steps])
 
 
 def over_cells(matrix: tf.Tensor, count: int) -> tf.Tensor:
-    """The stencil ``[M, 2p + 1]`` of M splines in one column, to which every cell adds the same
-    matrix ``[p + 1, p + 1]`` of its own."""
+    """The stencil ``[M, 2p + 1]`` of M splines in one column, a sum over cells; each cell adds the
+    same matrix ``[p + 1, p + 1]`` to the entries of its splines."""
     size = int(matrix.shape[0])
-    # Number o of the splines on a cell is m on cell m - o, if there is such a cell.
+    # Spline m is number o of the splines of cell m - o, if that cell exists.
     cells = np.arange(count)[:, None] - np.arange(size)
     is_there = (cells >= 0) & (cells <= count - size)
     return tf.matmul(tf.cast(is_there, tf.float64), sheared(matrix))

@@ -1,4 +1,4 @@
-"""B-splines of a box as inducing variables of Matern kernels and products of them."""
+"""B-spline features of a box: inducing variables of Matern kernels and their products."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .column import EPS, SplineColumn
 
 _MOST_COLUMNS = 3
 _COPIES = 8
-"""Numbers in memory for each entry of the precision: of factors, inverse, and their places."""
+"""Numbers in memory for each entry of the precision: of its factors, inverse and indices."""
 _REMEDY = (
     "pass a product of Matern kernels, one for each column: gpflow.kernels.Matern32(active_dims="
     "[0]) * gpflow.kernels.Matern32(active_dims=[1])"
@@ -31,18 +31,18 @@ _REMEDY = (
 
 
 class SplineFeatures(InterDomainInducingVariables):
-    """Projections of f on B-splines of a box, for Matern kernels and products of them.
+    """Projections of f on B-splines of a box, for Matern kernels and their products.
 
-    ``u_m = <f, B_m>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for uniform
-    B-splines B_m of some degree (Cunningham, de Souza and Hensman, *Actually Sparse Variational
-    Gaussian Processes*, 2023, sections 3 and 4); for two or three columns, of a product of such
-    kernels, one for each column, and for products of splines. ``Kuf`` is ``B_m(x)``: it depends on
-    no parameter of the kernel, and ``degree + 1`` numbers in each column are not zero. ``Kuu`` is a
+    ``u_m = <f, B_m>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper]. The B_m are
+    uniform B-splines (Cunningham, de Souza and Hensman, *Actually Sparse Variational Gaussian
+    Processes*, 2023, sections 3 and 4). For two or three columns, the kernel is a product of Matern
+    kernels, one for each column, and B_m is a product of splines. ``Kuf`` is ``B_m(x)``, which does
+    not depend on the kernel. At any x, ``degree + 1`` splines of a column are nonzero. ``Kuu`` is a
     Kronecker product of banded matrices.
 
-    In :class:`interdomain.models.StructuredSGPR` and :class:`interdomain.models.DualSVGP` nothing
-    of size M^2 is made: tens of thousands of features take seconds, and what is near is seen. In
-    ``gpflow.models.SVGP``, q is dense, which is for few features.
+    :class:`interdomain.models.StructuredSGPR` and :class:`interdomain.models.DualSVGP` build no
+    M x M matrix, so tens of thousands of features take seconds and resolve local variation. In
+    ``gpflow.models.SVGP``, q is dense, which suits few features only.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[2000, 2])
@@ -56,17 +56,17 @@ class SplineFeatures(InterDomainInducingVariables):
     >>> fitted = idm.fit(model, steps=3, progress=False)
     >>> mean, variance = model.predict_f(X[:5])
 
-    A lengthscale of a few cells is well represented; :meth:`unexplained_share` is what is left.
+    Splines represent lengthscales of a few cells well; :meth:`unexplained_share` is the rest.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
-    :param upper: The upper end of the box. Rows beyond it are refused.
-    :param num: The number of splines in each column: one for all, or D of them, ``degree + 1`` or
-        more; M is their product.
-    :param degree: That of the splines: 1 or more for Matern-1/2, 2 for Matern-3/2, 3 for
-        Matern-5/2. A higher one is smoother, and takes more time.
-    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise, and ``num``.
-    :raises ValueError: If the box is empty, not finite or of more than three columns, a number is
-        too small, or there are more features than memory for a batch of rows.
+    :param upper: The upper end of the box. Rows outside the box are an error.
+    :param num: The number of splines in each column, ``degree + 1`` or more: one number for all
+        columns, or D numbers. M is the product over the columns.
+    :param degree: The degree of the splines: 1 or more for Matern-1/2, 2 for Matern-3/2, 3 for
+        Matern-5/2. A higher degree gives smoother functions and takes more time.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` and ``num`` also have D entries.
+    :raises ValueError: If the box is empty, not finite or of more than three columns; if a number
+        is too small; or if the precision of the features does not fit in memory.
     """
 
     kernels = (*MATERNS, Product)
@@ -107,8 +107,8 @@ class SplineFeatures(InterDomainInducingVariables):
         """Make features on a box around the data.
 
         :param X: ``[N, D]``, finite, with the columns of the kernel only, in its order.
-        :param margin: How far the box extends beyond the data on either side, as a multiple of the
-            range of the data, 0 or more. New rows have to be in the box, too.
+        :param margin: The margin of the box on either side of the data, as a multiple of the range
+            of the data, 0 or more. Rows to predict must also be inside the box.
         :raises ValueError: If an argument is not as above, or X does not vary.
         """
         values = filled_matrix("X", X, "a matrix [N, D]")
@@ -132,13 +132,13 @@ class SplineFeatures(InterDomainInducingVariables):
             if self.degree < least:
                 raise ValueError(
                     f"degree must be at least {least} for {type(part).__name__}, whose functions "
-                    f"are smoother than splines of degree {self.degree}; make the features anew."
+                    f"are smoother than splines of degree {self.degree}; make new features."
                 )
         return factors
 
     def columns(self, kernel: Kernel) -> list[int]:
-        """The columns of X of the factors of a kernel; a ValueError if a factor does not see one
-        column, or two see the same."""
+        """The column of X of each factor of a kernel; a ValueError unless each factor has one
+        column and all columns differ."""
         columns, selected = [], [part.active_dims for part in self._factors(kernel)]
         for dims in selected:
             if isinstance(dims, slice):
@@ -151,7 +151,7 @@ class SplineFeatures(InterDomainInducingVariables):
         return columns
 
     def structure(self, kernel: Kernel) -> Splines:
-        """Splines on a grid."""
+        """The structure of splines on a grid."""
         return Splines([(self, kernel)], 0)
 
     def grid(self, kernel: Kernel) -> SplineGrid:
@@ -162,29 +162,29 @@ class SplineFeatures(InterDomainInducingVariables):
         return SplineGrid(columns, self.lower, steps, self.num, self.degree)
 
     def settings_of(self, kernel: Kernel) -> Any:
-        """The columns of its factors."""
+        """The columns of the kernel's factors, as settings."""
         return {"columns": self.columns(base_of(kernel))}
 
     def num_columns(self, kernel: Kernel) -> int | None:
-        """One for a kernel of one column; any number for others, which select theirs."""
+        """The number of columns of X for a box of one column; None if factors select columns."""
         return num_columns(kernel, 1) if len(self.num) == 1 else None
 
     def parts(self, kernel: Kernel) -> list[Block]:
-        """Each column with its factor."""
+        """The splines of each column, with the factor of the kernel for that column."""
         if not isinstance(kernel, Product):
             return [(self, kernel)]
         parts = zip(self.lower, self.upper, self.num, self._factors(kernel), strict=True)
         return [(SplineFeatures(a, b, count, self.degree), part) for a, b, count, part in parts]
 
     def domain(self, kernel: Kernel) -> Domain:
-        """The box."""
+        """The box of the splines."""
         remedy = "make the features with a wider one, by a greater margin of from_data"
         return Domain(self.lower, self.upper, remedy=remedy)
 
     def Kuf(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
-        """The splines, which no parameter moves.
+        """The splines at X; they depend on no parameter.
 
-        :raises ValueError: For rows beyond the box; in a graph an InvalidArgumentError.
+        :raises ValueError: If rows are outside the box; in a graph an InvalidArgumentError.
         """
         X = tf.convert_to_tensor(X)
         grid = self.grid(kernel)
@@ -193,17 +193,17 @@ class SplineFeatures(InterDomainInducingVariables):
         return tf.cast(tf.reshape(dense, shape), X.dtype)
 
     def Kuf_in_domain(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
-        """The same, without a look at the box."""
+        """The splines at X, without a check that rows are in the box."""
         return tf.cast(self.grid(kernel).dense(X), tf.convert_to_tensor(X).dtype)
 
     def Kuu(self, kernel: Kernel, *, jitter: float = 0.0) -> KroneckerBanded:
-        """A banded matrix for each column; ``jitter`` is not added, in float64 none is needed."""
+        """A banded matrix for each column; ``jitter`` is not added, as float64 needs none."""
         columns = self._columns(kernel)
         stencils = [column.stencil() for column in columns]
         return KroneckerBanded(stencils, columns[0].kernel.lengthscales.dtype)
 
     def _columns(self, kernel: Kernel) -> list[SplineColumn]:
-        """The splines of each column, with its factor of the kernel."""
+        """The splines of each column as a :class:`SplineColumn`, with its factor of the kernel."""
         parts = zip(self._factors(kernel), self.upper - self.lower, self.num, strict=True)
         return [
             SplineColumn(part, length, count - self.degree, self.degree)
@@ -211,28 +211,28 @@ class SplineFeatures(InterDomainInducingVariables):
         ]
 
     def explained_diagonal(self, kernel: Kernel, X: TensorType) -> tf.Tensor:
-        """From the inverse of Kuu within its bands: nothing dense is made."""
+        """The explained variance at X, from the entries of the inverse of Kuu within its bands."""
         inverse = self.Kuu(kernel).inverse()
         X = tf.convert_to_tensor(X)
         values = self.grid(kernel).quadratic(inverse[None], as_rows(X))
         return tf.cast(tf.reshape(values, tf.shape(X)[:-1]), X.dtype)
 
     def unexplained_share(self, kernel: Kernel) -> float:
-        """The share of the prior variance of f that the features leave, a mean over the box.
+        """The share of the prior variance that the features do not explain, a mean over the box.
 
-        It falls with the spacing h of the splines as ``(h / l)^min(2 nu, 2 p + 1 - 2 nu)`` in each
-        column, for degree p and a Matern-nu kernel of lengthscale l. In float64 it is known to
-        about ``1e-16 (l / h)^(2 nu + 1)``, and so is what the collapsed bound charges for it: with
-        many splines in a lengthscale, use a :class:`~interdomain.kernels.FiniteRank` prior.
+        In each column, the share falls with the spacing h of the splines as ``(h / l)^min(2 nu, 2 p
+        + 1 - 2 nu)``, for degree p and a Matern-nu kernel of lengthscale l. In float64, the error
+        of the share, and of its term in the collapsed bound, is about ``1e-16 (l / h)^(2 nu + 1)``.
+        With many splines in a lengthscale, use a :class:`~interdomain.kernels.FiniteRank` prior.
         """
         return 1 - math.prod(1 - column.share_left() for column in self._columns(kernel))
 
     def rounding(self, kernel: Kernel) -> float:
-        """The relative error of predictions in float64 where there are no data, about: that of the
-        product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
+        """An estimate of the relative error of float64 predictions far from the data: epsilon times
+        the product of the columns' condition numbers, ``(l / h)^(2 nu + 1)``."""
         return EPS * math.prod(column.condition() for column in self._columns(kernel))
 
     def enough(self, kernel: Kernel, share: float = 0.05) -> tuple[int, ...]:
-        """The numbers of splines in each column that leave about so much of the prior."""
+        """The number of splines in each column that leaves about ``share`` unexplained in all."""
         columns = self._columns(kernel)
         return tuple(column.enough(share / len(columns)) for column in columns)

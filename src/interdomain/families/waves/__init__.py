@@ -1,1 +1,1 @@
-"""Stationary kernels made periodic on a box, and Fourier features of boxes and intervals."""
+"""Periodized stationary kernels on a box, and Fourier features of boxes and intervals."""

@@ -1,4 +1,4 @@
-"""Sines and cosines of a box as inducing variables of periodized kernels."""
+"""Fourier features of a box: inducing variables of periodized kernels."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ from .functions import frequencies_of, functions_of, num_functions
 from .periodized import Periodized
 
 NEGLIGIBLE_SHARE = 1e-12
-"""Of the prior variance: waves with less are not taken."""
+"""The smallest share of the prior variance of a wave that is selected."""
 
 
 class BoxFourierFeatures(InterDomainInducingVariables):
     """Projections of f on the sines and cosines of a box, for periodized kernels.
 
-    They belong to :class:`~interdomain.kernels.Periodized` kernels, and suit boxes of one to four
-    columns.
+    Use these features with :class:`~interdomain.kernels.Periodized` kernels of one to four columns.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
     of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
     lower``. Then ``Kuf = phi_m(x)``, which **depends on no parameter of the kernel**. Kuu is
-    diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel:
+    diagonal, ``1 / S(2 pi j / P)``, with S the spectral density of the base kernel.
     ``gpflow.models.SVGP`` factorises nothing; ``gpflow.models.SGPR`` factorises every Kuu. In
-    :class:`interdomain.models.StructuredSGPR` one pass over the data serves the variance, all
+    :class:`interdomain.models.StructuredSGPR`, one pass over the data serves the variance, all
     lengthscales and the noise.
 
     >>> import gpflow, numpy as np, interdomain as idm
@@ -59,18 +58,18 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'Diagonal'
 
-    Outside the box the features repeat, like the kernel.
+    The features and the kernel repeat outside the box.
 
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box.
     :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
-        each column. One with k nonzero entries has ``2**k`` features.
-    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
-    :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
+        each column. A frequency with k nonzero entries has ``2**k`` features.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` is the upper end, ``[D]``.
+    :ivar functions: The number of each feature's function in each column, ``[M, D]``: 0 for the
         constant, ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in
         the order of the features.
-    :raises ValueError: If the box is empty or not finite, frequencies are not different vectors of
-        this kind, or there are too many features.
+    :raises ValueError: If the box is empty or not finite, the frequencies are negative or not all
+        different, or there are too many features.
     """
 
     kernels = (Periodized,)
@@ -95,10 +94,10 @@ class BoxFourierFeatures(InterDomainInducingVariables):
     def for_kernel(
         cls, kernel: Periodized, num_inducing: int, *, name: str | None = None
     ) -> BoxFourierFeatures:
-        """Make features at the frequencies of greatest spectral density under the present kernel.
+        """Make features at the frequencies of largest spectral density of a kernel.
 
-        :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
-            be made. The features have its box.
+        :param kernel: The kernel of the model, or the base kernel of a :class:`FiniteRank` kernel.
+            The features have its box; its current parameters determine the frequencies.
         :param num_inducing: The largest number of features.
         :raises ValueError: If the kernel is of another class, or there are too many features.
         """
@@ -112,20 +111,20 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return len(self.functions)
 
     def is_subset_of(self, others: BoxFourierFeatures) -> bool:
-        """Whether these are waves of the same box."""
+        """Whether all waves are among other features of the same box."""
         known = set(map(tuple, others.frequencies.tolist()))
         return self._has_box_of(others) and known.issuperset(map(tuple, self.frequencies.tolist()))
 
     def domain(self, kernel: Periodized) -> Domain:
-        """The box. Beyond it everything repeats, which no data do."""
+        """The box, outside which the prior repeats."""
         remedy = "make the kernel with a wider one, by Periodized.from_data(base_kernel, X)"
         return Domain(self.lower, self.upper, repeats=True, remedy=remedy)
 
     def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
-        """The waves, which no parameter moves."""
+        """The waves at X; they depend on no parameter. Rows outside the box give a warning."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
-        # Where values are known, outside of compiled functions.
+        # The values of X are known only outside of compiled functions.
         values = tf.get_static_value(X) if tf.executing_eagerly() else None
         if values is not None:
             slack = slack_of(kernel.lower, kernel.upper, values.dtype)
@@ -134,13 +133,13 @@ class BoxFourierFeatures(InterDomainInducingVariables):
             if np.any(outside):
                 warn(
                     f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the "
-                    f"box from {kernel.lower} to {kernel.upper}, beyond which the prior repeats, "
-                    "and so do predictions; make the kernel with a wider one."
+                    f"box from {kernel.lower} to {kernel.upper}; the prior and the predictions "
+                    "repeat there; make the kernel with a wider box."
                 )
         return kernel.waves(X, self.functions)
 
     def structure(self, kernel: Periodized) -> Waves | None:
-        """Waves of the box, in up to three columns."""
+        """The waves of a box of up to three columns; None for more columns."""
         self.validate_kernel(kernel)
         columns = seen_columns(kernel, kernel.num_columns)
         if columns is None or len(columns) > MOST_COLUMNS:
@@ -148,10 +147,10 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return Waves(BoxWaves(columns, self.lower, kernel.periods, self.functions))
 
     def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
-        """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the
-        sines and cosines of a frequency. ``jitter`` is not added: nothing is factorised.
+        """The diagonal ``1 / S(w_m)`` of Poisson's summation formula; S is computed once for each
+        frequency. ``jitter`` is not added, because nothing is factorised.
 
-        A density that underflows beside that of the constant leaves features of no effect, not NaN.
+        If a density underflows relative to that of the constant, its features have no effect.
         """
         self.validate_kernel(kernel)
         frequencies, places = np.unique(frequencies_of(self.functions), axis=0, return_inverse=True)
@@ -163,7 +162,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return Diagonal(tf.gather(1 / shares / greatest, places.reshape(-1)))
 
     def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
-        """The variance of the waves, the same everywhere."""
+        """The prior variance of the waves, which is constant."""
         self.validate_kernel(kernel)
         return [constant_term(lambda: kernel.explained_variance(self.frequencies))]
 
@@ -172,7 +171,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
         return WaveDictionary(self, kernel)
 
     def validate_kernel(self, kernel: Periodized) -> None:
-        """:raises ValueError: If the kernel has another box."""
+        """Check that the kernel has the box of the features; a ValueError otherwise."""
         if not self._has_box_of(kernel):
             remedy = "build the features with BoxFourierFeatures.for_kernel(kernel, num_inducing)"
             rule = f"have the features' box, from {self.lower} to {self.upper}"
@@ -185,7 +184,7 @@ class BoxFourierFeatures(InterDomainInducingVariables):
 
 @dataclass(frozen=True, eq=False)
 class WaveDictionary(Dictionary):
-    """The waves of a box: integer frequencies, of up to ``2^D`` features each."""
+    """The waves of a box. An atom is an integer frequency, with up to ``2^D`` features."""
 
     waves: BoxFourierFeatures
     kernel: Periodized
@@ -195,14 +194,14 @@ class WaveDictionary(Dictionary):
         return self.waves.frequencies
 
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """The same for all rows of the box."""
+        """The frequencies of largest density, for any rows in the box."""
         frequencies = self.kernel.largest_frequencies(count)
         total = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
         shares = np.asarray(self.kernel.spectral_density(frequencies), float) / total
         return np.asarray(frequencies[shares >= NEGLIGIBLE_SHARE])
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """With one period more in one column."""
+        """The frequencies with one period more in one column."""
         width = atoms.shape[1]
         around = (atoms[:, None] + np.eye(width, dtype=np.int64)).reshape([-1, width])
         return others_than(atoms, around)[:limit]

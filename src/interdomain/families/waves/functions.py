@@ -1,7 +1,7 @@
-"""The orthonormal sines and cosines of a box, and products of them over its columns.
+"""Orthonormal sines and cosines of a box, and their products over its columns.
 
 A function of one column has a number: 0 is the constant, ``2 j - 1`` the cosine and ``2 j`` the
-sine of j periods. A feature is a vector of such numbers, one for each column.
+sine of j periods. A feature is a vector of these numbers, one for each column.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...linalg.periodic import table
 
 
 def functions_of(frequencies: IntArray) -> IntArray:
-    """The features of frequencies ``[J, D]``, ``[M, D]``: for each all products of sine and cosine
-    in the columns where it is not zero. Ordered as :func:`products` computes them."""
+    """The features ``[M, D]`` of frequencies ``[J, D]``, sorted. A frequency has one feature for
+    each choice of sine or cosine in the columns in which the frequency is nonzero."""
     rows: list[tuple[int, ...]] = []
     for frequency in frequencies.tolist():
         rows += itertools.product(*[(0,) if j == 0 else (2 * j - 1, 2 * j) for j in frequency])
@@ -28,7 +28,7 @@ def functions_of(frequencies: IntArray) -> IntArray:
 
 
 def num_functions(frequencies: IntArray) -> IntArray:
-    """How many features each frequency has, ``[J]``."""
+    """The number of features of each frequency, ``[J]``."""
     return np.asarray(2 ** np.count_nonzero(frequencies, axis=1))
 
 
@@ -38,11 +38,11 @@ def frequencies_of(functions: IntArray) -> IntArray:
 
 
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
-    """The features ``[M, N]``, times the root of the box's volume, for turns ``[N, D]`` and
-    functions ``[M, D]``; a factor for all of them costs nothing here."""
+    """The values ``[M, N]`` of features ``[M, D]``, times the square root of the box's volume and a
+    factor. ``turns`` ``[N, D]`` are the inputs, in periods from the lower end of the box."""
     rows = []
     for column, numbers in enumerate(functions.T):
-        orders = np.unique(frequencies_of(numbers[numbers > 0]))  # however high they are
+        orders = np.unique(frequencies_of(numbers[numbers > 0]))  # only those that occur
         places = np.searchsorted(orders, frequencies_of(numbers))
         places = np.where(numbers > 0, 2 * places + 1 + (numbers % 2 == 0), 0)
         waves = table(turns[:, column], orders)
@@ -51,24 +51,24 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
 
 
 _DIGITS = 12
-"""Densities that agree to so many digits are equal: the order does not depend on rounding."""
+"""Densities are equal if this many digits agree, so that the order is independent of rounding."""
 
 _FIRST_SIZE = 8
 _FIRST_CANDIDATES = 2**18
 _MAX_ENTRIES = 2**26
-"""Of all candidates' frequencies together."""
+"""The largest number of entries of all candidate frequencies together."""
 
 
 def largest_frequencies(
     density: Callable[[IntArray], Array], num_columns: int, num_features: int
 ) -> IntArray:
-    """In decreasing order of density; of equal ones, the lower frequencies first.
+    """The frequencies of largest density, in decreasing order (low frequencies first if equal).
 
-    :param density: Of frequencies ``[J, D]``, the share of the variance that each of their features
-        carries, ``[J]``; it does not grow along any column.
-    :param num_columns: D.
-    :param num_features: How many features the frequencies may have together.
-    :raises ValueError: If so many are needed that it would be too large.
+    :param density: A function of frequencies ``[J, D]`` that returns the share of the variance in
+        each of their features, ``[J]``. It must not increase along any column.
+    :param num_columns: The number D of columns.
+    :param num_features: The largest number of features of all frequencies together.
+    :raises ValueError: If too many candidates would have to be compared.
     """
     first = max(2, min(_FIRST_SIZE, int(_FIRST_CANDIDATES ** (1 / num_columns))))
     sizes = np.full(num_columns, first)
@@ -85,7 +85,7 @@ def largest_frequencies(
         candidates, densities = in_order(grid.reshape(-1, num_columns), density)
         within = np.cumsum(num_functions(candidates)) <= num_features
         count = None if np.all(within) else int(np.argmin(within))
-        # What is beyond a face of the grid has less than what is on it.
+        # The density outside the grid is at most the density on its outer faces.
         on_face = candidates == sizes - 1
         if count is not None and not np.any(on_face[:count]):
             return candidates[:count]
@@ -97,7 +97,7 @@ def largest_frequencies(
 
 
 def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tuple[IntArray, Array]:
-    """Frequencies and their densities, in decreasing order."""
+    """The frequencies and their densities, in decreasing order of density."""
     densities = np.asarray(density(frequencies), float)
     logarithms = np.round(np.log(np.maximum(densities, np.finfo(float).tiny)), _DIGITS)
     order = np.lexsort([*frequencies.T[::-1], np.sum(frequencies, axis=1), -logarithms])

@@ -1,4 +1,4 @@
-"""The periodic summation of a stationary kernel."""
+"""Periodized kernels: the periodic summation of a stationary kernel."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ from .spectral_density import column_lengthscales, matern_order, spectral_densit
 class Periodized(UniformVariance):
     """A stationary kernel summed over all images of a box: ``k_P(tau) = sum_n k(tau + n P)``.
 
-    It repeats with the periods ``P = upper - lower``, and its eigenfunctions are the sines and
-    cosines of the box, with the kernel's spectral density S as eigenvalues (Poisson's summation
-    formula),
+    It repeats with the periods ``P = upper - lower``. Its eigenfunctions are the sines and cosines
+    of the box; the eigenvalues are the kernel's spectral density S (Poisson's summation formula),
 
-        k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i,
+        k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i.
 
-    whatever the variance and the lengthscales are. So
-    :class:`interdomain.inducing_variables.BoxFourierFeatures` have covariances with f that no
-    parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
-    the data serves all hyperparameters.
+    The eigenfunctions do not depend on the variance or the lengthscales. So
+    :class:`interdomain.inducing_variables.BoxFourierFeatures` have a constant Kuf and a diagonal
+    Kuu. In :class:`interdomain.models.StructuredSGPR`, one pass over the data serves all
+    hyperparameters.
 
-    For a prior that consists of the chosen waves alone, so that the features leave nothing out,
-    pass this kernel and the features to :class:`~interdomain.kernels.FiniteRank`.
+    For a prior of finite rank, which consists of the chosen waves only, pass this kernel and the
+    features to :class:`~interdomain.kernels.FiniteRank`.
 
-    Inside the box, it differs from the base kernel by the images. The image nearest to the data is
-    as far away as the box is longer than the data, and the difference is about the value of the
-    base kernel at that distance.
+    Inside the box, the kernel differs from the base kernel by the sum over the images. This
+    difference is about the base kernel at a distance of the margin: the length of the box minus the
+    range of the data.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
@@ -55,14 +54,14 @@ class Periodized(UniformVariance):
 
     :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
         gpflow.kernels, with one lengthscale or one for each column, and without ``active_dims``.
-        Sums and products of Periodized kernels take the place of those of base kernels.
+        For other kernels, add and multiply Periodized kernels.
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box, one period above ``lower``.
-    :ivar lower: The lower end, ``[D]``; ``upper`` likewise.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` is the upper end, ``[D]``.
     :ivar periods: The lengths of the box, ``[D]``.
     :ivar num_columns: The number D of columns of the box, after ``active_dims``.
-    :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
-        is not known, or it does not see the columns of the box.
+    :raises ValueError: If the box is empty or not finite, or if the base kernel has an unknown
+        spectral density or other columns than the box.
     """
 
     def __init__(
@@ -93,12 +92,12 @@ class Periodized(UniformVariance):
     ) -> Periodized:
         """Make the kernel with a box around the data.
 
-        :param base_kernel: Its present lengthscales set the size of the margin.
+        :param base_kernel: The base kernel; its current lengthscales set the size of the margin.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
-        :param margin: How much longer the box is than the data in each column, in lengthscales.
-            Where training has brought lengthscales beyond half of the margin, the ends of the data
-            see each other around the box: make the kernel anew with the trained base kernel.
-        :raises ValueError: If X or the margin is not as above, or as the constructor.
+        :param margin: The length of the box minus the range of the data in each column, in
+            lengthscales. If a trained lengthscale exceeds half of the margin, the two ends of the
+            data are correlated around the box: make a new kernel with the trained base kernel.
+        :raises ValueError: If X or the margin is not as above; also as for the constructor.
         """
         values = filled_matrix("X", X, "a matrix [N, D]")
         single_output("base_kernel", base_kernel)
@@ -110,9 +109,9 @@ class Periodized(UniformVariance):
     def largest_frequencies(self, num_features: int) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
 
-        The choice depends on the present parameters of the kernel.
+        The choice depends on the current parameters of the kernel.
 
-        :param num_features: The largest number of features that they may have together.
+        :param num_features: The largest number of features of all frequencies together.
         :raises ValueError: If there are too many frequencies.
         """
         name = "num_features, or num_inducing"
@@ -133,12 +132,12 @@ class Periodized(UniformVariance):
 
     @check_shapes("return: []")
     def total_variance(self) -> tf.Tensor:
-        """``k_P(0)``, the prior variance everywhere."""
+        """The prior variance ``k_P(0)``, which is constant."""
         return self._lag_covariances(tf.zeros([1, self.num_columns], gpflow.default_float()))[0]
 
     @check_shapes("frequencies: [J, D]", "return: []")
     def explained_variance(self, frequencies: Any) -> tf.Tensor:
-        """The part of the prior variance that the waves of these frequencies carry."""
+        """The prior variance of the waves of some frequencies together."""
         frequencies = np.asarray(frequencies)
         density = self.spectral_density(frequencies)
         counts = tf.constant(num_functions(frequencies), density.dtype)
@@ -146,7 +145,7 @@ class Periodized(UniformVariance):
 
     @check_shapes("X: [batch..., N, D]", "functions: [M, D]", "return: [M, batch..., N]")
     def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
-        """Orthonormal waves of the box, at inputs already sliced to ``active_dims``."""
+        """The orthonormal waves of the box, at inputs that are sliced to ``active_dims``."""
         rows = as_rows(X, self.num_columns)
         turns = (rows - tf.constant(self.lower, rows.dtype)) / tf.constant(self.periods, rows.dtype)
         values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
@@ -159,7 +158,8 @@ class Periodized(UniformVariance):
         return tf.reshape(self._lag_covariances(flat), tf.shape(lags)[:-1])
 
     def _lag_covariances(self, lags: tf.Tensor) -> tf.Tensor:
-        """``sum_n k(lag + n * period)`` for all integer vectors n, ``[N]`` for lags ``[N, D]``."""
+        """The sums of ``k(lag + n * period)`` over all integer vectors n, ``[N]``, for lags
+        ``[N, D]``."""
         base, periods = self.base_kernel, tf.constant(self.periods, lags.dtype)
         squares = tf.square(base.lengthscales / periods)
         return base.variance * theta_mixture(lags / periods, squares, matern_order(base))

@@ -1,7 +1,7 @@
 """Spectral densities of GPflow's Matern and squared exponential kernels.
 
-With ``k(tau) = (2 pi)^-D int S(w) exp(i w^T tau) dw``, w in radians per unit of x.
-"""
+The density S is defined by ``k(tau) = (2 pi)^-D int S(w) exp(i w^T tau) dw``, with the angular
+frequency w in radians per unit of x."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     >>> print(f"{np.sum(density) * (w[1, 0] - w[0, 0]) / (2 * np.pi):.3f}")  # the variance
     1.000
 
-    :param frequencies: Angular ones ``[J, D]``, in radians per unit of x, for the kernel's columns.
-    :return: ``[J]``.
-    :raises ValueError: For a kernel whose density is not known, or that is not stationary.
+    :param frequencies: Angular frequencies ``[J, D]`` in the kernel's columns.
+    :return: The densities ``[J]``.
+    :raises ValueError: If the kernel is not stationary, or its density is not known.
     """
     order = matern_order(kernel)
     w = tf.convert_to_tensor(frequencies, gpflow.default_float())
     dim = w.shape[-1]
     lengthscales = kernel.lengthscales * tf.ones(dim, w.dtype)
-    # That of a multivariate Student's t, or a Gaussian.
+    # The density of a multivariate Student's t distribution, or of a Gaussian.
     density = matern_density(order, tf.reduce_sum(tf.square(w * lengthscales), axis=-1), dim)
     return kernel.variance * tf.reduce_prod(lengthscales) * density
 
 
 def matern_order(kernel: Kernel) -> float:
-    """nu; infinite for a squared exponential kernel.
+    """The order nu of a Matern kernel; infinity for a squared exponential kernel.
 
-    :raises ValueError: For a kernel of another class.
+    :raises ValueError: If the kernel is of another class.
     """
     orders = [nu for known, nu in _ORDERS.items() if isinstance(kernel, known)]
     if orders:
@@ -61,7 +61,7 @@ def matern_order(kernel: Kernel) -> float:
 def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
     """The lengthscale of each column of a box, ``[D]``.
 
-    :raises ValueError: If the kernel's density is not known, or not for all columns of the box.
+    :raises ValueError: If the kernel's density is not known, or its columns are not the box's.
     """
     matern_order(kernel)
     if not (isinstance(kernel.active_dims, slice) and kernel.active_dims == slice(None)):

@@ -1,1 +1,1 @@
-"""Cyclic transformations of the input and their products (Sun et al. 2021), without GPflow."""
+"""Cyclic transformations of inputs and their products (Sun et al. 2021), independent of GPflow."""

@@ -19,16 +19,16 @@ TensorLike: TypeAlias = Any
 """Anything that converts to a tensor of floating-point numbers."""
 
 TOLERANCE = 1e-9
-"""Two points are the same if they differ by no more than this times the largest coordinate."""
+"""Two points count as equal if they differ by at most this times the largest coordinate."""
 
 NUM_PROBES = 8
 
 MAX_ORDER = 65_536
-"""The largest number of elements of a group: an orbit has this many copies of X."""
+"""The largest number of elements of a group; an orbit has one copy of X for each element."""
 
 
 def as_order(order: Any) -> int:
-    """:raises ValueError: Unless ``order`` is an integer from 2 to :data:`MAX_ORDER`."""
+    """The order, if it is an integer from 2 to :data:`MAX_ORDER`; a ValueError otherwise."""
     remedy = "pass how often the transformation is applied until every input is where it was"
     return integer("order", order, at_least=2, at_most=MAX_ORDER, remedy=remedy)
 
@@ -37,11 +37,11 @@ class CyclicTransform(abc.ABC):
     """A map G of the input space to itself, of finite order: ``G^T x = x`` for every x.
 
     It is the T-cyclic transformation of Sun et al. 2021, "Scalable Variational Gaussian Processes
-    via Harmonic Kernel Decomposition", Definition 3.2. A kernel that does not change when both its
-    arguments are transformed splits along it into T kernels, orthogonal to one another (eq. 7).
+    via Harmonic Kernel Decomposition", Definition 3.2. If ``k(G x, G x') = k(x, x')``, the kernel k
+    is a sum of T orthogonal kernels (eq. 7).
 
     To define your own transformation, set ``order`` and implement ``__call__``. End the constructor
-    with ``self.verify_order()``, which checks on random points that the two agree::
+    with ``self.verify_order()``, which checks on random points that ``G^order x = x``::
 
         class SwapHalves(CyclicTransform):
             order = 2
@@ -54,8 +54,8 @@ class CyclicTransform(abc.ABC):
                 return tf.roll(X, self.input_dim // 2, axis=-1)
 
     The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
-    with the order. Set ``input_dim`` or ``min_input_dim`` if the number of columns matters,
-    override :meth:`to_domain` if not every point of R^D is a valid input, and :meth:`wrap` if
+    with the order. Set ``input_dim`` or ``min_input_dim`` if the number of columns matters.
+    Override :meth:`to_domain` if not every point of R^D is a valid input. Override :meth:`wrap` if
     points that differ by a period are the same.
     """
 
@@ -71,7 +71,7 @@ class CyclicTransform(abc.ABC):
     @abc.abstractmethod
     @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def __call__(self, X: TensorLike) -> tf.Tensor:
-        """G X, row by row; the type of X is kept.
+        """The transformed inputs G X, row by row, with the type of X.
 
         :raises ValueError: If X has a wrong number of columns.
         """
@@ -85,20 +85,20 @@ class CyclicTransform(abc.ABC):
 
     @property
     def orders(self) -> tuple[int, ...]:
-        """The order of each of :attr:`axes`."""
+        """The orders of the :attr:`axes`."""
         return (self.order,)
 
     @property
     def axes(self) -> tuple[CyclicTransform, ...]:
-        """The transformations this one is a product of: itself alone, unless it is a Product."""
+        """The factors of a Product; otherwise only the transformation itself."""
         return (self,)
 
     @check_shapes("X: [batch..., D]", "return: [batch..., D]")
     def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
-        """``G^exponent X``.
+        """The transformed inputs ``G^exponent X``.
 
-        :param exponent: An integer (or a tuple with one, as :attr:`orders` has one); negative ones
-            go backwards. A multiple of the order returns X.
+        :param exponent: An integer, or a tuple of one integer. A negative exponent applies the
+            inverse; a multiple of the order returns X.
         """
         X = self.validate_input(X)
         (number,) = exponent if isinstance(exponent, Sequence) else (exponent,)
@@ -110,33 +110,33 @@ class CyclicTransform(abc.ABC):
 
     @check_shapes("X: [batch..., D]", "return: [T, batch..., D]")
     def orbit(self, X: TensorLike) -> tf.Tensor:
-        """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
+        """The stacked images ``G^0 X, ..., G^{T-1} X``. The first is X itself."""
         X = self.validate_input(X)
         powers = self._powers(_as_rows(X), np.arange(1, self.order))
         powers = tf.reshape(powers, tf.concat([[self.order - 1], tf.shape(X)], axis=0))
         return tf.ensure_shape(tf.concat([X[None], powers], axis=0), [self.order, *X.shape])
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
-        """The powers ``[K, N, D]`` of X ``[N, D]``; the K exponents are in 1, ..., order - 1, and
-        are either a single one or all of these in order."""
+        """The images ``G^exponent X``, ``[K, N, D]``, of X ``[N, D]`` for each of K exponents.
+        The exponents are either a single number from 1 to order - 1, or all of them in order."""
         elements = [X]
         while len(elements) <= exponents[-1]:
             elements.append(self(elements[-1]))
         return tf.stack(elements[-len(exponents) :])
 
     def to_domain(self, normals: Array) -> Array:
-        """Points in the domain of the transformation, one for each standard normal ``[N, D]``."""
+        """Points ``[N, D]`` in the transformation's domain, from standard normals ``[N, D]``."""
         return normals
 
     def wrap(self, difference: Array) -> Array:
-        """Differences of points ``[..., D]``, without whole periods."""
+        """The differences of points ``[..., D]``, reduced by whole periods."""
         return difference
 
     def probes(self, count: int, input_dim: int | None = None, *, seed: int = 0) -> Array:
-        """Random points ``[count, D]`` in the domain of the transformation, to verify it on.
+        """Random points ``[count, D]`` in the domain of the transformation, for checks.
 
-        :param input_dim: The number D of columns, if the transformation's own ``input_dim`` is
-            None; by default the smallest possible.
+        :param input_dim: The number D of columns if the transformation's ``input_dim`` is None; by
+            default the smallest possible number.
         :raises ValueError: If the transformation cannot have D columns.
         """
         columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
@@ -144,15 +144,15 @@ class CyclicTransform(abc.ABC):
         return self.to_domain(np.random.default_rng(seed).standard_normal((count, columns)))
 
     def distance(self, X: TensorLike, Y: TensorLike) -> float:
-        """The largest absolute difference between coordinates of X and Y. Not for use in compiled
-        functions. If the domain is periodic, points that are a period apart are the same."""
+        """The largest absolute difference between coordinates of X and Y, after :meth:`wrap`. Do
+        not use this method in compiled functions."""
         difference = np.asarray(X, np.float64) - np.asarray(Y, np.float64)
         return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
 
     def validate_input(self, X: TensorLike) -> tf.Tensor:
         """X as a tensor; lists and integers become float64.
 
-        :raises ValueError: If its number of columns is unknown, or wrong for the transformation.
+        :raises ValueError: If the number of columns is unknown, or wrong for the transformation.
         """
         X = tf.convert_to_tensor(np.asarray(X) if isinstance(X, (list, tuple)) else X)
         if not X.dtype.is_floating:
@@ -166,9 +166,9 @@ class CyclicTransform(abc.ABC):
         return X
 
     def verify_order(self, input_dim: int | None = None) -> None:
-        """Check on :meth:`probes` that the order is right. Call it at the end of a constructor.
+        """Check the order on random points. Call this method at the end of a constructor.
 
-        :param input_dim: The number of columns to try, if that of the transformation is None.
+        :param input_dim: The number of columns of the points if ``self.input_dim`` is None.
         :raises ValueError: If ``G^order`` is not the identity, or a smaller power is.
         """
         as_order(self.order)
@@ -206,10 +206,10 @@ class CyclicTransform(abc.ABC):
 
 
 def same(*points: Array) -> float:
-    """The distance below which points, or images of them, count as one."""
+    """The distance below which points, or images of the points, count as equal."""
     return TOLERANCE * max(float(np.max(np.abs(X), initial=0.0)) for X in points)
 
 
 def _as_rows(X: tf.Tensor) -> tf.Tensor:
-    """X ``[batch..., D]`` as ``[N, D]``."""
+    """The rows ``[N, D]`` of X ``[batch..., D]``."""
     return X if X.shape.rank == 2 else tf.reshape(X, [-1, X.shape[-1]])

@@ -1,4 +1,4 @@
-"""Transformations of which every power has a formula; permutations of the columns."""
+"""Transformations whose powers have a closed form; permutations of the columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .base import CyclicTransform, IntArray, TensorLike
 
 
 class ClosedFormTransform(CyclicTransform):
-    """A transformation whose powers are computed directly, and several of them at once.
+    """A transformation whose powers have a closed form; several powers are computed together.
 
-    Rounding does not grow with the order, nor does the number of operations in a graph.
+    Neither rounding errors nor the number of operations in a graph grow with the order.
     """
 
     _stack: Any = None
@@ -34,10 +34,10 @@ class ClosedFormTransform(CyclicTransform):
         return self.power(X, 1)
 
     def verify_order(self, input_dim: int | None = None) -> None:
-        """Nothing: the order follows from the formula."""
+        """Check nothing, because the order follows from the formula."""
 
     def _each(self, power: Callable[[int], Any], exponents: IntArray) -> Any:
-        """The powers of a matrix or of a permutation, stacked; all of an orbit are kept."""
+        """The stacked powers of a matrix or of a permutation; those of a whole orbit are cached."""
         if len(exponents) == 1:
             return power(int(exponents[0]))[None]
         if self._stack is None:
@@ -46,12 +46,12 @@ class ClosedFormTransform(CyclicTransform):
 
 
 def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
-    """A NumPy array as a tensor of the type of X."""
+    """A tensor with the values of a NumPy array and the type of X."""
     return tf.constant(values, dtype=X.dtype)
 
 
 def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
-    """Columns of X, ``count`` or any number, checked to be named once each."""
+    """The checked numbers of different columns of X; ``count`` of them, or any number if None."""
     columns = as_integers("dims", dims, "pass the numbers of columns of X, for example [0, 2]")
     if min(columns) < 0 or len(set(columns)) < len(columns) or count not in (None, len(columns)):
         some = "" if count is None else f"{count} "
@@ -61,7 +61,7 @@ def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
 
 
 def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
-    """A scalar ``[]``, or a vector of ``size`` finite numbers (any size if None), checked."""
+    """A checked finite scalar ``[]``, or a vector of ``size`` finite numbers (any size if None)."""
     array = finite_array(name, values, (0, 1), f"a scalar, or one number per {per}")
     if array.ndim and (array.size != size if size is not None else not array.size):
         expected = "" if size is None else f" ({size})"
@@ -72,7 +72,7 @@ def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
 
 
 def spread(values: Array, dims: Sequence[int], num_columns: int, fill: float) -> Array:
-    """``[num_columns]``: ``values`` in the columns ``dims`` and ``fill`` in the others."""
+    """A row ``[num_columns]`` with ``values`` in the columns ``dims`` and ``fill`` elsewhere."""
     row = np.full(num_columns, fill)
     row[list(dims)] = values
     return row
@@ -82,7 +82,7 @@ class Permutation(ClosedFormTransform):
     """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
 
     The order is the least common multiple of the lengths of the permutation's cycles. The gradient
-    is a gather, like the value: by the inverse permutation.
+    is a gather by the inverse permutation.
 
     :param indices: A list with each of 0, ..., D - 1 once.
     :raises ValueError: If ``indices`` is not a permutation, or is the identity.
@@ -120,11 +120,11 @@ def index_power(indices: IntArray, exponent: int) -> IntArray:
 def gather_columns(X: tf.Tensor, indices: IntArray) -> tf.Tensor:
     """The columns of X ``[N, D]`` in the order of each of K permutations ``[K, D]``: ``[K, N, D]``.
 
-    TensorFlow's own gradient of a gather adds up entries one by one, not knowing that every column
-    is taken once; here it is a gather too, and a sum over the K permutations.
+    TensorFlow's gradient of a gather adds entries one by one. Every column is used once here, so
+    the gradient is also a gather, followed by a sum over the K permutations.
     """
     count, columns = indices.shape
-    # Where the gradient of column j comes from, the K gradients standing side by side.
+    # The positions of the K gradients of column j in the concatenated gradients.
     sources = np.argsort(indices, axis=-1) + columns * np.arange(count)[:, None]
 
     @tf.custom_gradient

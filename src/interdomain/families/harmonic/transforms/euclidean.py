@@ -15,9 +15,9 @@ from .product import Product
 
 
 class Negation(ClosedFormTransform):
-    """``x -> 2 centre - x`` on some columns: order 2 (Sun et al. 2021, Definition 3.2).
+    """The map ``x -> 2 centre - x`` of some columns, of order 2 (Sun et al. 2021, Definition 3.2).
 
-    It splits a kernel into a kernel of even functions and a kernel of odd functions.
+    A negation splits a kernel into a kernel of even functions and a kernel of odd functions.
 
     :param dims: The different columns that are negated, one int or several; all by default.
     :param centre: The fixed point, a finite scalar or one number for each negated column.
@@ -48,7 +48,7 @@ class Negation(ClosedFormTransform):
 class Rotation(ClosedFormTransform):
     """The rotation by ``2 pi / order`` in the plane of two columns, about a centre.
 
-    It turns the first of them towards the second; the other columns do not change.
+    The rotation turns the first column towards the second; the other columns do not change.
 
     :param order: The order T, 2 or more.
     :param dims: Two different columns.
@@ -75,11 +75,11 @@ class Rotation(ClosedFormTransform):
 
 
 def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -> tf.Tensor:
-    """X ``[N, D]`` rotated by ``2 pi exponents / order`` in a plane, ``[K, N, D]``."""
+    """The images of X ``[N, D]`` under rotations by ``2 pi exponents / order``, ``[K, N, D]``."""
     first, second = dims
     angles = 2.0 * np.pi * exponents / order
     cosine, sine = np.cos(angles), np.sin(angles)
-    quarter = 4 * exponents % order == 0  # these are exact: no 6e-17 in place of zero
+    quarter = 4 * exponents % order == 0  # rounded to exact values: zero instead of 6e-17
     cosine[quarter], sine[quarter] = np.round(cosine[quarter]), np.round(sine[quarter])
 
     columns = X.shape[-1]
@@ -93,7 +93,7 @@ def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -
 
 
 class Orthogonal(ClosedFormTransform):
-    """``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
+    """The map ``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
 
     :param matrix: R ``[D, D]``. The order T is the smallest with ``R^T = I``.
     :param centre: The fixed point, a scalar or ``[D]``.
@@ -131,7 +131,7 @@ class Orthogonal(ClosedFormTransform):
 
 
 def validate_orthonormal(name: str, rows: Array) -> None:
-    """:raises ValueError: Unless the rows are orthonormal, to 1e-9."""
+    """Check that the rows are orthonormal to 1e-9; a ValueError otherwise."""
     error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
     if error > TOLERANCE:
         remedy = "pass np.linalg.qr(rows.T)[0].T, computed in float64"
@@ -140,10 +140,10 @@ def validate_orthonormal(name: str, rows: Array) -> None:
 
 
 class PrincipalNegation(ClosedFormTransform):
-    """``x -> x - 2 V^T V (x - centre)``: the reflection along the rows of V through a centre.
+    """The reflection ``x -> x - 2 V^T V (x - centre)`` along the rows of V through a centre.
 
-    Its order is 2, and it is a :class:`Negation` in rotated coordinates. :meth:`from_data` makes
-    the products of such negations along which Sun et al. 2021, section 3.5, decompose a kernel.
+    It is a :class:`Negation` in rotated coordinates, so its order is 2. :meth:`from_data` builds
+    the product of negations that Sun et al. 2021, section 3.5, use to decompose a kernel.
 
     :param directions: V ``[K, D]``, with rows that are orthonormal to 1e-9.
     :param centre: The fixed point, a finite scalar or ``[D]``.
@@ -165,12 +165,12 @@ class PrincipalNegation(ClosedFormTransform):
     def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
         """The product of ``num_groups`` negations that share the principal components of X.
 
-        The D components are sorted by decreasing variance and assigned to the groups in turn: the
-        first group negates the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ...
-        All negations are about the mean of the data. The product has ``2^num_groups`` elements.
+        The D components are sorted by decreasing variance and assigned to the groups in turn. Group
+        1 negates the components 1, 1 + num_groups, ...; group 2 negates 2, 2 + num_groups, ... The
+        centre is the mean of the data. The product has ``2^num_groups`` elements.
 
         :param X: Finite data ``[N, D]``, as a NumPy array.
-        :param num_groups: From 1 to D.
+        :param num_groups: The number of groups, from 1 to D.
         :raises ValueError: If an argument is not as above.
         """
         data = filled_matrix("X", X, "a matrix [N, D]")
@@ -178,7 +178,7 @@ class PrincipalNegation(ClosedFormTransform):
         remedy = "pass at most the number of columns: each group needs a component of its own"
         groups = integer("num_groups", num_groups, at_least=1, at_most=columns, remedy=remedy)
         mean = data.mean(axis=0)
-        # All D directions, also where there are fewer rows than columns.
+        # All D directions are needed, also if there are fewer rows than columns.
         directions = np.linalg.svd(data - mean, full_matrices=rows < columns)[2]
         return Product([PrincipalNegation(directions[i::groups], mean) for i in range(groups)])
 

@@ -1,7 +1,7 @@
-"""Transformations of images, flattened to rows of X as GPflow's convolutional kernels take them.
+"""Transformations of images, which are flattened to rows of X as for GPflow's convolutional kernel.
 
 An image ``[H, W]`` or ``[H, W, C]`` is a row of ``H W`` or ``H W C`` columns, row-major with the
-channel last. ``image_shape`` may be that of a patch: the same classes then act on patches.
+channel last. If ``image_shape`` is the shape of a patch, the classes act on patches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .closed_form import Permutation
 
 
 def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
-    """An image whose values are the columns that hold them."""
+    """An image in which the value of each pixel is its column in X."""
     return np.arange(int(np.prod(image_shape))).reshape(image_shape)
 
 
@@ -24,7 +24,7 @@ class ImageFlip(Permutation):
     """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
     :param axis: 0 flips up and down, 1 left and right.
-    :raises ValueError: If an argument is something else, or there is one pixel along the axis.
+    :raises ValueError: If an argument is invalid, or there is only one pixel along the axis.
     """
 
     shown = ("image_shape", "axis")
@@ -39,13 +39,13 @@ class ImageFlip(Permutation):
 
 
 class ImageTranslation(Permutation):
-    """A cyclic shift of an image, as by ``np.roll``: pixels that leave enter on the other side.
+    """A cyclic shift of an image, as by ``np.roll``.
 
-    The rows are back in place after ``H / gcd(H, rows)`` shifts, and the columns after
+    The rows return to their places after ``H / gcd(H, rows)`` shifts, and the columns after
     ``W / gcd(W, columns)``. The order is the least common multiple of these two numbers.
 
-    :param shift: ``(rows, columns)`` in pixels: downwards and to the right where positive.
-    :raises ValueError: If ``image_shape`` or ``shift`` is not of this form, or nothing moves.
+    :param shift: ``(rows, columns)`` in pixels; positive numbers shift down and to the right.
+    :raises ValueError: If ``image_shape`` or ``shift`` has another form, or no pixel moves.
     """
 
     shown = ("image_shape", "shift")
@@ -60,7 +60,7 @@ class ImageRotation90(Permutation):
     """A rotation of a square image by 90 degrees, anticlockwise as by ``np.rot90``, of order 4.
 
     :param image_shape: ``(H, H)`` or ``(H, H, C)``, of an image or a patch.
-    :raises ValueError: If ``image_shape`` is not of this form, or the image is a single pixel.
+    :raises ValueError: If ``image_shape`` has another form, or the image is a single pixel.
     """
 
     shown = ("image_shape",)

@@ -1,4 +1,4 @@
-"""Products of transformations that commute."""
+"""Products of commuting transformations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, same
 class Product(CyclicTransform):
     """The group that commuting transformations ``G_1, ..., G_J`` generate.
 
-    Its elements are ``G_1^{s_1} ... G_J^{s_J}`` for ``0 <= s_j < T_j``, and the kernel decomposes
-    along each of the axes in turn (Sun et al. 2021, section 3.5). ``order`` is the number of
-    elements, ``T_1 ... T_J``; ``orders`` are the T_j. Calling the product applies every G_j once.
+    Its elements are ``G_1^{s_1} ... G_J^{s_J}`` for ``0 <= s_j < T_j``. A kernel is decomposed
+    along each axis in turn (Sun et al. 2021, section 3.5). ``order`` is the number of elements,
+    ``T_1 ... T_J``; ``orders`` are the T_j. A call of the product applies every G_j once.
 
-    :param transforms: One transformation, or a list of them; a product contributes its axes.
-    :raises ValueError: If there is none, an entry is not a transformation, they need different
-        numbers of columns, two do not commute, two elements of the group are the same
-        transformation, or there are more than 65,536 elements.
+    :param transforms: A transformation or a list of them; a Product is replaced by its axes.
+    :raises ValueError: If the list is empty, or an entry is not a transformation; if two
+        transformations do not commute, or need different numbers of columns; if two elements of
+        the group are the same transformation; or if there are more than 65,536 elements.
     """
 
     def __init__(self, transforms: CyclicTransform | Sequence[CyclicTransform]) -> None:
@@ -77,10 +77,10 @@ class Product(CyclicTransform):
 
     @inherit_check_shapes
     def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
-        """``G_1^{s_1} ... G_J^{s_J} X``.
+        """The transformed inputs ``G_1^{s_1} ... G_J^{s_J} X``.
 
         :param exponent: The tuple ``(s_1, ..., s_J)``, one integer for each axis.
-        :raises ValueError: If there are more or fewer.
+        :raises ValueError: If the number of integers is not the number of axes.
         """
         exponents = exponent if isinstance(exponent, Sequence) else (exponent,)
         X = self.validate_input(X)
@@ -90,9 +90,9 @@ class Product(CyclicTransform):
 
     @inherit_check_shapes
     def orbit(self, X: TensorLike) -> tf.Tensor:
-        """All elements of the group applied to X, ``[T_1 ... T_J, batch..., D]``.
+        """The images of X under all elements of the group, ``[T_1 ... T_J, batch..., D]``.
 
-        They are in C order over ``(s_1, ..., s_J)``: the exponent of the first axis varies slowest.
+        The images are in C order over ``(s_1, ..., s_J)``: the first exponent varies slowest.
         """
         X = self.validate_input(X)
         elements = X
@@ -112,12 +112,12 @@ class Product(CyclicTransform):
         return difference
 
     def verify_order(self, input_dim: int | None = None) -> None:
-        """Check the order of each axis; one of the user's may not have done it."""
+        """Check the order of each axis, as a user's transformation may omit the check."""
         for axis in self._axes:
             axis.verify_order(None if axis.input_dim is not None else input_dim)
 
     def _verify_commutation(self) -> None:
-        # One more column than needed, where that is allowed: some act on all that there are.
+        # One column more than needed, if allowed, because Negation() acts on all columns.
         X = self.probes(NUM_PROBES, self.input_dim or self.min_input_dim + 1)
         for (i, first), (j, second) in combinations(enumerate(self._axes), 2):
             error = self.distance(first(second(X)), second(first(X)))
@@ -134,7 +134,7 @@ class Product(CyclicTransform):
     def _verify_independence(self) -> None:
         dependent = self._dependence(self.min_input_dim)
         if dependent is not None and self.input_dim is None:
-            # Negation() and Negation(0) are the same for one column, and for one column only.
+            # Negation() and Negation(0) are the same map only if X has a single column.
             dependent = self._dependence(self.min_input_dim + 1)
             self.min_input_dim += dependent is None
         if dependent is not None:
@@ -145,8 +145,8 @@ class Product(CyclicTransform):
             )
 
     def _dependence(self, input_dim: int) -> tuple[int, ...] | None:
-        """The exponents, not all zero, of an element that is the identity; None without one."""
-        if len(self._axes) == 1:  # whose order is verified
+        """The exponents, not all zero, of an element that is the identity; None if none is."""
+        if len(self._axes) == 1:  # its order is verified already
             return None
         X = self.probes(1, input_dim)
         orbit = np.asarray(self.orbit(X))

@@ -1,4 +1,4 @@
-"""Transformations of periodic inputs: translations of a torus, and shifts of the longitude."""
+"""Transformations of periodic inputs: translations on a torus, and shifts of the longitude."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from .euclidean import rotate
 def translate(
     X: tf.Tensor, dims: Sequence[int], lower: float, period: Array, turns: Array
 ) -> tf.Tensor:
-    """Columns of X ``[N, D]`` shifted by parts of their periods ``[K]``, and by whole ones into
-    ``[lower, lower + period)``: ``[K, N, D]``."""
+    """The images ``[K, N, D]`` of X ``[N, D]``: columns ``dims`` are shifted by fractions ``[K]``
+    of their periods, and by whole periods into ``[lower, lower + period)``."""
     columns = X.shape[-1]
     moved = spread(np.array(1.0), dims, columns, 0.0)
     length = spread(period, dims, columns, 1.0)
     size = constant(length, X)
     shifted = X + constant(moved * length * turns[:, None, None], X)
     wrapped = tf.math.floormod(shifted - lower, size) + lower
-    # A negative number next to zero: floormod rounds up to the period itself.
+    # For a tiny negative number, floormod rounds up to the period itself.
     wrapped = tf.where(wrapped >= lower + size, wrapped - size, wrapped)
     return tf.where(moved.astype(bool), wrapped, X)
 
 
 def remainder(difference: Array, dims: Sequence[int], period: Array) -> Array:
-    """Differences without whole periods; their absolute values are at most half a period."""
+    """The differences, reduced by whole periods to absolute values of at most half a period."""
     result = np.array(difference)
     result[..., list(dims)] -= period * np.round(result[..., list(dims)] / period)
     return result
 
 
 class Translation(ClosedFormTransform):
-    """``x_j -> (x_j + period_j / order) mod period_j``, for periodic columns: a shift on a torus.
+    """The shift ``x_j -> (x_j + period_j / order) mod period_j`` of periodic columns, on a torus.
 
-    A kernel that is periodic and stationary in these columns does not change under it (Sun et al.
-    2021, Definition 3.2). Every power except the zeroth, which is X itself, returns values of these
-    columns in ``[0, period_j)``.
+    A kernel that is periodic and stationary in the shifted columns is invariant to the shift (Sun
+    et al. 2021, Definition 3.2). The zeroth power returns X unchanged; every other power returns
+    values in ``[0, period_j)`` in the shifted columns.
 
     :param order: The order T, 2 or more.
     :param dims: The different columns that are shifted together, one int or several.
@@ -77,10 +77,10 @@ class LongitudeShift(ClosedFormTransform):
     """The rotation of the globe by ``360 / order`` degrees eastwards (Sun et al. 2021, eq. 23).
 
     :param order: The order T, 2 or more.
-    :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power except the
-        zeroth, which is X itself, returns a longitude in [-180, 180). ``"euclidean"`` for the
-        columns (x, y, z) of points on the sphere or elsewhere: the rotation about the z axis.
-        :func:`interdomain.sphere.unit_vectors` makes them of (latitude, longitude).
+    :param coordinates: ``"degrees"`` for columns (longitude, latitude). The zeroth power returns X
+        unchanged; every other power returns longitudes in [-180, 180). ``"euclidean"`` for columns
+        (x, y, z) of points on the sphere or elsewhere, rotated about the z axis.
+        :func:`interdomain.sphere.unit_vectors` computes (x, y, z) from (latitude, longitude).
     :raises ValueError: If an argument is not as above.
     """
 

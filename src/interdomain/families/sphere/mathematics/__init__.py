@@ -1,2 +1,2 @@
-"""Mathematics of the sphere S^{d-1}, independent of GPflow: harmonics, zonal series, eigenvalues,
-and points of the globe."""
+"""Mathematics of the sphere S^{d-1}, independent of GPflow: spherical harmonics, zonal series,
+eigenvalues, and points on the globe."""

@@ -1,7 +1,7 @@
 """Activation functions of neural networks as zonal functions on the sphere.
 
 A hidden unit with the direction z is ``sigma(z^T x)`` on the sphere, a function of the angle
-between z and x. Its Funk-Hecke coefficients are those of :func:`funk_hecke_coefficients`:
+between z and x. Its Funk-Hecke coefficients (:func:`funk_hecke_coefficients`) are defined by
 ``sigma(t) = sum_l coefficient_l N(d, l) P_l(t)``.
 """
 
@@ -25,31 +25,31 @@ class Activation(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
-        """The function at t in [-1, 1]; any shape."""
+        """The values of the activation at t in [-1, 1], of any shape."""
 
     @abc.abstractmethod
     def _computed(self, dimension: int, max_degree: int) -> Array:
         """The coefficients of all degrees, ``[max_degree + 1]``."""
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` whose coefficients are not zero: 0, 1 and all even ones
-        of a function that is the sum of ``t / 2`` and an even one."""
+        """The degrees up to ``max_degree`` with nonzero coefficients. By default, 0, 1 and all even
+        degrees, for the sum of ``t / 2`` and an even function."""
         return tuple(degree for degree in range(max_degree + 1) if degree == 1 or degree % 2 == 0)
 
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        """The coefficients of ``degrees``, ``[len(degrees)]``; zero for degrees that it lacks."""
+        """The coefficients of ``degrees``, ``[len(degrees)]``; zero for missing degrees."""
         return np.asarray(_coefficients(self, dimension, max(degrees, default=0))[list(degrees)])
 
 
 @lru_cache(maxsize=64)
 def _coefficients(activation: Activation, dimension: int, max_degree: int) -> Array:
-    """The coefficients of an activation up to a degree, computed once."""
+    """The cached coefficients of an activation up to a degree."""
     return activation._computed(dimension, max_degree)
 
 
 @dataclass(frozen=True)
 class ReLU(Activation):
-    """``max(t, 0)``. It has the degrees 0, 1 and all even ones."""
+    """The activation ``max(t, 0)``, with the degrees 0, 1 and all even degrees."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(t)
@@ -61,8 +61,8 @@ class ReLU(Activation):
 
 @dataclass(frozen=True)
 class SmoothActivation(Activation):
-    """A smooth function of ``sharpness t``. Its coefficients decay fast with the degree, and are
-    computed in extended precision.
+    """A smooth function of ``sharpness t``. Its coefficients decay fast with the degree, so they
+    are computed in extended precision.
 
     :raises ValueError: If the sharpness is not finite and positive.
     """
@@ -74,7 +74,7 @@ class SmoothActivation(Activation):
 
     @abc.abstractmethod
     def extended(self, mp: Any, theta: Any) -> Any:
-        """The function at ``t = cos(theta)``, with the numbers of an mpmath context."""
+        """The value at ``t = cos(theta)``, computed with the numbers of an mpmath context."""
 
     def _computed(self, dimension: int, max_degree: int) -> Array:
         values, degrees = np.zeros(max_degree + 1), self.nonzero_degrees(dimension, max_degree)
@@ -84,8 +84,8 @@ class SmoothActivation(Activation):
 
 @dataclass(frozen=True)
 class Softplus(SmoothActivation):
-    """``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large sharpness. It has
-    the degrees 0, 1 and all even ones."""
+    """The activation ``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large
+    sharpness. It has the degrees 0, 1 and all even degrees."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.softplus(self.sharpness * t) / self.sharpness
@@ -97,7 +97,7 @@ class Softplus(SmoothActivation):
 
 @dataclass(frozen=True)
 class Erf(SmoothActivation):
-    """``erf(sharpness t)``, an odd function. It has the odd degrees."""
+    """The activation ``erf(sharpness t)``, an odd function, with the odd degrees."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.math.erf(self.sharpness * t)
@@ -113,8 +113,8 @@ class Erf(SmoothActivation):
 class FunctionActivation(Activation):
     """Any function, with coefficients by a quadrature in float64 that is split at zero.
 
-    They are exact where the function has no other kinks. Degrees with coefficients below about
-    1e-15 times the function's largest value, which may be rounding errors, are left out.
+    The coefficients are exact if the function has no other kinks. Coefficients below about 1e-15
+    times the function's largest value may be rounding errors, and are set to zero.
     """
 
     function: Callable[[tf.Tensor], tf.Tensor]
@@ -139,13 +139,13 @@ class FunctionActivation(Activation):
                 f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
             )
         coefficients: Array = matrix @ values
-        # What rounding leaves of a coefficient that is zero: that of the sum and of the recurrence.
+        # A bound on the rounding errors of the sum and of the recurrence.
         noise = (10 + max_degree) * np.finfo(float).eps * np.max(np.abs(values))
         return np.where(np.abs(coefficients) <= noise, 0.0, coefficients)
 
 
 NAMED_ACTIVATIONS: dict[str, Activation] = {"relu": ReLU(), "softplus": Softplus(), "erf": Erf()}
-"""The activations that have a name, with a sharpness of one."""
+"""The activations with a name, with a sharpness of one."""
 
 
 def resolve_activation(
@@ -153,7 +153,7 @@ def resolve_activation(
 ) -> Activation:
     """The :class:`Activation` for a name, an :class:`Activation` or any function of a tensor.
 
-    :raises ValueError: For an unknown name, or something that is not a function.
+    :raises ValueError: If the name is unknown, or the argument is not a function.
     """
     if isinstance(activation, Activation):
         return activation

@@ -1,4 +1,4 @@
-"""Counting the spherical harmonics of S^{d-1}, and the chains of degrees that name them."""
+"""The numbers of spherical harmonics on S^{d-1}, and chains of degrees, their labels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...._arguments import IntArray, as_integers, different_rows, integer, refus
 def num_harmonics(dimension: int, degree: int) -> int:
     """The number N(d, l) of linearly independent harmonics of one degree on S^{d-1}.
 
-    :param dimension: Dimension d >= 2 of the space around the sphere.
-    :param degree: Degree l >= 0.
-    :raises ValueError: If an argument is less.
+    :param dimension: The dimension d >= 2 of the space around the sphere.
+    :param degree: The degree l >= 0.
+    :raises ValueError: If an argument is smaller.
     """
     validate_dimension(dimension)
     below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
@@ -24,7 +24,7 @@ def num_harmonics(dimension: int, degree: int) -> int:
 
 
 def validate_dimension(dimension: int) -> int:
-    """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
+    """The dimension, if it is an integer of 2 or more; a ValueError otherwise."""
     remedy = "pass the dimension of the space around the sphere, the number of input columns plus "
     return integer("dimension", dimension, at_least=2, remedy=remedy + "one")
 
@@ -32,7 +32,7 @@ def validate_dimension(dimension: int) -> int:
 def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
     """The degrees as a tuple of ints.
 
-    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0.
+    :raises ValueError: Unless ``degrees`` are one or more increasing integers >= 0.
     """
     remedy = "pass for example range(max_degree + 1)"
     values = as_integers("degrees", degrees, remedy)
@@ -43,16 +43,16 @@ def validate_degrees(degrees: Sequence[int] | None) -> tuple[int, ...]:
 
 
 # Labels of spherical harmonics: chains of degrees. A harmonic of the basis of ``harmonics`` on
-# S^{d-1} is named by its degrees in the first two, three, ... and all d coordinates,
-# ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the cosine, one below zero the sine of
-# that many turns in the plane of the first two coordinates. The differences of a chain say by how
-# much each coordinate raises the degree. They can be any integers of 0 or more (the first has a
-# sign), so that harmonics are the points of a lattice: the neighbours of a harmonic raise the
-# degree once more.
+# S^{d-1} is identified by its degrees in the first two, three, ... and all d coordinates,
+# ``|k_2| <= k_3 <= ... <= k_d = l``. A positive ``k_2`` is the cosine, a negative ``k_2`` the sine
+# of ``|k_2|`` turns in the plane of the first two coordinates. The differences of a chain are the
+# raises: the numbers by which each coordinate raises the degree. They are any integers of 0 or more
+# (the first has a sign). So harmonics are the points of a lattice, and a neighbour of a harmonic
+# has one raise more.
 
 
 def raises_of(chains: IntArray) -> IntArray:
-    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``. The first
+    """The raises of the degree by each coordinate from the second on, ``[M, d - 1]``. The first
     column has the sign of ``k_2``."""
     raises = chains.copy()
     raises[:, 1:] -= np.abs(chains[:, :-1])
@@ -60,7 +60,7 @@ def raises_of(chains: IntArray) -> IntArray:
 
 
 def chains_of(raises: IntArray) -> IntArray:
-    """The opposite of :func:`raises_of`."""
+    """The chains of given raises: the inverse of :func:`raises_of`."""
     chains: IntArray = np.cumsum(np.abs(raises), axis=1)
     chains[:, 0] = raises[:, 0]
     return chains
@@ -80,7 +80,7 @@ def chains_of_degrees(dimension: int, degrees: Sequence[int]) -> IntArray:
 
 
 def validate_chains(chains: Any, dimension: int) -> IntArray:
-    """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
+    """The chains as an array; a ValueError unless they are different chains of S^{d-1}."""
     remedy = f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each, k_2 < 0 for a sine"
     rule = f"integers [M, {dimension - 1}]"
     rows = different_rows("chains", chains, rule, dimension - 1, remedy)
@@ -92,8 +92,8 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
 
 
 def neighbours_of(chains: IntArray) -> IntArray:
-    """The neighbours of some chains, ``[C, d - 1]``: those that raise the degree by one, at any
-    coordinate. Some may be neighbours of several."""
+    """The neighbours of some chains, ``[C, d - 1]``: the chains with one raise more, at any
+    coordinate. A neighbour of several chains is repeated."""
     raises, width = raises_of(chains), chains.shape[1]
     steps = np.eye(width, dtype=np.int64) * np.where(raises < 0, -1, 1)[:, None]
     sines = raises[raises[:, 0] == 0]

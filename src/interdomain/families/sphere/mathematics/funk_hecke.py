@@ -1,4 +1,4 @@
-"""Funk-Hecke coefficients: the eigenvalues of a zonal kernel, and of an activation, on S^{d-1}.
+"""Funk-Hecke coefficients on S^{d-1}: the eigenvalues of zonal kernels, and those of activations.
 
 ``lambda_l = 1 / B(1/2, (d-1)/2) * integral of kappa(t) P_l(t) (1 - t^2)^((d-3)/2) dt`` over [-1, 1]
 (Dai & Xu, Theorem 1.2.9, for the uniform probability measure), with ``P_l(1) = 1``.
@@ -26,14 +26,14 @@ def funk_hecke_rule(
 ) -> tuple[Array, Array]:
     """A quadrature rule for the coefficients of all degrees up to ``max_degree``, split at breaks.
 
-    It is Gauss-Legendre quadrature in the angle theta with ``t = cos(theta)``, in which functions
-    with square-root singularities at the ends of t are smooth.
+    It is Gauss-Legendre quadrature in the angle theta, ``t = cos(theta)``, because functions with
+    square-root singularities at t = -1 and t = 1 are smooth in theta.
 
     :return: Nodes t, ``[n]``, and the matrix ``[max_degree + 1, n]`` from values to coefficients.
     """
     validate_dimension(dimension)
     if any(not -1 < b < 1 for b in breaks):
-        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass those alone.")
+        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass only such values.")
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
     x, w = roots_legendre(max(100, max_degree + dimension))
     half = np.diff(edges)[:, None] / 2
@@ -45,7 +45,7 @@ def funk_hecke_rule(
 
 
 def normalised_gegenbauer(t: Any, dimension: int, max_degree: int) -> list[Any]:
-    """P_0(t), ..., P_L(t) with P_l(1) = 1, of an array or a number of any precision."""
+    """The polynomials P_0(t), ..., P_L(t), at an array or a number of any precision."""
     rows = [t**0, t]
     for l in range(1, max_degree):
         rows.append(((2 * l + dimension - 2) * t * rows[-1] - l * rows[-2]) / (l + dimension - 2))
@@ -61,13 +61,13 @@ def funk_hecke_coefficients(
     breaks: tuple[float, ...] = (),
     dtype: tf.DType = tf.float64,
 ) -> tf.Tensor:
-    """Coefficients of any function of t by quadrature, differentiable in its parameters.
+    """The coefficients of any function of t by quadrature, differentiable in its parameters.
 
-    The accuracy is *absolute*, about 1e-15 times the function's largest value up to degree 60
-    and 2e-14 at degree 150: coefficients smaller than that are noise. If the coefficients are the
-    squares of those of an activation, integrate the activation and square the result.
+    The accuracy is *absolute*: about 1e-15 times the function's largest value up to degree 60, and
+    2e-14 at degree 150. Smaller coefficients are noise. If the coefficients are the squares of
+    those of an activation, integrate the activation and square the result.
 
-    :param shape_function: A function from a tensor of values of t to its values there.
+    :param shape_function: The function, from a tensor of values of t to a tensor of its values.
     :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the
         quadrature is split there.
     """
@@ -79,12 +79,12 @@ def funk_hecke_coefficients(
 def power_coefficient(power: int, dimension: int, degree: int) -> float:
     """The coefficient of the activation ``max(t, 0)^power``: step (0), ReLU (1), its square (2).
 
-    Zero, exactly, for the degrees l > power with l - power even.
+    It is exactly zero for the degrees l > power with l - power even.
     """
     l, p, d = degree, power, dimension
     half = (d - 1) / 2
     if l <= p:
-        # P_l as a polynomial, against the moments of t^m on (0, 1).
+        # The coefficients of the polynomial P_l, times the moments of t^m on (0, 1).
         moments = np.exp([betaln((p + i + 1) / 2, half) - betaln(0.5, half) for i in range(p + 1)])
         polynomials = [[1.0], [0.0, 1.0], [-1 / (d - 1), 0.0, d / (d - 1)]]
         return float(np.dot(polynomials[l], moments[: l + 1]) / 2)
@@ -97,13 +97,12 @@ def power_coefficient(power: int, dimension: int, degree: int) -> float:
     return float((-1) ** (l + p + 1 + j) * np.exp(log_size))
 
 
-# Funk-Hecke coefficients in extended precision, where float64 does not resolve them. Coefficients
-# of smooth functions fall far below the 1e-15 that a quadrature in float64 resolves, while the
-# numbers of harmonics that they are multiplied by grow: they are needed to full *relative*
-# accuracy.
+# Funk-Hecke coefficients in extended precision. Coefficients of smooth functions fall far below the
+# resolution 1e-15 of a quadrature in float64. They are multiplied by the growing numbers of
+# harmonics, so they are needed to full *relative* accuracy.
 
 ExtendedFunction: TypeAlias = Callable[[Any, Any], Any]
-"""From an mpmath context and an angle theta to the function's value at ``t = cos(theta)``."""
+"""A function from an mpmath context and an angle theta to its value at ``t = cos(theta)``."""
 
 _MAX_DIGITS = 1_000
 
@@ -113,19 +112,19 @@ def extended_coefficients(
 ) -> tuple[float, ...]:
     """The Funk-Hecke coefficients of a function that is smooth in (-1, 1), rounded to float64.
 
-    :param function: Smooth in the angle inside (0, pi).
-    :param degrees: Degrees whose coefficients are not zero.
-    :raises ValueError: If a coefficient stays below what 1,000 digits resolve, and may be zero.
+    :param function: A function that is smooth in the angle inside (0, pi).
+    :param degrees: Degrees with nonzero coefficients.
+    :raises ValueError: If 1,000 digits do not resolve a coefficient, which may be zero.
     """
     if not degrees:
         return ()
-    digits = 40  # decimal; more are taken where the coefficients need them
+    digits = 40  # decimal digits; more are used if the coefficients need them
     while True:
         mp = MPContext()
         mp.dps = digits
         totals = _integrals(mp, function, dimension, degrees)
         sizes = [abs(total) for total in totals]
-        # What is lost in cancellation has to leave the 17 digits of a float.
+        # After the loss of digits by cancellation, the 17 digits of a float must remain.
         lost = float(mp.log10(max(sizes) / min(sizes))) if min(sizes) else float(digits)
         if lost < digits - 22:
             break
@@ -142,8 +141,8 @@ def extended_coefficients(
 def _integrals(
     mp: Any, function: ExtendedFunction, dimension: int, degrees: Sequence[int]
 ) -> list[Any]:
-    """The integrals of ``function P_l sin(theta)^(d - 2)`` over theta, for each degree l: by
-    tanh-sinh quadrature, whose nodes are the same for all."""
+    """The integrals of ``function P_l sin(theta)^(d - 2)`` over theta for each degree l, by
+    tanh-sinh quadrature, which has the same nodes for all degrees."""
 
     @cache
     def products(theta: Any) -> list[Any]:

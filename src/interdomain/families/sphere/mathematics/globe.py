@@ -1,4 +1,4 @@
-"""Points of the globe: latitude and longitude in degrees, and unit vectors in R^3."""
+"""Points on the globe: latitude and longitude in degrees, and unit vectors in R^3."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from ...._arguments import Array, IntArray, warn
 from ....linalg.wave_tables import BoxWaves
 
 _NEGLIGIBLE = 1e-15
-"""Of the largest of an array: a smaller coefficient is rounding."""
+"""The relative size, in an array, below which a coefficient is a rounding error."""
 
 
 @check_shapes("latitude_longitude: [batch..., 2]", "return: [batch..., 3]")
 def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
-    """Unit vectors of points of the globe, ``(cos(lat) cos(lon), cos(lat) sin(lon), sin(lat))``.
+    """Unit vectors of points on the globe, ``(cos(lat) cos(lon), cos(lat) sin(lon), sin(lat))``.
 
-    Angles are reduced to quarters of a turn before their sine and cosine are taken: longitudes of
-    180 and -180 degrees give the same result to the last bit, and a pole is exactly ``(0, 0, 1)``
-    or ``(0, 0, -1)``, whatever the longitude. It can be compiled, and gradients exist everywhere.
+    Angles are reduced by quarters of a turn before the sine and cosine. So longitudes of 180 and
+    -180 degrees give identical results, and a pole is exactly ``(0, 0, 1)`` or ``(0, 0, -1)`` for
+    any longitude. The function can be compiled, and gradients exist everywhere.
 
     >>> import interdomain as idm
     >>> idm.sphere.unit_vectors([[90.0, 12.0], [0.0, 180.0], [0.0, -180.0]]).numpy().tolist()
     [[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]
 
     :param latitude_longitude: Latitude, from -90 to 90, and longitude, any number, in degrees.
-    :return: In the float type of the argument, float64 for integers and lists. The axes are at
-        longitude 0 on the equator, at longitude 90 degrees east there, and at the north pole.
-    :raises ValueError: If a latitude is not a number or beyond 90 degrees. Tensors whose values are
-        not known while a function is compiled are not checked.
+    :return: Unit vectors in the float type of the argument, float64 for integers and lists. The
+        axes point to longitudes 0 and 90 degrees east on the equator, and to the north pole.
+    :raises ValueError: If a latitude is not a number from -90 to 90. Tensors without known values,
+        in a function that is compiled, are not checked.
     :warns UserWarning: If the angles look like radians.
     """
     X = _as_floats(latitude_longitude)
@@ -50,7 +50,7 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
     """Latitude and longitude in degrees of vectors in R^3: the inverse of :func:`unit_vectors`.
 
     :param unit: Vectors of any positive length.
-    :return: Latitude from -90 to 90 and longitude from -180 to 180, which is arbitrary at a pole.
+    :return: Latitude from -90 to 90, and longitude from -180 to 180 (arbitrary at a pole).
     """
     unit = _as_floats(unit)
     x, y, z = unit[..., 0], unit[..., 1], unit[..., 2]
@@ -59,16 +59,16 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
 
 
 def on_the_globe(X: tf.Tensor) -> tf.Tensor:
-    """:func:`unit_vectors` of a tensor of floats, without checks. A latitude beyond 90 degrees
+    """The :func:`unit_vectors` of a tensor of floats, without checks. A latitude above 90 degrees
     gives a point on the other side of the pole."""
-    # Of the nearest quarter of a turn, exact, and of what is left, at most 45 degrees.
+    # An angle is a whole number of quarter turns, which is exact, plus at most 45 degrees.
     quarters = tf.stop_gradient(tf.round(X / 90))
     rest = (X - 90 * quarters) * (np.pi / 180)
     sine, cosine = tf.sin(rest), tf.cos(rest)
-    place = tf.math.floormod(quarters, 4)  # a float, which holds more turns than an integer
+    place = tf.math.floormod(quarters, 4)  # quarters stay floats: they may overflow an integer
     swapped = tf.math.floormod(quarters, 2) > 0
     sine, cosine = tf.where(swapped, cosine, sine), tf.where(swapped, sine, cosine)
-    # The sum takes the sign from a zero.
+    # Adding zero removes the sign of a negative zero.
     sine = tf.where(place >= 2, -sine, sine) + 0.0
     cosine = tf.where((place == 1) | (place == 2), -cosine, cosine) + 0.0
     along, height = cosine[..., :1], sine[..., :1]
@@ -80,14 +80,14 @@ def fourier_series(
 ) -> BoxWaves:
     """The double Fourier series of spherical harmonics, as waves of latitude and longitude.
 
-    A harmonic of order m is a function of the latitude times ``cos(m lon)`` or ``sin(m lon)``. Over
-    the pole it goes on along the meridian of ``lon + 180``, where it has the sign ``(-1)^m``. So in
-    the angle from the pole it has a period of 360 degrees, and is a sum of cosines for even m and
-    of sines for odd ones, up to its degree (Orszag 1974).
+    A harmonic of order m is a function of the latitude times ``cos(m lon)`` or ``sin(m lon)``. Past
+    the pole, it continues along the meridian of ``lon + 180``, with the sign ``(-1)^m``. So it has
+    a period of 360 degrees in the angle from the pole. It is a sum of cosines for even m, and of
+    sines for odd m, up to its degree (Orszag 1974).
 
-    :param harmonics: Evaluates them at latitudes and longitudes ``[N, 2]``, ``[M, N]``.
-    :param degrees: Their orders m and degrees, ``[M, 2]``.
-    :param columns: The columns of X, latitude and longitude.
+    :param harmonics: A function from latitudes and longitudes ``[N, 2]`` to harmonics ``[M, N]``.
+    :param degrees: The orders m and the degrees of the harmonics, ``[M, 2]``.
+    :param columns: The columns of X with latitude and longitude.
     """
     orders, number = degrees[:, 0], int(degrees[:, 1].max()) + 1
     angles = 180 / number * np.arange(number + 1)  # from the north pole
@@ -100,7 +100,7 @@ def fourier_series(
     is_sine = np.zeros(len(orders), bool)
     halvings = np.ceil(np.log2(np.maximum(orders, 1)))
     for halving in np.unique(halvings):
-        # Each order is taken where m lon is between 45 and 90 degrees.
+        # Each order m uses a longitude with m lon between 45 and 90 degrees.
         some, longitude = (halvings == halving) & (orders > 0), 90 * 0.5**halving
         turns = np.radians(orders[some] * longitude)[:, None]
         sines = (at_longitude(longitude)[some] - along[some] * np.cos(turns)) / np.sin(turns)
@@ -124,7 +124,7 @@ def fourier_series(
 
 
 def check_latitude_longitude(name: str, X: Array) -> None:
-    """:raises ValueError: Unless the first column is of latitudes."""
+    """Check that the first column has latitudes from -90 to 90 degrees; a ValueError otherwise."""
     latitudes = np.asarray(X)[..., 0]
     beyond = np.count_nonzero(~(np.abs(latitudes) <= 90))
     if beyond:
@@ -136,14 +136,14 @@ def check_latitude_longitude(name: str, X: Array) -> None:
 
 
 def warn_of_radians(name: str, X: Array) -> None:
-    """Warn if there are several points and all of them would fit on a globe in radians."""
+    """Warn if there are several points and all of them would be valid in radians."""
     X = np.asarray(X).reshape([-1, 2])
     varies = len(X) > 1 and np.all(np.ptp(X, axis=0) > 0) and np.any(X != np.round(X))
     latitude, longitude = np.max(np.abs(X), axis=0, initial=0)
     if varies and latitude <= np.pi / 2 and longitude <= 2 * np.pi:
         warn(
             f"{name}: latitudes up to {latitude:.3g} and longitudes up to {longitude:.3g} degrees "
-            "look like radians; pass degrees, as of numpy.degrees(X). (Points that are all so near "
+            "look like radians; pass degrees, e.g. numpy.degrees(X). (Points that are all so near "
             "to latitude 0, longitude 0 are right.)"
         )
 

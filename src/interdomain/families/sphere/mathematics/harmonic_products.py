@@ -1,16 +1,17 @@
-"""Chosen spherical harmonics, without all the others of their degrees.
+"""Chosen spherical harmonics, without the other harmonics of their degrees.
 
-A harmonic is a product: each coordinate ``x_j`` that raises the degree, from k to k + a, gives a
-factor that depends on ``(j, k, a)`` alone, a polynomial in ``x_j`` and ``r_j^2``,
+A harmonic is a product of factors, one for each coordinate ``x_j`` that raises the degree. If the
+degree rises from k to k + a, the factor depends only on ``(j, k, a)``. It is a polynomial in
+``x_j`` and ``r_j^2``,
 
     p_a = first x_j p_{a-1} - second r_j^2 p_{a-2},     r_j^2 = x_1^2 + ... + x_j^2,
 
-with the numbers of :func:`.harmonics.raise_factors`; the first two coordinates give the real and
-imaginary parts of ``(x_1 + i x_2)^k``. Few different factors serve many harmonics, and a harmonic
-without its last factor is another one, of lower degree. So the factors are computed once, and then
-each harmonic by **one** multiplication, those with one factor first, those with two next, and so
-on: a row of factors times a row of harmonics. What is computed grows with the harmonics asked for
-(and those they are multiples of), not with all of their degree.
+with the numbers of :func:`.harmonics.raise_factors`. The first two coordinates give the real and
+imaginary parts of ``(x_1 + i x_2)^k``. Many harmonics share few different factors, and a harmonic
+without its last factor is a harmonic of lower degree. So the factors are computed once, and each
+harmonic by **one** multiplication of a factor and a harmonic. Harmonics with one factor come first,
+then those with two, and so on. The cost depends only on the chosen harmonics and the harmonics that
+they are multiples of.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from .dimensions import raises_of
 from .harmonics import planar_norms, raise_factors
 
 Factor = tuple[int, int, int]
-"""(j, k, a): coordinate j raises the degree from k to k + a; for j = 2, a has the sign of k_2."""
+"""A tuple (j, k, a): coordinate j raises the degree from k to k + a. If j = 2, a has k_2's sign."""
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to compute some harmonics.
+    """The computation of some harmonics.
 
-    The factors of coordinates from the third on are sorted by how far they go, so that those with
-    the same (j, k) that go on are the first ones.
+    The recurrences (j, k), for j > 2, are sorted by their largest a, in decreasing order. So the
+    recurrences that continue at a step are a prefix.
 
     :ivar planar: For k = 1, 2, ..., the norm of the factors of the first two coordinates.
-    :ivar axes: The coordinate j - 1 of each (j, k) of the other factors, ``[R]``.
-    :ivar steps: For a = 1, 2, ...: the numbers before ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}``,
-        ``[number that go on, 1]`` each.
-    :ivar rounds: In each round, for each of its harmonics the row of its last factor, and that of
-        what this multiplies among the harmonics of the round before.
-    :ivar order: Where the harmonics asked for are, the rounds in a row; None if these are all.
+    :ivar axes: The index j - 1 of the coordinate of each of R recurrences (j, k), ``[R]``.
+    :ivar steps: For a = 1, 2, ...: the coefficients of ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}``,
+        ``[number of recurrences that continue, 1]`` each.
+    :ivar rounds: For each round, two rows for each harmonic: that of its last factor, and that of
+        the harmonic of the previous round by which it is multiplied.
+    :ivar order: The positions of the chosen harmonics in all rounds together; None if equal.
     """
 
     planar: Array
@@ -57,12 +58,12 @@ class _Plan:
 
     @property
     def counts(self) -> list[int]:
-        """The number of harmonics of each round; the first is the constant alone."""
+        """The number of harmonics of each round; the first round is only the constant."""
         return [1, *(len(factors) for factors, _ in self.rounds)]
 
 
 def product_order(chains: IntArray) -> IntArray:
-    """The order in which chosen harmonics are cheapest: by their number of factors."""
+    """The order in which chosen harmonics are cheapest: sorted by their number of factors."""
     raises = raises_of(chains)
     keys = np.column_stack([np.count_nonzero(raises, axis=1), np.abs(raises).sum(axis=1), raises])
     return np.asarray(np.lexsort(keys.T[::-1]))
@@ -73,7 +74,7 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
     rounds: list[list[tuple[Factor, int]]] = []
 
     def row_of(raises: tuple[int, ...]) -> tuple[int, int]:
-        """The round of a harmonic, and where it is there."""
+        """The round of a harmonic, and its row in the round."""
         place = rows.get(raises)
         if place is None:
             last = max(np.flatnonzero(raises))
@@ -100,7 +101,7 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
 def _factors(
     dimension: int, wanted: set[Factor]
 ) -> tuple[Array, IntArray, list[tuple[Array, Array]], dict[Factor, int]]:
-    """How to compute factors, those included that they follow from, and the row of each."""
+    """The recurrences of factors, including all lower factors, and the row of each factor."""
     turns = max((abs(a) for j, _, a in wanted if j == 2), default=0)
     signed = [sign * k for k in range(1, turns + 1) for sign in (1, -1)]
     rows = {(2, 0, a): row for row, a in enumerate(signed)}
@@ -121,11 +122,11 @@ def _factors(
 
 
 def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
-    """All factors at x ``[d, n]``, one behind the other."""
+    """All factors at x ``[d, n]``, as the rows of one matrix."""
     tables = []
     if len(plan.planar):
         # The real and imaginary parts of ``(x_1 + i x_2)^k`` for k = 1, 2, ..., times the norms.
-        # Powers are multiplied, so that their number doubles at a time.
+        # Powers are multiplied by the last power, so that each pass doubles their number.
         re, im = x[:1], x[1:2]
         while (count := re.shape[0]) < len(plan.planar):
             more = min(count, len(plan.planar) - count)
@@ -152,7 +153,7 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
 def _multiply(
     plan: _Plan, factors: tf.Tensor, scale: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """The harmonics asked for, times ``scale``, and their gradient."""
+    """The chosen harmonics, times ``scale``, and their gradient function."""
     rounds = [scale]
     for rows, rests in plan.rounds:
         rounds.append(tf.gather(factors, rows) * _rest(rounds[-1], rests))
@@ -175,7 +176,7 @@ def _multiply(
 
 
 def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
-    """Those rows; of the one row of the first round, itself."""
+    """Some rows of the harmonics; a single row, that of the first round, is returned unchanged."""
     return harmonics if harmonics.shape[0] == 1 else tf.gather(harmonics, rows)
 
 
@@ -200,12 +201,12 @@ def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> Any:
 def chosen_harmonics(
     X: tf.Tensor, chains: IntArray, *, scale: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """Some of the harmonics of :func:`~interdomain.sphere.spherical_harmonics`, in any order.
+    """Some harmonics of :func:`~interdomain.sphere.spherical_harmonics`, in any order.
 
-    :param X: Unit vectors; d is the last dimension, statically known. Off the sphere the harmonics
-        are continued as homogeneous polynomials.
+    :param X: Unit vectors; d is the last dimension, statically known. Outside the sphere, the
+        harmonics are continued as homogeneous polynomials.
     :param chains: Valid chains of degrees ``[M, d - 1]``; see :mod:`.dimensions`.
-    :param scale: A factor for each point, by which all its harmonics are multiplied.
+    :param scale: A factor for each point, which multiplies all its harmonics.
     :return: One row for each harmonic, as in ``Kuf``.
     """
     X = tf.convert_to_tensor(X)

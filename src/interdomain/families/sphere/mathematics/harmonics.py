@@ -2,19 +2,19 @@
 
 The basis is built dimension by dimension (Dai & Xu, *Approximation Theory and Harmonic Analysis on
 Spheres and Balls*, Theorem 1.5.1), but in "solid" form: every column is a homogeneous polynomial
-of the Cartesian coordinates, so nothing is divided by a radius and no angle is computed. Gradients
-are finite everywhere, at the poles and on zero sub-vectors included.
+of the Cartesian coordinates. So nothing is divided by a radius, and no angle is computed. Gradients
+are finite everywhere, also at the poles and on zero sub-vectors.
 
 A harmonic of degree ``l`` is a path of degrees ``k_2 <= k_3 <= ... <= k_d = l``, where ``k_j`` is
-its degree in the first ``j`` coordinates. Let ``j`` be the last dimension that raised the degree
-(``k_j > k_{j-1}``), and ``k = k_{j-1}``. With orthonormal columns the three-term recurrence reads
+its degree in the first ``j`` coordinates. Let ``j`` be the last dimension that raises the degree
+(``k_j > k_{j-1}``), and ``k = k_{j-1}``. With orthonormal columns, the three-term recurrence is
 
     Y_l = a x_j Y_{l-1} - c r_j^2 Y_{l-2},      r_j^2 = x_1^2 + ... + x_j^2,
 
-where the two earlier columns have the same path below ``j``. Each column is thus written once,
-from two columns of lower degree. Ordering the columns of one degree by ``j`` makes the parents of
-block ``(l, j)`` a *prefix* of degree ``l - 1`` and the grandparents of its tail a prefix of degree
-``l - 2``, so that slices suffice and nothing is gathered.
+where the two earlier columns have the same path below ``j``. So each column is computed once, from
+two columns of lower degree. The columns of one degree are ordered by ``j``. The parents of block
+``(l, j)`` are then a *prefix* of degree ``l - 1``, and the grandparents of its tail are a prefix of
+degree ``l - 2``. So slices suffice, and nothing is gathered.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .dimensions import num_harmonics, validate_degrees, validate_dimension
 
 @dataclass(frozen=True)
 class _Block:
-    """The harmonics of one degree whose degree was last raised by coordinate ``axis``.
+    """The harmonics of one degree whose last raise is by coordinate ``axis``.
 
     The first ``num_heads`` rows raise the degree by one: they have no grandparent, and share one
-    factor. The others have factors of their own.
+    factor. Each other row has a separate factor.
     """
 
     axis: int
@@ -48,8 +48,8 @@ class _Block:
 
 
 _Level: TypeAlias = tuple[float, list[_Block]]
-"""How the harmonics of one degree follow from those of the two degrees below: the factor of the two
-rows that depend on x_1 and x_2 alone, and the blocks of the others."""
+"""The recurrence of one degree's harmonics from the two degrees below: the factor of the two rows
+that depend only on x_1 and x_2, and the blocks of the other rows."""
 
 
 def _level(dimension: int, degree: int) -> _Level:
@@ -67,13 +67,13 @@ def _level(dimension: int, degree: int) -> _Level:
 def _ascend(
     levels: tuple[_Level, ...], x: list[tf.Tensor], r2: list[tf.Tensor], scale: tf.Tensor
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-    """The harmonics of each degree but the last, ``[N(d, l), n]``, and the rows of the last.
+    """The harmonics of each degree except the last, ``[N(d, l), n]``, and the rows of the last.
 
-    The last degree, the largest, is nobody's parent, so that its rows need not be joined twice.
+    The last degree, the largest, has no children, so its rows are concatenated only once.
 
     :param x: The d coordinates, ``[1, n]`` each.
-    :param r2: The squared radii of their prefixes, ``[1, n]`` each.
-    :param scale: The harmonic of degree zero, ``[1, n]``, of which all others are multiples.
+    :param r2: The squared norms of the first j coordinates, ``[1, n]`` each.
+    :param scale: The harmonic of degree zero, ``[1, n]``; all other harmonics are multiples of it.
     """
     rows, harmonics = [scale], list[tf.Tensor]()
     for degree, (planar_factor, blocks) in enumerate(levels, start=1):
@@ -104,8 +104,8 @@ def _descend(
     harmonics: list[tf.Tensor],
     upstream: dict[int, tf.Tensor],
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The gradients with respect to the coordinates ``[d, n]`` and ``scale`` of ``_ascend``
-    followed by ``upstream``."""
+    """The gradients of ``_ascend`` with respect to the coordinates, ``[d, n]``, and ``scale``, for
+    the gradients ``upstream`` of the degrees."""
     gradients = [[upstream[l]] if l in upstream else [] for l in range(len(levels) + 1)]
     dx, dr2 = ([[tf.zeros_like(x_j)] for x_j in x] for _ in range(2))
     for degree in range(len(levels), 0, -1):
@@ -142,10 +142,10 @@ def _descend(
 
 
 def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
-    """The sum of tensors that are aligned at their first rows and reach different lengths.
+    """The sum of tensors that are aligned at their first rows and have different lengths.
 
-    A short term is added to the rows it has and to no others, so that the cost is the number of
-    entries given, not the number of terms times the longest.
+    A short term is added to its rows only. So the cost is the number of all entries, not the number
+    of terms times the largest length.
     """
     terms = sorted(terms, key=lambda term: int(term.shape[0]))
     total = terms.pop()
@@ -192,12 +192,12 @@ def spherical_harmonics(
     They are orthonormal under the uniform probability measure of the sphere, so that
     ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
 
-    All points are processed at once: as features come first, operations work on long rows.
+    All points are processed together; features are the first axis, so operations use long rows.
 
-    :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
-        are continued as homogeneous polynomials ("solid harmonics").
-    :param scale: A factor for each point, by which all its harmonics are multiplied. It costs
-        nothing, because the recurrence starts from it.
+    :param X: Unit vectors; d is the last dimension, and 2 or more. Outside the sphere, the
+        harmonics are continued as homogeneous polynomials ("solid harmonics").
+    :param scale: A factor for each point, which multiplies all its harmonics. It costs nothing,
+        because the recurrence starts from it.
     :return: One row for each harmonic, degree by degree, as in ``Kuf``.
     :raises ValueError: If ``degrees`` is not increasing or d is not statically known.
     """
@@ -212,16 +212,16 @@ def spherical_harmonics(
 
 
 # A harmonic is a product of one factor p_a for each coordinate x_j that raises the degree, from k
-# to k + a: a Gegenbauer polynomial, ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` with
+# to k + a. It is a Gegenbauer polynomial, ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` with
 # ``b_m^2 = m (m - 1 + 2 lambda) / (4 (m + lambda) (m + lambda - 1))``, lambda = k + (j - 2) / 2.
-# Its squared norm, ``(k + d/2)_a / (k + j/2)_a`` (Pochhammer symbols), makes products orthonormal
-# on S^{d-1}, those without their last factor included.
+# With its squared norm, ``(k + d/2)_a / (k + j/2)_a`` (Pochhammer symbols), the products are
+# orthonormal on S^{d-1}, also without their last factor.
 
 
 def raise_factors(
     dimension: int, j: int | IntArray, k: int | IntArray, a: int | IntArray
 ) -> tuple[Array, Array]:
-    """What ``x_j p_{a-1}`` and ``-r_j^2 p_{a-2}`` are multiplied by in p_a, for j > 2."""
+    """The factors of ``x_j p_{a-1}`` and ``-r_j^2 p_{a-2}`` in p_a, for j > 2."""
 
     def squared_b(m: int | IntArray) -> Array:
         centre = m + k + (j - 2) / 2
@@ -237,6 +237,6 @@ def raise_factors(
 
 
 def planar_norms(dimension: int, count: int) -> Array:
-    """What the parts of ``(x_1 + i x_2)^k`` are multiplied by, for k = 1, ..., count."""
+    """The factors of the real and imaginary parts of ``(x_1 + i x_2)^k``, k = 1, ..., count."""
     k = np.arange(count)
     return np.asarray(np.sqrt(2 * np.cumprod((k + dimension / 2) / (k + 1))))

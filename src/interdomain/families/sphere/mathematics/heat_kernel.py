@@ -1,19 +1,19 @@
-"""The heat kernel on the sphere at short times, where its series of harmonics is long.
+"""The heat kernel on the sphere at short times, for which its series of harmonics is long.
 
 With ``x = l + (d - 2) / 2``, the kernel ``p(time, t) = sum_l N(d, l) exp(-time x^2) P_l(t)`` solves
-the heat equation of the Laplace-Beltrami operator less ``((d - 2) / 2)^2``. As time goes to zero it
-becomes the Gaussian of the flat space, times what follows from the curvature: at ``t = cos(theta)``
+the heat equation of the Laplace-Beltrami operator minus ``((d - 2) / 2)^2``. As time goes to zero,
+it becomes the Gaussian of the flat space, times a factor of the curvature. At ``t = cos(theta)``,
 
     p = C time^(-(d - 1) / 2) (theta / sin theta)^alpha
         exp(-theta^2 / (4 time) + g_1(theta) time + g_2(theta) time^2 + ...),  alpha = (d - 2) / 2,
 
-the expansion of Minakshisundaram and Pleijel (1949), written in its logarithm. Without the factor
-``(theta / sin theta)^alpha`` the heat equation is one of the flat space with a potential
+the expansion of Minakshisundaram and Pleijel (1949), written for the logarithm. Without the factor
+``(theta / sin theta)^alpha``, the heat equation is that of the flat space with a potential
 ``W = alpha (alpha - 1) (1 / sin^2(theta) - 1 / theta^2)``, which gives
 
     j g_j + theta g_j' = g_(j-1)'' + (2 alpha / theta) g_(j-1)' + sum_i g_i' g_(j-1-i)' - [j = 1] W,
 
-each g_j being a power series in theta^2. On the circle and on S^3 all are zero.
+where each g_j is a power series in theta^2. On the circle and on S^3 all g_j are zero.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from scipy.special import gammaln, zeta
 from ...._arguments import Array
 
 _NUM_ORDERS = 8  # g_1, ..., g_8
-_NUM_POWERS = 12  # of theta^2 in each
-_EXPONENTS: Array = np.array([*range(_NUM_ORDERS + 1), -1.0])  # of time
+_NUM_POWERS = 12  # powers of theta^2 in each g_j
+_EXPONENTS: Array = np.array([*range(_NUM_ORDERS + 1), -1.0])  # exponents of time
 _REACH = 42.0
-"""Where ``theta^2 / (4 time)`` is larger, the kernel is zero in float64."""
+"""The kernel is zero in float64 if ``theta^2 / (4 time)`` exceeds this value."""
 
 
 def longest_time(dimension: int) -> float:
@@ -46,9 +46,9 @@ def log_heat_constant(dimension: int) -> float:
 
 @lru_cache(maxsize=64)
 def _log_coefficients(dimension: int) -> Array:
-    """Of theta^(2 m) time^j in the logarithm of the curvature's factor, ``[m, j]``."""
+    """The coefficients ``[m, j]`` of theta^(2 m) time^j in the log of the curvature factor."""
     alpha = (dimension - 2) / 2
-    num = _NUM_POWERS + _NUM_ORDERS  # each order takes a power of the one before
+    num = _NUM_POWERS + _NUM_ORDERS  # each order has one power less than the previous order
     m = np.arange(num + 1.0)
     zetas = zeta(2 * m + 2) / np.pi ** (2 * m + 2)
     potential = alpha * (alpha - 1) * 2 * (2 * m + 1) * zetas
@@ -67,30 +67,30 @@ def _log_coefficients(dimension: int) -> Array:
 
 
 def heat_at_angles(squared_angles: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:
-    """``time^((d - 1) / 2) p / C`` at each angle and time, ``[n, K]``: at most about one.
+    """The values ``time^((d - 1) / 2) p / C``, at most about one, of angles and times, ``[n, K]``.
 
-    :param squared_angles: theta^2, ``[n]``, in float64. No gradient flows to it.
+    :param squared_angles: theta^2, ``[n]``, in float64, without gradient.
     :param times: ``[K]``, positive, up to :func:`longest_time`.
     """
     squares = tf.stop_gradient(squared_angles)
-    # The series in theta^2 converges up to pi; where it would not, the kernel is zero.
+    # The series in theta^2 converges up to pi. At larger angles, the kernel is zero.
     near = tf.minimum(squares, 4 * _REACH * longest_time(dimension))
     powers = tf.math.cumprod(near[:, None] * np.ones(_NUM_POWERS), axis=1, exclusive=True)
     orders = tf.matmul(powers, tf.constant(_log_coefficients(dimension)))
-    # One product of matrices, to which the Gaussian adds a column.
+    # One product of matrices, with an additional column for the Gaussian.
     factors = tf.concat([orders, -0.25 * squares[:, None]], axis=1)
     return tf.exp(tf.matmul(factors, times ** _EXPONENTS[:, None]))
 
 
 def heat_at_one(times: tf.Tensor, dimension: int) -> tf.Tensor:
-    """As :func:`heat_at_angles`, at angle zero, ``[K]``."""
+    """The values of :func:`heat_at_angles` at angle zero, ``[K]``."""
     return heat_at_angles(tf.zeros([1], tf.float64), times, dimension)[0]
 
 
 def heat_at_haversines(haversines: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:
-    """As :func:`heat_at_angles`, at ``sin(theta / 2)^2``, with the gradient to it.
+    """The values of :func:`heat_at_angles` at ``sin(theta / 2)^2``, with the gradient to it.
 
-    The slope of p with respect to t is d times p of the sphere two dimensions higher, again.
+    The slope of p with respect to t is d times the p of a sphere of two more dimensions.
     """
 
     @tf.custom_gradient
@@ -105,18 +105,18 @@ def heat_at_haversines(haversines: tf.Tensor, times: tf.Tensor, dimension: int) 
     return attach_slope(heat_at_angles(tf.square(angles), times, dimension), haversines)
 
 
-# The angles between unit vectors, as accurately as the vectors determine them. Rounding the inner
-# product ``t = cos(angle)`` of two vectors, by 1e-16, moves a small angle by 1e-16 divided by the
-# angle: a kernel of a short lengthscale sees that. The haversine, ``sin(angle / 2)^2``, is a
-# quarter of the squared distance between the vectors. It tells small angles apart.
+# The angles between unit vectors, as accurate as the vectors allow. A rounding error of 1e-16 in
+# the inner product ``t = cos(angle)`` changes a small angle by 1e-16 divided by the angle. This
+# error matters for a kernel with a short lengthscale. The haversine, ``sin(angle / 2)^2``, is a
+# quarter of the squared distance between the vectors, and resolves small angles.
 
 _GRID = 2.0**26
 _COINCIDENT = 2.5e-21
-"""An angle of 1e-10. Below, two vectors count as the same: the error is some 1e-24."""
+"""The haversine, of an angle of 1e-10, below which vectors count as equal; the error is 1e-24."""
 
 
 def angles_of(haversines: tf.Tensor) -> tf.Tensor:
-    """The angles in [0, pi] of some haversines; rounding errors beyond [0, 1] are clipped."""
+    """The angles in [0, pi] of some haversines; rounding errors outside [0, 1] are clipped."""
     return 2 * tf.asin(tf.sqrt(tf.clip_by_value(haversines, 0, 1)))
 
 
@@ -135,11 +135,11 @@ def haversines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
 
 @tf.custom_gradient
 def _between(unit: tf.Tensor, unit2: tf.Tensor) -> Any:
-    """``(1 - u.v) / 2``, in which nothing is rounded that is large.
+    """The haversines ``(1 - u.v) / 2`` of all pairs, without rounding of large terms.
 
-    A vector is split into ``u = a + b``, a being multiples of 2^-26. Products of these, and their
-    sums up to two, are numbers of float64. So are, in ``1 - u.v = (1 - a.a') - (a.b' + b.v)``, the
-    terms of the first bracket, and those of the second are small.
+    A vector is split into ``u = a + b``, where a has multiples of 2^-26. Products of these, and
+    their sums up to two, are exact in float64. So in ``1 - u.v = (1 - a.a') - (a.b' + b.v)``, the
+    first bracket is exact, and the terms of the second are small.
     """
     coarse, rest = _split(unit)
     coarse2, rest2 = (coarse, rest) if unit2 is unit else _split(unit2)
@@ -156,7 +156,7 @@ def _between(unit: tf.Tensor, unit2: tf.Tensor) -> Any:
 
 
 def _split(unit: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """a and b, by which the length is one to twice the digits of float64."""
+    """The parts a and b of unit vectors; a + b has length one to twice the digits of float64."""
     coarse = tf.round(unit * _GRID) * (1 / _GRID)
     rest = unit - coarse
     # |u|^2 = |a|^2 + b.(a + u)

@@ -1,27 +1,27 @@
 """Stationary kernels on the sphere, defined by the spectrum of the Laplace-Beltrami operator.
 
-Solin & Sarkka (*Hilbert space methods for reduced-rank Gaussian process regression*, 2020, eq. 20;
-used by Dutordoir et al., *Sparse Gaussian Processes with Spherical Harmonic Features*, 2020,
-section 3.2) give a stationary kernel on S^{d-1} the eigenvalues ``S(sqrt(l (l + d - 2)))``, S being
-the spectral density of the Euclidean kernel. Here they are divided by their sum over *all*
-harmonics, so that the kernel is one at t = 1 and no truncation changes the prior.
+A stationary kernel on S^{d-1} has the eigenvalues ``S(sqrt(l (l + d - 2)))``, where S is the
+spectral density of the Euclidean kernel. See Solin & Sarkka, *Hilbert space methods for
+reduced-rank Gaussian process regression*, 2020, eq. 20, and Dutordoir et al., *Sparse Gaussian
+Processes with Spherical Harmonic Features*, 2020, section 3.2. Here the eigenvalues are divided by
+their sum over *all* harmonics. So the kernel is one at t = 1, and the prior is not truncated.
 
-These kernels are heat kernels: the squared exponential is one, at the time ``lengthscale^2 / 2``,
-and a Matern kernel is a mixture of them over all times with positive weights, because
+The squared exponential is a heat kernel at the time ``lengthscale^2 / 2``. A Matern kernel is a
+mixture of heat kernels over all times with positive weights, because
 
     (q + x^2)^(-s) = 1 / Gamma(s) * integral of time^(s - 1) exp(-q time) exp(-x^2 time) d time.
 
-What belongs to long times is summed as a series, of some fifty harmonics; what belongs to short
-times has a closed form (:mod:`.heat_kernel`). This is Ewald's summation. Both parts and all their
-terms are positive, so that nothing cancels, at any lengthscale: the error is some 1e-12 of the
-kernel's value at t = 1. A short lengthscale leaves short times only; the limit is white noise.
+The part of long times is a series of about fifty harmonics. The part of short times has a closed
+form (:mod:`.heat_kernel`). This is Ewald's summation. Both parts and all their terms are positive,
+so nothing cancels at any lengthscale: the error is about 1e-12 of the kernel's value at t = 1. A
+short lengthscale has short times only; the limit is white noise.
 
-The spectra, and the functions they sum to, are computed in float64 whatever the dtype of the
-lengthscale, and cast at the end. For many values of t the function is tabulated up to the angle
-where it ends, and interpolated in the angle, in which it is smooth: an error below 5e-11.
+All computations are in float64, and the result has the dtype of the lengthscale. For many values of
+t, the function is tabulated up to its reach, and interpolated in the angle with an error below
+5e-11.
 
-These are errors of the function of an angle. What an error of the angle adds is, for Matern-1/2,
-that error divided by the lengthscale: kernels take angles from :func:`.heat_kernel.haversines`.
+An error of the angle adds, for Matern-1/2, that error divided by the lengthscale. So kernels
+compute angles by :func:`.heat_kernel.haversines`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from .heat_kernel import heat_at_angles, heat_at_one, log_heat_constant, longest
 from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 
 _LEAST_TABULATED = NUM_INTERVALS
-"""For fewer values of t, known in advance, the series is summed at each of them."""
+"""For fewer values of t, if their number is known, the series is summed at each value."""
 
-_RANGE = (1e-10, 1e10)  # of lengthscales that float64 tells from white noise, and from a constant
+_RANGE = (1e-10, 1e10)  # lengthscales outside are white noise, or a constant, in float64
 
-_FADED = 40.0  # where ``exp(-q time)`` counts as zero
+_FADED = 40.0  # the value of ``q time`` from which ``exp(-q time)`` counts as zero
 
 
 def stationary_kernel(
@@ -54,12 +54,12 @@ def stationary_kernel(
 ) -> tf.Tensor:
     """A stationary kernel on S^{d-1} at ``sin(angle / 2)^2``, in the dtype of the lengthscale.
 
-    :param haversines: Of any shape. An inner product t resolves small angles only as well as its
-        dtype tells their cosine from one: to 1e-8 in float64, and to 3e-4 in float32.
-    :param lengthscale: In radians on the unit sphere, a scalar. It may have any positive value:
-        below 1e-10 the kernel stays white noise, and above 1e10 a constant.
-    :param nu: Smoothness: the kernel has a term ``(1 - t)^nu``. A half-integer for Matern kernels,
-        infinite for the squared exponential.
+    :param haversines: Haversines of any shape. They resolve small angles; an inner product t would
+        resolve them to 1e-8 in float64, and to 3e-4 in float32.
+    :param lengthscale: A positive scalar, in radians on the unit sphere. Below 1e-10 the kernel is
+        white noise, and above 1e10 it is constant.
+    :param nu: The smoothness: the kernel has a term ``(1 - t)^nu``. It is a half-integer for Matern
+        kernels, and infinity for the squared exponential.
     """
     size = haversines.shape.num_elements()
     is_summed = size is not None and size < _LEAST_TABULATED
@@ -71,9 +71,9 @@ def stationary_kernel(
 def stationary_eigenvalues(
     degrees: Sequence[int], dimension: int, lengthscale: tf.Tensor, nu: float
 ) -> tf.Tensor:
-    """lambda_l of :func:`stationary_kernel` for each degree: ``exp(-lengthscale^2 l (l + d - 2) /
+    """The eigenvalues lambda_l of :func:`stationary_kernel`: ``exp(-lengthscale^2 l (l + d - 2) /
     2)`` if nu is infinite, else ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``,
-    divided by the sum of N(d, l) times these over all degrees."""
+    divided by their sum over all harmonics."""
     scale = tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
     log_normaliser = _mixture(dimension, scale, nu, is_tabulated=True).log_normaliser
     log_density = _log_density(np.asarray(degrees, float), dimension, scale, nu)
@@ -82,10 +82,10 @@ def stationary_eigenvalues(
 
 @lru_cache(maxsize=64)
 def _compiled(dimension: int, nu: float, is_summed: bool, dtypes: tuple[tf.DType, tf.DType]) -> Any:
-    """From a lengthscale and haversines ``[n]`` to the kernel: a graph of some hundred operations
-    that a model needs several times, and that is made once.
+    """A traced function from a lengthscale and haversines ``[n]`` to the kernel. The graph has
+    hundreds of operations and is used several times, so it is built only once.
 
-    :param dtypes: Of the haversines, and of the result.
+    :param dtypes: The dtypes of the haversines and of the result.
     """
 
     def evaluate(lengthscale: tf.Tensor, haversines: tf.Tensor) -> tf.Tensor:
@@ -104,26 +104,26 @@ class HeatMixture(NamedTuple):
     """A kernel as a sum of heat kernels at short times, and a series of harmonics."""
 
     times: tf.Tensor
-    """``[K]``; no gradient flows to those of Matern kernels, which the rule chooses."""
+    """The times ``[K]``; for Matern kernels, they are quadrature nodes without gradient."""
     amplitudes: tf.Tensor
-    """The parts of the value at t = 1 that :func:`heat_at_angles` is to be multiplied by, ``[K]``;
-    the last one stands for all shorter times."""
+    """The factors of :func:`heat_at_angles`, ``[K]``, as parts of the value at t = 1; the last
+    factor includes all shorter times."""
     onset: tf.Tensor
     """The limit of ``amplitude / (step time^nu)`` at time zero; zero if nu is infinite."""
     weights: tf.Tensor
-    """``N(d, l)`` times the part of the eigenvalues that belongs to long times, ``[L]``."""
+    """The part of the eigenvalues for long times, multiplied by ``N(d, l)``, ``[L]``."""
     num_levels: tf.Tensor
-    """How many of these count."""
+    """The number of degrees of the series to sum."""
     reach: tf.Tensor
-    """The kernel is zero beyond this angle."""
+    """The angle from which the kernel is zero."""
     log_normaliser: tf.Tensor
-    """The logarithm of the sum of N(d, l) S over all degrees, S being one at l = 0."""
+    """The logarithm of the sum of N(d, l) S over all degrees, with S one at l = 0."""
 
 
 def _sum(mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float) -> tf.Tensor:
-    """The kernel, in float64, at each angle."""
+    """The kernel at each haversine, in float64."""
     if nu < 1:
-        # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
+        # No gradient to t at t = 1: it diverges, and the inputs coincide for all parameters.
         haversines = tf.where(haversines > 0, haversines, tf.zeros_like(haversines))
     heat = heat_kernel.heat_at_haversines(haversines, mixture.times, dimension)
     t, weights = 1 - 2 * haversines, mixture.weights
@@ -134,11 +134,11 @@ def _sum(mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float)
 def _interpolate(
     mixture: HeatMixture, haversines: tf.Tensor, dimension: int, nu: float, dtype: tf.DType
 ) -> tf.Tensor:
-    """The kernel from a table of it."""
+    """The kernel at each haversine, interpolated in a table."""
     times, amplitudes, onset, weights, num_levels, reach, _ = mixture
     reach = tf.stop_gradient(reach)
     angles = reach * tf.constant(NODES)
-    # The first derivative that diverges at t = 1 goes like ``limit / angle`` there.
+    # Near t = 1, the lowest derivative that diverges behaves like ``limit / angle``.
     limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - nu))
     derivatives, squares, t = [], tf.square(angles), tf.cos(angles)
     for order in range(3):
@@ -153,7 +153,7 @@ def _interpolate(
     if root:
         s, c = np.sqrt(2) * tf.sin(angles / 2), tf.cos(angles / 2) / np.sqrt(2)
         first, second = s * first, s * second + c * first
-        # At t = 1; the slope by a cubic polynomial through the three nodes.
+        # The values at t = 1; the slope is that of a cubic polynomial through three nodes.
         slopes = tf.concat([[-limit], slopes[1:]], axis=0)
         first = tf.concat([[limit / np.sqrt(2)], first[1:]], axis=0)
         rise = 2 * first[1] - 2.5 * first[0] + 0.5 * first[2]
@@ -165,7 +165,7 @@ def _interpolate(
 
 
 def _log_density(degrees: Array, dimension: int, lengthscale: tf.Tensor, nu: float) -> tf.Tensor:
-    """log S up to a constant; zero at l = 0."""
+    """The logarithm of S up to a constant, so that it is zero at l = 0."""
     eigenvalues = degrees * (degrees + dimension - 2)
     if np.isinf(nu):
         return -0.5 * tf.square(lengthscale) * eigenvalues
@@ -174,13 +174,13 @@ def _log_density(degrees: Array, dimension: int, lengthscale: tf.Tensor, nu: flo
 
 
 def _levels_needed(dimension: int) -> int:
-    """How many harmonics a heat kernel needs after :func:`longest_time`."""
+    """The number of degrees that a heat kernel needs at times from :func:`longest_time` on."""
     last = gammainccinv((dimension - 1) / 2, 1e-17) / longest_time(dimension)  # l^2
     return int(np.ceil(np.sqrt(last)))
 
 
 def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
-    """One heat kernel, or, at a long time, its series."""
+    """The squared exponential: one heat kernel, or its series if the time is long."""
     alpha, time = (dimension - 2) / 2, 0.5 * tf.square(lengthscale)
     longest = longest_time(dimension)
     is_short = time < longest
@@ -206,16 +206,16 @@ def _squared_exponential(dimension: int, lengthscale: tf.Tensor) -> HeatMixture:
 
 
 def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bool) -> HeatMixture:
-    """The kernel in heat kernels, for a table or for any t; below, of Matern kernels."""
+    """A kernel as a mixture of heat kernels, for a table or for any t."""
     if np.isinf(nu):
         return _squared_exponential(dimension, lengthscale)
     alpha, s = (dimension - 2) / 2, nu + (dimension - 1) / 2
-    lowest = 2 * nu / tf.square(lengthscale)  # q + x^2, at l = 0
-    curvature = lowest - alpha**2  # q
+    lowest = 2 * nu / tf.square(lengthscale)  # q + x^2 at l = 0
+    curvature = lowest - alpha**2  # the q of the module's docstring
     bounded = tf.stop_gradient(tf.maximum(curvature, 1.0))
     longest = tf.minimum(_FADED / bounded, longest_time(dimension))
-    # The factor of the short times, the eigenvalue of degree zero being one and times being divided
-    # by the longest. Either part can be tiny, and the other huge.
+    # The factor of the short times, if the eigenvalue of degree zero is one and times are divided
+    # by the longest time. One part can be tiny, and the other huge.
     constant = s * np.log(2 * nu) + log_heat_constant(dimension) - gammaln(s)
     log_odds = nu * tf.math.log(longest) + constant - 2 * s * tf.math.log(lengthscale)
     for_short, for_long = tf.sigmoid(log_odds), tf.sigmoid(-log_odds)
@@ -223,7 +223,7 @@ def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bo
     def short(step: float, fractions: Array) -> tf.Tensor:
         return _rule_weights(step, fractions, nu) * tf.exp(-curvature * longest * fractions)
 
-    # N(d, l) S, less what belongs to the short times.
+    # N(d, l) S, minus the part of the short times.
     step, fractions = _log_rule(s, is_tabulated=True)
     levels = _levels_needed(dimension)
     l = np.arange(levels)[:, None]
@@ -253,11 +253,11 @@ def _mixture(dimension: int, lengthscale: tf.Tensor, nu: float, is_tabulated: bo
 
 @lru_cache(maxsize=64)
 def _log_rule(exponent: float, is_tabulated: bool) -> tuple[float, Array]:
-    """The trapezoidal rule in the logarithm of time, for times from the longest to zero: its step,
-    and the times, divided by the longest. For eigenvalues ``(q + x^2)^-exponent``, to 1e-12 each.
+    """The trapezoidal rule in the logarithm of time, from the longest time to zero: the step, and
+    times divided by the longest. Each eigenvalue ``(q + x^2)^-exponent`` is accurate to 1e-12.
 
-    The times end where a Gaussian has fallen to zero before the smallest angle: 1e-10, and in
-    a table the first interval, at least 1e-4 of the widest Gaussian.
+    At the shortest time, the Gaussian is zero at the smallest angle: at 1e-10 or, for a table, at
+    the first interval, which is at least 1e-4 of the width of the widest Gaussian.
     """
     step, error = 0.32, 1.0
     while error > 1e-12:
@@ -267,8 +267,8 @@ def _log_rule(exponent: float, is_tabulated: bool) -> tuple[float, Array]:
 
 
 def _rule_weights(step: float, fractions: Array, power: float) -> Array:
-    """Of times to this power, divided by time. The last weight is for all shorter times, too, at
-    which what is integrated does not change any more."""
+    """The quadrature weights for an integrand times ``time^(power - 1)``. The last weight includes
+    all shorter times, at which the integrand is constant."""
     weights: Array = step * fractions**power
     weights[-1] /= -np.expm1(-step * power)
     return weights
