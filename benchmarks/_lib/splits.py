@@ -36,7 +36,7 @@ class NormalisedSplit(Split):
 def seeded_rows(
     num_rows: int, seed: int, test_fraction: float = 0.1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training and test row numbers drawn with `seed`; `test_fraction` is the share of test rows."""
+    """Row numbers for training and testing, drawn with `seed`; a `test_fraction` is for testing."""
     if not 0.0 < test_fraction < 1.0:
         raise ValueError(f"test_fraction is {test_fraction}: pass a number between 0 and 1")
     order = np.random.default_rng(seed).permutation(num_rows)
