@@ -11,7 +11,7 @@ sm          a stationary SpectralMixture of as many trainable numbers.
 
 Adam minimises the mean squared error over all pairs of 64 + 64 random places, as in the paper. Then
 L-BFGS minimises the error over a regular grid of 81 x 81. The table has the error over a regular
-grid of 100 x 100, its ratio to the mean square of the target, and the least error of stationary
+grid of 100 x 100, its ratio to the target's mean square, and the least error of stationary
 functions. Starts are random: centres spread over the domain (for ifbm in log t),
 windows as wide as the distance of the centres, random frequencies and amplitudes.
 
