@@ -11,9 +11,9 @@ sm          a stationary SpectralMixture of as many trainable numbers.
 
 Adam minimises the mean squared error over all pairs of 64 + 64 random places, as in the paper. Then
 L-BFGS minimises the error over a regular grid of 81 x 81. The table has the error over a regular
-grid of 100 x 100, its ratio to the target's mean square, and the least error of stationary
-functions. Starts are random: centres spread over the domain (for ifbm in log t),
-windows as wide as the distance of the centres, random frequencies and amplitudes.
+grid of 100 x 100, and its ratio to the target's mean square. It also has the least error of
+stationary functions. Starts are random: centres spread over the domain (for ifbm in log t), windows
+as wide as the distance of the centres, random frequencies and amplitudes.
 
 The pictures kernel_recovery.png and kernel_recovery_wigner.png are drawn from the records.
 """
