@@ -1,4 +1,4 @@
-"""A short version of every benchmark, to see that all of them work: `python -m benchmarks`."""
+"""A short version of every benchmark, which tests that all of them work: `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ papers.activation.uci_orthogonal papers.activation.snelson papers.convolutional.
 papers.hvgp.deep_conv papers.hvgp.image_patches papers.harmonizable.kernel_recovery
 papers.vish.banana_degree papers.harmonizable.banana_hmk papers.harmonizable.solar airline_scale
 startup.benchmark""".split()
-"""In the order in which they run; each has one class of a benchmark."""
+"""Modules in the order in which they run; each has one benchmark class."""
 
 
 def _class_in(module: str) -> type[Benchmark]:
@@ -30,7 +30,7 @@ BENCHMARKS = {kind.name: kind for kind in map(_class_in, MODULES)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the short versions one after the other; the status is 1 when one of them failed."""
+    """Run the short versions one after the other; the exit status is 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     add_data_argument(parser)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}")

@@ -1,19 +1,18 @@
-"""Tables: sums of effects made by one call, beside harmonics, inducing points, exact GPs and trees.
+"""Tables: sums of effects by one call, compared with inducing points, exact GPs and trees.
 
-concrete, energy, power, kin8nm (five splits), protein, keggdirected (one) and beijing_pm25 (log of
-PM2.5, nine columns and the station; --data-dir), and Friedman's function of five of ten columns,
-made up. A tenth of the rows is for testing; columns that are constant are left out. Each model runs
-in a process of its own. The clock starts with the rows in memory; imports and predictions of the
-test rows do not count.
-additive_M   `fit_additive` with its defaults and M features; columns and target in their units
+concrete, energy, power, kin8nm (five splits), protein, keggdirected (one), beijing_pm25 (log of
+PM2.5, nine columns and the station; --data-dir), and Friedman's synthetic function of five of ten
+columns. A tenth of the rows are test rows; constant columns are left out. Each model runs in its
+own process. The clock starts with the rows in memory; it excludes imports and predictions.
+additive_M   `fit_additive` with its defaults and M features; columns and target in their units.
 svgp_M       gpflow's SVGP with M inducing points (k-means), Matern-5/2 with a lengthscale for each
-             column, minibatches of 1,000, natural gradients 0.1 and Adam 0.01, after 1, 2 and 4
-             times the seconds of additive
-gpr          gpflow's GPR with the same kernel, L-BFGS; of up to 2,000 rows
-boosting     scikit-learn's HistGradientBoostingRegressor, for orientation; its variance is that of
-             the residuals of a tenth of the training rows, which it is not fitted to
-All but additive and boosting have normalised columns, and one column for each station. Errors are
-those of normalised targets.
+             column, minibatches of 1,000, natural gradients 0.1 and Adam 0.01. It is evaluated
+             after 1, 2 and 4 times the seconds of additive.
+gpr          gpflow's GPR with this kernel, L-BFGS; up to 2,000 rows.
+boosting     scikit-learn's HistGradientBoostingRegressor, fitted to nine tenths of the training
+             rows; its variance is that of the residuals of the last tenth.
+svgp and gpr have normalised columns, and one column for each station. Errors are those of
+normalised targets; ± is the standard deviation over splits.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from benchmarks._lib.tables import tabulated
 
 SPLITS = dict.fromkeys(("concrete", "energy", "power", "kin8nm"), 5)
 SPLITS |= dict.fromkeys(("protein", "keggdirected", BEIJING, FRIEDMAN), 1)
-SMALL = ("concrete", "energy")  # where an exact GP is quick
+SMALL = ("concrete", "energy")  # sets on which an exact GP is quick
 METHODS = ("additive_500", "svgp_500", "gpr", "boosting")
 SHORT = ("additive_60", "svgp_20", "gpr", "boosting")
 KINDS = ("additive", "svgp", "gpr", "boosting")
@@ -79,7 +78,7 @@ class AdditiveTables(
         return dict(from_child(measured, seconds=seconds, **given))
 
     def table(self, records: Records) -> str:
-        """A row for each model, of all its splits."""
+        """A row for each model, with means over its splits."""
         found: dict[tuple[str, str, int], list[Entries]] = {}
         order = [(data, kind) for data in SPLITS for kind in KINDS]
         runs = [(one["data"], one["method"].partition("_")[0], one) for one in figures(records)]
@@ -104,7 +103,7 @@ class AdditiveTables(
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model on one split; in a process of its own."""
+    """Train one model on one split, in its own process."""
     found = data_of(run["data"], run["split"], run["rows"], run["data_dir"])
     (kind, _, size), seed, own = run["method"].partition("_"), run["seed"], normalise(found.split)
     if kind == "boosting":

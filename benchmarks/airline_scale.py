@@ -1,14 +1,14 @@
-"""What does a fit of millions of rows cost, and where do the seconds go?
+"""The cost of a fit of millions of rows, and of its parts.
 
-StructuredSGPR with spherical harmonics of 8 inputs on 3,952,942 made-up flights (flight_table.py)
-and on Beijing's air (369,130 rows), all from memory-mapped files.
-vish    a fit by `fit` with all harmonics up to degree 3 and 4 (M = 210 and 660):
-        seconds of its parts, peak memory, test errors; the products of the pass beside bare ones
-        of the same shapes (S S^T, of which NumPy computes one half), its floor;
+StructuredSGPR with spherical harmonics of 8 inputs, on 3,952,942 synthetic flights
+(flight_table.py) and on Beijing's air (369,130 rows), all from memory-mapped files.
+vish    `fit` with all harmonics up to degree 3 and 4 (M = 210 and 660): seconds of its parts, peak
+        memory, test errors. Bare products of the pass's shapes (S S^T, of which NumPy computes one
+        half) are the lower limit of its time.
 additive  a sum of effects of the columns, pairs chosen by the data, with 500 features: one call of
-        `fit_additive`, beside the errors of the others;
-svgp    gpflow's SVGP with 500 points on minibatches: how long until its log density on a sample of
-        10,000 test rows reaches that of the stored result of vish with degree 3? It stops after ten
+        `fit_additive`.
+svgp    gpflow's SVGP with 500 points on minibatches: the time until its log density on the first
+        10,000 test rows reaches that of the stored result of vish with degree 3. It stops after ten
         times the seconds of that fit.
 
 Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`, by
@@ -42,9 +42,9 @@ from interdomain.core.pairs import Kuf_in_domain
 KINDS = ("vish", "additive", "svgp")
 TABLES = ("synthetic", "beijing")
 FLOOR_ROUNDS = 50
-SAMPLE_ROWS = 10_000  # the first test rows: what SVGP is judged by on its way
-INITIAL_NOISE = 0.5  # of targets with variance one; of both tables noise is the larger part
-MOMENT_ROWS = 100_000  # of the flights, whose moments normalise all of them
+SAMPLE_ROWS = 10_000  # the first test rows, on which SVGP is evaluated during training
+INITIAL_NOISE = 0.5  # of targets with variance one; in both tables noise is the larger part
+MOMENT_ROWS = 100_000  # the flights whose moments normalise all flights
 ARRAYS = ("X_train", "Y_train", "X_test", "Y_test")
 
 
@@ -74,7 +74,7 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         run = dict(configuration)
-        if run["kind"] == "svgp":  # before the rows are written: what it is compared with
+        if run["kind"] == "svgp":  # find the stored fit of vish before the rows are written
             wanted = {"kind": "vish", "max_degree": run["target_degree"]}
             wanted |= {name: run[name] for name in ("data", "train_rows", "source")}
             remedy = "svgp is compared with vish of the same rows: run --kinds vish"
@@ -104,9 +104,9 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
         parts = ("subset", "features", "products", "pass")
         seconds = "; ".join(f"{part} s = {part}_seconds .3g" for part in parts)
         return (
-            "Fits. The pass is features and products, reading included; fit is all but "
+            "Fits. The pass is features and products, reading included; fit excludes only the "
             "predictions. The peak is the most memory that was resident in the process until then, "
-            "pages of the files included; in parentheses what it was before the model was "
+            "pages of the files included; in parentheses its value before the model was "
             "built.\n\n"
             + tabulated(
                 fits,
@@ -127,9 +127,9 @@ class AirlineScale(Benchmark, data_dir=str, kinds=KINDS, datasets=TABLES, work_d
 
 
 def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | None) -> Path:
-    """The folder of a table's arrays, shuffled and normalised, written if it is not complete. There
-    are half as many flights to test; of Beijing's air None takes all rows for training, and all
-    test rows of its first split are taken."""
+    """The folder of a table's arrays, shuffled and normalised, written if it is incomplete. There
+    are half as many test flights as training flights. For Beijing's air None means all training
+    rows; it has all test rows of its first split."""
     folder = work_dir / f"{name}_{train_rows}"
     if (folder / "complete").exists():
         return folder
@@ -148,8 +148,8 @@ def prepared(name: str, train_rows: int | None, work_dir: Path, data_dir: str | 
         rng = np.random.default_rng(0)
         train = rng.permutation(len(split.X_train))[:train_rows]
         test_rows = rng.permutation(len(split.X_test))
-        # All columns but the direction of the wind: an angle jumps where it is north, and of five
-        # that were left out in turn (degree 3, 10,000 rows) the bound misses it least.
+        # All columns except the direction of the wind: an angle jumps at north. Of five columns
+        # that were left out in turn (degree 3, 10,000 rows) it changes the bound least.
         arrays = [split.X_train[train, :8], split.Y_train[train]]
         arrays += [split.X_test[test_rows, :8], split.Y_test[test_rows]]
     for array, values in zip(ARRAYS, arrays, strict=True):
@@ -191,13 +191,13 @@ def fitted(run: dict[str, Any]) -> dict[str, Any]:
         model = outcome.model
         more = {"pairs": list(map(list, outcome.pairs.items()))}
     seconds, peak = time.perf_counter() - start, peak_of_process()
-    fit = getattr(outcome, "result", outcome)  # of `fit_additive`, or of `fit`
+    fit = getattr(outcome, "result", outcome)  # the result of `fit_additive`, or of `fit`
     size = int(model.inducing_variable.num_inducing)
-    at_once = max(256, min(8192, 2**22 // size))  # rows of a batch, as by default
+    at_once = max(256, min(8192, 2**22 // size))  # rows of a batch, the default of the models
     batches = len(X) / at_once
     features = batches * features_seconds(model, X[:at_once])
     products = outcome.pass_seconds - features
-    # S S^T, S [size, at_once], of which NumPy computes one half.
+    # S S^T, S [size, at_once]; NumPy computes one half of it.
     S = np.random.default_rng(0).normal(size=(len(model.statistics.sums["gram"]), at_once))
     product = np.empty((len(S), len(S)))
     floor = batches * median_seconds(lambda: np.matmul(S, S.T, out=product), FLOOR_ROUNDS)
@@ -253,8 +253,8 @@ def errors_of(model: Any, X: Array, Y: Array, *, cached: bool = True) -> dict[st
 
 
 def svgp(run: dict[str, Any]) -> dict[str, Any]:
-    """SVGP from the choice of its points on, until its log density on a sample of the test rows is
-    that of the rival, or its time, without evaluations, is over."""
+    """Train SVGP until its log density on a sample of the test rows reaches that of vish, or until
+    its time is over. The clock starts at the choice of its points, and excludes evaluations."""
     before = peak_of_process()
     X, Y, X_test, Y_test = (np.load(path, mmap_mode="r") for path in run["paths"])
     curve: list[dict[str, float]] = []

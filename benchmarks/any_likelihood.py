@@ -1,24 +1,24 @@
-"""Classification and counts: collapsed passes beside minibatches, held-out log density by seconds.
+"""Classification and counts: held-out log density of collapsed passes and minibatches by seconds.
 
-kin8nm, protein and power, the first split, the target above its median or not (`--data-dir`);
-flights, made up as in `airline_scale`, late by more than 15 minutes or not; counts at 30,000 places
-of the earth, Poisson with a rate of three to the power of the standardised elevation (`etopo20`, or
-without --data-dir a made-up field); magic, showers of gamma rays and of hadrons, the first of five
-shuffled folds of seed 10, columns in [0, 1], as in GPBoost's full-scale Vecchia paper. Each model
-runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
-evaluations do not count, tracing does.
-collapsed          `DualSVGP` over harmonics, `fit`; one point, at its end
-collapsed_by_data  ... harmonics that the data choose, `fit(num_inducing=)`; tables and
-                   flights
-diagonal_adam      the same harmonics with a diagonal q, minibatches of 1,000, Adam 0.03 for all
-diagonal_natural   ... natural gradients of the default sizes for q
-full_natural       ... a full q
-svgp_200, svgp_500 stock points (k-means) with a Matern-5/2 that has a lengthscale for each column,
-                   natural gradients of 0.1 (0.01 first), Adam 0.01
+kin8nm, protein and power (`--data-dir`), the first split: is the target above its median? flights
+(synthetic, as in `airline_scale`): is the delay above 15 minutes? counts, at 30,000 places of the
+earth: Poisson with the rate three to the power of the standardised elevation (`etopo20`, or without
+--data-dir a synthetic field). magic, showers of gamma rays or hadrons: the first of five shuffled
+folds of seed 10, columns in [0, 1], as in GPBoost's full-scale Vecchia paper. Each model runs in
+its own process. The clock starts with the rows in memory, after k-means. It excludes imports and
+evaluations, and includes tracing.
+collapsed          `DualSVGP` with harmonics, `fit`; one point, at its end.
+collapsed_by_data  `DualSVGP` with harmonics that the data choose, `fit(num_inducing=)`; tables and
+                   flights.
+diagonal_adam      the harmonics of collapsed, a diagonal q, minibatches of 1,000, Adam 0.03.
+diagonal_natural   diagonal_adam with natural gradients of the default sizes for q.
+full_natural       diagonal_natural with a full q.
+svgp_200, svgp_500 gpflow's points (k-means), a Matern-5/2 with a lengthscale for each column,
+                   natural gradients of 0.1 (0.01 first), Adam 0.01.
 gpboost_20         magic: GPBoost's Vecchia and Laplace approximations, 20 neighbours, a Matern-3/2,
-                   probit, its defaults; one point, at its end
-Harmonics of tables are chosen, and have their input scales from what `collapsed` does on a subset,
-in its seconds; in those of the others, too. Harmonics of the earth need no subset.
+                   probit, its defaults; one point, at its end.
+`collapsed` chooses harmonics of tables and their input scales on a subset, in its seconds; the
+minibatch methods do so in theirs. Harmonics of the earth need no subset.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
         return dict(from_child(measured, most_seconds=MOST_SECONDS, **given))
 
     def table(self, records: Records) -> str:
-        """A row for each model: log densities at the times; and when collapsed has its optimum."""
+        """The log densities of each model at the times, and the passes of the collapsed models."""
         lines, notes = [], []
         for record in records:
             run, result = record["configuration"], record["result"]
@@ -106,7 +106,7 @@ class AnyLikelihood(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model, in a process of its own."""
+    """Train one model, in its own process."""
     data, method, rows = run["data"], run["method"], run["rows"]
     train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, run["data_dir"])
     train = (train[0][:rows], train[1][:rows]) if data == "magic" else train
@@ -121,7 +121,7 @@ def measured(**run: Any) -> Entries:
 
 
 def _halves_of_a_table(name: str, _: int | None, folder: str | None) -> tuple[Rows, Rows]:
-    """Columns normalised; whether the target is above its median."""
+    """Normalised columns, and whether the target is above its median."""
     split = normalise(take_split(load_table(name, folder), 0))
     middle = np.median(split.Y_train)
     train, test = (split.X_train, split.Y_train), (split.X_test, split.Y_test)
@@ -140,7 +140,7 @@ def _late_flights(_: str, count: int | None, __: str | None) -> tuple[Rows, Rows
 
 
 def _counts_on_earth(_: str, count: int | None, folder: str | None) -> tuple[Rows, Rows]:
-    """Degrees, and counts with a rate of three to the power of the standardised elevation."""
+    """Degrees, and Poisson counts of a rate that is three to the power of the elevation."""
     assert count is not None
     latitude, longitude, heights = grid("synthetic" if folder is None else "etopo20", folder, 1)
     rng = np.random.default_rng(0)
@@ -159,16 +159,16 @@ READERS: Mapping[str, Callable[[str, int | None, str | None], tuple[Rows, Rows]]
 
 
 def features(train: Rows, held_out: Rows, run: Entries) -> dict[str, Any]:
-    """Harmonics: collapsed, or in stock SVGP."""
+    """The trace of harmonics, collapsed or in gpflow's SVGP."""
     method, data, num_inducing = run["method"], run["data"], run["num_inducing"]
     started = time.perf_counter()
     by_data, likelihood = (
         method == "collapsed_by_data",
         LIKELIHOODS[data](),
     )
-    if by_data:  # to begin with
+    if by_data:  # the first harmonics
         kernel, chosen = low_degrees(train[0])
-    elif data == "counts":  # as many degrees as there are features for
+    elif data == "counts":  # the degrees that `num_inducing` harmonics fill
         kernel, chosen = globe(int(np.sqrt(num_inducing)) - 1)
     else:
         kernel, chosen = chosen_harmonics(train, likelihood, num_inducing)
@@ -199,7 +199,7 @@ def features(train: Rows, held_out: Rows, run: Entries) -> dict[str, Any]:
 def points(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
-    """Stock SVGP at centres of k-means."""
+    """The trace of gpflow's SVGP at centres of k-means."""
     input_dim = train[0].shape[1]
     lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
     kernel = gpflow.kernels.Matern52(lengthscales=lengthscales)

@@ -1,18 +1,18 @@
-"""Deep GPs on regression tables: layers, features, and the same CPU seconds for each.
+"""Deep GPs on regression tables: numbers of layers, and features, at equal CPU seconds.
 
 yacht, energy, concrete, kin8nm, power and protein (`--data-dir`), 90/10 splits, columns normalised.
-`deep.build` with min(D, 5) hidden outputs, M inducing variables in every layer, natural gradients
-for the last layer and Adam for the rest, minibatches of 1,000; every model in a process of its own,
-of one thread, for the same seconds of its processor, tracing included.
-harmonics           spherical harmonics of most prior variance, finite rank
-activation          ReLU units, finite rank: an activated deep GP
-points              inducing points, squared exponential: the usual deep GP
-harmonics_diagonal  3M harmonics, a diagonal q in every layer
-Test RMSE is in units of the target, the log density that of the normalised one plus its scale.
+`deep.build` makes min(D, 5) hidden outputs and M inducing variables in every layer. Training has
+natural gradients for the last layer, Adam for the rest, and minibatches of 1,000. Every model has
+its own process of one thread, and equal CPU seconds, tracing included.
+harmonics           spherical harmonics of most prior variance, finite rank.
+activation          ReLU units, finite rank: an activated deep GP.
+points              inducing points, squared exponential: the usual deep GP.
+harmonics_diagonal  3M harmonics, a diagonal q in every layer.
+Test RMSE and log density are in units of the target.
 
-Beside them stands what Tiao et al. 2023 (Tables 3 and 4, 128 inducing variables, one layer) report
-for ReLU features under the arc-cosine kernel and for points under a Matern-5/2. They give no deep
-models; their splits are others.
+The last column has the figures of Tiao et al. 2023 (Tables 3 and 4, 128 inducing variables, one
+layer): ReLU features under the arc-cosine kernel, and points under a Matern-5/2. They have no deep
+models, and other splits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SAMPLES = 100
 THREADS = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 PAPER = {
-    # RMSE and log density: activation features, points.
+    # RMSE and log density, of activation features and of points.
     "concrete": ((6.82, -3.33), (5.94, -3.19)),
     "energy": ((1.36, -1.83), (0.47, -0.68)),
     "kin8nm": ((0.12, 0.69), (0.08, 1.03)),
@@ -75,7 +75,7 @@ class DeepUci(
         return dict(from_child(measured, environment=THREADS, **given))
 
     def table(self, records: Records) -> str:
-        """Mean and standard deviation over the splits."""
+        """The mean and standard deviation over the splits."""
         found: dict[tuple[str, str], dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
             run = record["configuration"]
@@ -98,7 +98,7 @@ class DeepUci(
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model, in a process of its own."""
+    """Train one model, in its own process."""
     from interdomain import deep  # needs the extra of this name
 
     split, layers = run["split"], run["layers"]

@@ -1,20 +1,20 @@
-"""Sums of waves by nonuniform FFTs beside dense ones, and a fit of rows in a memory-mapped file.
+"""Sums of waves by nonuniform FFTs and by dense products, and a fit of memory-mapped rows.
 
-Rows of two columns, drawn at random, float64, one output; waves of a box, M at most. Each in a
-process of its own, after a pass over 1,000 rows, from a model that is made:
-tables   one pass as the library has it
-dense    the features of all rows and their products (of the fewest rows only)
-file     `fit` of all hyperparameters on rows in memory-mapped files, with the most memory of it
-rule     one pass by tables beside a dense one, in one to three columns, at half, at, and at twice
-         the number of waves from which the library takes tables; the shortest of three
-sites    one pass of `DualSVGP` for counts by tables beside a dense one, with what q costs
-step     one pass, and the first evaluation of the bound with gradients, with the most memory
-effects  the products of M waves of each of ten columns with those of every other, as of main
-         effects, by a table for each pair of columns, which the library does not do, beside dense
+Rows of two random columns, float64, one output; at most M waves of a box. Each side runs in its own
+process, after a pass over 1,000 rows; the clock starts when the model exists.
+tables   one pass, as the library does it.
+dense    the features of all rows and their products (only for the fewest rows).
+file     `fit` of all hyperparameters on rows in memory-mapped files, with its peak memory.
+rule     one pass by tables and one by dense sums, in one to three columns: the shortest of three,
+         at half, at, and at twice the least number of waves for tables.
+sites    one pass of `DualSVGP` for counts by tables and one by dense sums, with the cost of q.
+step     one pass, and the first evaluation of the bound with gradients, with its peak memory.
+effects  the products of M waves of each of ten columns with those of the other columns, as for main
+         effects: by a table for each pair of columns (not in the library), and by dense products.
 
-"dense / this" is the time of a dense pass in units of this, for "tables" that of "dense" by the
-row. "differ" is the largest difference between the sums of "tables" and "dense", in units of the
-rows.
+"dense / this" is the time of a dense pass divided by the time of this side; the time of a dense
+pass for "tables" is that of "dense" per row. "differ" is the largest difference between the sums of
+"tables" and "dense", divided by the number of rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SIZES = (1_000, 3_000)
 ROWS = (100_000, 1_000_000, 10_000_000)
 SIDES = ("dense", "tables", "file")
 FEWEST = (16, 64, 128)
-"""Waves in one, two and three columns from which the library takes tables."""
+"""The least numbers of waves, in one, two and three columns, for which the library uses tables."""
 
 
 class FastSums(Benchmark):
@@ -101,12 +101,12 @@ def drawn(rows: int, columns: int) -> tuple[Any, Any]:
 
 
 def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
-    """One side; in a process of its own."""
+    """The figures of one side, in its own process."""
     X, Y = drawn(rows, 2)
     fewest = waves.FEWEST
 
     def passed(side: str, count: int) -> tuple[Any, tuple[float, float]]:
-        """A model, and how long its pass, or `fit`, takes."""
+        """A model, and the time of its pass, or of `fit`."""
         waves.FEWEST = (rows**2,) * 3 if side == "dense" else fewest
         model = model_of(X[:count], Y[:count], num_inducing)
         if side == "file" and count == rows:
@@ -133,8 +133,8 @@ def measured(*, side: str, rows: int, num_inducing: int) -> dict[str, Any]:
 
 
 def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
-    """One pass by tables and one of dense sums, of features that are known; in a process of its
-    own."""
+    """The times of one pass by tables and one by dense sums, of fixed features; in its own
+    process."""
     X, Y = drawn(rows, columns)
     seconds, size = [], 0
     for fewest in (rows**2, 1):
@@ -155,7 +155,7 @@ def both_ways(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[
 
 
 def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
-    """One pass, and one evaluation with gradients; in a process of its own."""
+    """The times of one pass, and of one evaluation with gradients; in its own process."""
     X, Y = drawn(rows, columns)
     model = model_of(X, Y, num_inducing)
     wall, cpu = _timed(lambda: model.statistics)
@@ -171,7 +171,7 @@ def step(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, 
 
 
 def effects(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[str, Any]:
-    """Products of waves of columns with those of others; in a process of its own."""
+    """The times of products of waves between columns; in its own process."""
     X, _ = drawn(rows, columns)
     numbers, none = np.arange(1, num_inducing + 1), np.zeros(num_inducing, int)
     functions = np.stack([np.r_[numbers, none], np.r_[none, numbers]], axis=1)
@@ -194,7 +194,7 @@ def effects(*, side: str, rows: int, num_inducing: int, columns: int) -> dict[st
 
 
 def _timed(function: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor."""
+    """The seconds of the wall clock, and CPU seconds."""
     started, cpu = time.perf_counter(), time.process_time()
     function()
     return time.perf_counter() - started, time.process_time() - cpu

@@ -1,20 +1,20 @@
 """The earth's elevation on the sphere and on a flat map: error at the date line and at the poles.
 
-540 x 1,080 elevations (20 arc minutes, `etopo20`), standardised; 72% of them for training (419,904
-rows), 20% for testing, drawn at random as in `elevation`. Without --data-dir a smooth field that is
-drawn at random. Every model runs in a process of its own; imports are not counted, everything from
-the rows in memory to the predictions of all test rows is.
+540 x 1,080 elevations (20 arc minutes, `etopo20`), standardised; 72% are training rows (419,904),
+20% test rows, drawn at random as in `elevation`. Without --data-dir the field is synthetic. Every
+model runs in its own process. Seconds are from the rows in memory to the predictions of all test
+rows, imports excluded.
 harmonics_L  all (L + 1)^2 spherical harmonics of the globe up to degree L under GlobeMatern32 of
-             their rank, from latitude and longitude in degrees; `fit`: one pass, no subset
-box_M        the two angles as columns: M BoxFourierFeatures of a Periodized Matern-3/2
-ring_M       the same with a box of 360 degrees of longitude, so that the date line is none
+             their rank, from latitude and longitude in degrees; `fit`: one pass, no subset.
+box_M        the two angles as columns: M BoxFourierFeatures of a Periodized Matern-3/2.
+ring_M       box_M with a box of 360 degrees of longitude, so that the date line is no seam.
 svgp_M       gpflow's SVGP, Matern-3/2, M points (k-means) among the unit vectors in R^3;
-             minibatches of 1,000, natural gradients 0.1 and Adam 0.01, so many seconds
-Errors are those of all test rows, of those within 10 degrees of the date line, and within 10
-degrees of a pole. With --gap G there are no training rows within G degrees of the date line and of
-the poles, and the errors are those of test rows there. The jumps are root mean squares of the
-predictive mean, in standard deviations of the elevation: across the date line, and around the
-poles. Maps of a small model are drawn beside the results.
+             minibatches of 1,000, natural gradients 0.1 and Adam 0.01, for a number of seconds.
+Errors are those of all test rows, within 10 degrees of the date line, and within 10 degrees of a
+pole. With --gap G there are no training rows within G degrees of the date line and of the poles;
+the errors are those of test rows in the gap. The jumps are root mean squares of the predictive
+mean, in standard deviations of the elevation: across the date line, and around the poles. Maps of a
+small model are in the picture.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from benchmarks._lib.tables import tabulated
 
 MODELS = "harmonics_30 harmonics_50 harmonics_70 box_961 box_2601 ring_961 svgp_500".split()
 SHORT = "harmonics_6 box_49 ring_49 svgp_20".split()
-LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
-MARGIN = 2.0  # of the box, in such lengthscales
+LENGTHSCALE = 0.2  # initial: radians, or standard deviations of a column
+MARGIN = 2.0  # of the box, in lengthscales
 NEAR = 10.0  # degrees
 REGIONS = ("all", "date line", "poles")
 ERRORS = {"rmse": "RMSE", "nll": "NLPD"}
@@ -58,7 +58,7 @@ class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, ga
             }
 
     def table(self, records: Records) -> str:
-        """One row for each model, with its gap if there is one."""
+        """One row for each model, with its gap if it has one."""
         places = [(region, key) for region in REGIONS for key in ERRORS]
         rows = []
         for one in figures(records):
@@ -77,7 +77,7 @@ class Globe(Benchmark, data_dir=str, models=(*MODELS, *SHORT), seconds=float, ga
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model; in a process of its own."""
+    """Train one model, in its own process."""
     latitude, longitude, heights = grid(run["data"], run["data_dir"], run["every"])
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
     (train, test), gap = split(len(X), run["seed"]), run.get("gap")
@@ -108,14 +108,14 @@ def predicted(model: Any, X: Array) -> Any:
 
 
 def within(region: str, X: Array, near: float = NEAR) -> Any:
-    """Which rows are in a region."""
+    """A mask of the rows in a region."""
     if region == "date line":
         return np.abs(X[:, 1]) >= 180 - near
     return np.abs(X[:, 0]) >= 90 - near if region == "poles" else np.ones(len(X), bool)
 
 
 def jumps(mean: Any) -> dict[str, float]:
-    """Of the mean across the date line, and around both poles."""
+    """The root mean square jumps of the mean across the date line, and around both poles."""
     latitude, longitude = np.linspace(-89, 89, 179), np.linspace(-180, 179, 360)
     east, west = (mean(rows_of(latitude, np.array([end]))) for end in (180.0, -180.0))
     poles = mean(rows_of(np.array([-90.0, 90.0]), longitude)).reshape(2, -1)
@@ -126,13 +126,13 @@ def jumps(mean: Any) -> dict[str, float]:
 
 
 def build(run: Entries, X: Array, Y: Array) -> tuple[Any, Any, Any]:
-    """A trained model, what makes its inputs from degrees, and what its training took."""
+    """A trained model, the function from degrees to its inputs, and figures of its training."""
     kind, _, text = run["model"].partition("_")
     size = int(text)
     if kind == "svgp":
         return points((unit_rows(X), Y), size, run["seconds"], run["seed"])
     centre, scale = X.mean(axis=0), X.std(axis=0)
-    if kind == "harmonics":  # these take degrees
+    if kind == "harmonics":  # their inputs are degrees
         centre, scale = np.zeros(2), np.ones(2)
     table = (X - centre) / scale
     if kind == "harmonics":
@@ -146,9 +146,9 @@ def build(run: Entries, X: Array, Y: Array) -> tuple[Any, Any, Any]:
 
 
 def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
-    """Waves of a box that closes at the date line; its other ends are as of `race.waves`.
+    """Waves of a box that closes at the date line; its ends in latitude are those of `race.waves`.
 
-    :param ends: Longitudes of -180 and 180 degrees, standardised.
+    :param ends: longitudes of -180 and 180 degrees, standardised.
     """
     reach = MARGIN * LENGTHSCALE / 2
     lower, upper = [latitudes.min() - reach, ends[0]], [latitudes.max() + reach, ends[1]]
@@ -158,7 +158,7 @@ def ring(latitudes: Array, size: int, ends: Array) -> tuple[Any, Any]:
 
 
 def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, Any, Any]:
-    """Inducing points among unit vectors, trained for some seconds."""
+    """SVGP with inducing points among unit vectors, trained for some seconds."""
     started = time.perf_counter()
     model = race.stock(data, size, gpflow.kernels.Matern32(lengthscales=LENGTHSCALE), seed)
     fit = idm.fit(
@@ -173,7 +173,7 @@ def points(data: race.Rows, size: int, seconds: float, seed: int) -> tuple[Any, 
 
 
 def draw_maps(path: Path, configuration: Entries, data_dir: str | None) -> None:
-    """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
+    """Fit harmonics up to degree 20 (6 if rows are left out), and draw them next to the data."""
     from matplotlib.figure import Figure
 
     latitude, longitude, heights = grid(configuration["data"], data_dir, configuration["every"])

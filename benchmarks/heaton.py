@@ -1,21 +1,19 @@
 """The comparison of methods for large spatial data by Heaton et al. (2019), simulated data.
 
-105,569 places on a grid of 500 x 300 in degrees, and 44,431 held out, most of them behind clouds.
-The field was drawn with an exponential covariance of variance 16.408 and range 4/3 degrees, and
-noise of variance 0.05, which the values held out have, too. Seconds from the rows in memory to the
-predictions of all places held out; each model in a process of its own, imports not counted.
-nearest       the value at the nearest place, with the variance of its errors at a fiftieth of the
-              rows
-splines_AxB   A x B linear splines of a product of Matern-1/2, in StructuredSGPR
-waves_M       M waves of a box, a periodized Matern-3/2
+There are 105,569 training places on a grid of 500 x 300 in degrees, and 44,431 test places, most of
+them behind clouds. The field has an exponential covariance of variance 16.408 and range 4/3
+degrees. Noise of variance 0.05 is in training and test values. Seconds are from the rows in memory
+to the predictions of all test places, imports excluded; each model has its own process.
+nearest       the value at the nearest place; the variance is that of its errors at 2% of the rows.
+splines_AxB   A x B linear splines of a product of Matern-1/2, in StructuredSGPR.
+waves_M       M waves of a box, a periodized Matern-3/2.
 neighbours    VecchiaSGPR without features: an exponential covariance of the distance, 20
-              neighbours, 80 in predictions
-both          the same with 1,080 waves, of which `fit` keeps what the evidence prefers
-gpboost_20    GPBoost's Vecchia approximation, the same covariance, 20 neighbours (if installed)
-known_law     the limit: kriging with the covariance that the field was drawn with, from the 1,500
-              nearest rows of each of 1,000 places held out, drawn at random, which all other models
-              have a column for
-Published, RMSE of the simulated data: SPDE 0.86, LatticeKrig 0.87, periodic embedding 0.91, local
+              neighbours, 80 in predictions.
+both          neighbours and 1,080 waves; `fit` keeps the parts that the evidence prefers.
+gpboost_20    GPBoost's Vecchia approximation, this covariance, 20 neighbours (if installed).
+known_law     the limit: kriging with the true covariance, from the 1,500 nearest rows, at 1,000
+              random test places. A column has the RMSE of all other models at these places.
+Published RMSE of the simulated data: SPDE 0.86, LatticeKrig 0.87, periodic embedding 0.91, local
 GPs 1.11.
 """
 
@@ -70,7 +68,7 @@ class Heaton(Benchmark, data_dir=str, models=MODELS):
 
 
 def measured(*, model: str, every: int, data_dir: str | None) -> dict[str, Any]:
-    """One model, in a process of its own."""
+    """The scores of one model, in its own process."""
     importlib.import_module("gpboost" if model.startswith("gpboost") else "interdomain")
     train, held_out = rows_of(data_dir, every)
     kind, _, size = model.partition("_")
@@ -90,7 +88,7 @@ def measured(*, model: str, every: int, data_dir: str | None) -> dict[str, Any]:
 
 
 def rows_of(data_dir: str | None, every: int) -> tuple[Rows, Rows]:
-    """Places in degrees, and values less the mean of those to train with."""
+    """Places in degrees, and values less the mean of the training values."""
     arrays = load_arrays("heaton_simulated", data_dir)
     train, held_out = (
         (
@@ -104,8 +102,8 @@ def rows_of(data_dir: str | None, every: int) -> tuple[Rows, Rows]:
 
 
 def scores(Y: Array, mean: Array, variance: Array) -> Mapping[str, float]:
-    """Of Gaussian predictions, all ``[N]``; the interval score of Gneiting and Raftery (2007) of
-    the central 95%, and CRPS, are negatively oriented."""
+    """The scores of Gaussian predictions, all ``[N]``. The interval score of Gneiting and Raftery
+    (2007) of the central 95%, and CRPS, are better if they are lower."""
     deviation = np.sqrt(variance)
     z, reach = (Y - mean) / deviation, 1.959964
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
@@ -129,7 +127,7 @@ def predicted(model: Any, X_test: Array) -> tuple[Array, Array]:
 
 
 def features(train: Rows, X_test: Array, size: str) -> tuple[Array, Array]:
-    """Splines, or waves of a box."""
+    """Predictions by splines, or by waves of a box."""
     import gpflow
 
     both = np.r_[train[0], X_test]
@@ -150,7 +148,7 @@ def nearest(train: Rows, X_test: Array, _: str) -> tuple[Array, Array]:
 
 
 def neighbours(train: Rows, X_test: Array, name: str) -> tuple[Array, Array]:
-    """Without features, or with them ("both")."""
+    """Predictions by neighbours, without features or with waves ("both")."""
     import gpflow
 
     import interdomain as idm

@@ -1,18 +1,18 @@
-"""One training step of HVGP, T x m inducing points, beside SVGP with as many and the other routes.
+"""One training step of HVGP with T x m inducing points, compared with SVGP with T*m points.
 
-elbo + gradient to every trainable variable, whitened, full q, Gaussian likelihood, 8 inputs, 1,000
-rows, m = 250, Matern-3/2 with one lengthscale, float64. The T = 4, 8, 16 components come from the
-negation of 2, 3, 4 groups of principal directions.
-svgp m, svgp Tm     gpflow's SVGP with m and with T*m inducing points;
-hvgp shared         HVGP whose components share m inducing points;
-hvgp distinct       HVGP with m inducing points for each component;
+The step is elbo + gradient to every trainable variable, whitened, full q, Gaussian likelihood, 8
+inputs, 1,000 rows, m = 250, Matern-3/2 with one lengthscale, float64. The T = 4, 8, 16 components
+come from the negation of 2, 3, 4 groups of principal directions.
+svgp m, svgp Tm     gpflow's SVGP with m and with T*m inducing points.
+hvgp shared         HVGP whose components share m inducing points.
+hvgp distinct       HVGP with m inducing points for each component.
 coregionalization   gpflow's LinearCoregionalization and SeparateIndependentInducingVariables over
-                    the same components (T = 4 and 8 only: it takes half a minute to trace);
+                    these components (only T = 4 and 8: it takes half a minute to trace).
 gpytorch Tm         GPyTorch's SVGP with T*m inducing points, if it is installed.
 
-Measures: time (alternating), peak memory of a step, tracing (first `get_concrete_function` of a
-fresh process, and the operations in its graph).
-Times are seconds, median [quartiles] over rounds in which the sides take turns.
+Measures: time, peak memory of a step, and tracing (the first `get_concrete_function` of a fresh
+process, and the operations in its graph). Times are seconds, median [quartiles] over rounds in
+which the sides take turns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHARED, DISTINCT = "hvgp shared", "hvgp distinct"
 COREGIONALIZATION, GPYTORCH = "coregionalization", "gpytorch Tm"
 SIDES = (SVGP, SVGP_LARGE, SHARED, DISTINCT, COREGIONALIZATION, GPYTORCH)
 INPUT_DIM = 8
-NUM_DATA = 1_000_000  # the data set of which the rows are a minibatch
+NUM_DATA = 1_000_000  # rows of the data set; the 1,000 rows are a minibatch of it
 LENGTHSCALE = 2.0
 NOISE_VARIANCE = 0.1
 
@@ -89,7 +89,7 @@ class HvgpScaling(Benchmark, measures=MEASURES, components=range, rounds=int):
         }
 
     def table(self, records: Records) -> str:
-        """One row per size and side."""
+        """One row for each size and side."""
         names, rows = ("components", "num_inducing", "rows"), dict[tuple[int, ...], Entries]()
         newest = {
             (*(run[name] for name in names), run["measure"]): (run, result)
@@ -127,7 +127,7 @@ def random_rows(count: int, seed: int) -> tuple[Array, Array]:
 def training_step(
     *, side: str, components: int, num_inducing: int, rows: int, seed: int
 ) -> Callable[[], Any]:
-    """The elbo + gradient step of one side, traced where there is a graph."""
+    """The elbo + gradient step of one side, traced if it has a graph."""
     data = random_rows(rows, seed)
     if side == GPYTORCH:
         return gpytorch_step(*data, random_rows(components * num_inducing, seed + 1)[0])
@@ -140,7 +140,7 @@ def training_step(
 def traced(
     *, side: str, components: int, num_inducing: int, rows: int, seed: int
 ) -> dict[str, float]:
-    """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
+    """Seconds to trace the step, and the operations in its graph; run it in a fresh process."""
     step = gradient_step(build_model(side, components, num_inducing, seed))
     data, start = list(map(tf.constant, random_rows(rows, seed))), time.perf_counter()
     graph = step.get_concrete_function(*data).graph
@@ -150,7 +150,7 @@ def traced(
 
 
 def gradient_step(model: Any) -> Any:
-    """A `tf.function` of (X, Y), not yet traced: the loss and the gradients of all parameters."""
+    """An untraced `tf.function` of (X, Y): the loss and the gradients of all parameters."""
     variables = model.trainable_variables
 
     @tf.function
@@ -178,8 +178,8 @@ def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any
     if side != COREGIONALIZATION:
         Z = blocks[0] if side == SHARED else blocks
         return idm.models.HVGP(kernel, likelihood, Z, transforms, num_data=NUM_DATA)
-    # GPflow's own model for a sum of kernels, each with its own inducing points: the components are
-    # latent GPs; a row of ones adds them up to one output.
+    # GPflow's model for a sum of kernels with their own inducing points: the components are latent
+    # GPs, which a row of ones adds up to one output.
     parts = list(idm.kernels.HarmonicKernel(kernel, transforms).kernels)
     variables = [gpflow.inducing_variables.InducingPoints(block) for block in blocks]
     return gpflow.models.SVGP(
@@ -192,7 +192,7 @@ def build_model(side: str, components: int, num_inducing: int, seed: int) -> Any
 
 
 def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
-    """The call that computes what gpflow's SVGP computes, minus the ELBO and its gradient."""
+    """The call that computes minus the ELBO of gpflow's SVGP, and its gradient."""
     import gpytorch
     import torch
 
@@ -216,7 +216,7 @@ def gpytorch_step(X: Array, Y: Array, Z: Array) -> Callable[[], Any]:
     model.covar_module.outputscale = 1.0
     model.covar_module.base_kernel.lengthscale = LENGTHSCALE
     likelihood.noise = NOISE_VARIANCE
-    model.variational_strategy.variational_params_initialized.fill_(1)  # or a mean is drawn
+    model.variational_strategy.variational_params_initialized.fill_(1)  # otherwise q is redrawn
     bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=NUM_DATA)
     parameters = [*model.parameters(), *likelihood.parameters()]
     inputs, outputs = torch.tensor(X), torch.tensor(Y[:, 0])

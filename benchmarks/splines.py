@@ -1,15 +1,15 @@
 """Splines on a grid: a mountain range, a long line, and trees counted on a map.
 
-Seconds from the rows in memory to the predictions of all test rows, on one clock; each model in a
-process of its own, imports not counted. splines_AxB has A x B quadratic splines, a product of
-Matern-3/2 kernels that ends with them, and `fit`; rough_AxB linear splines and Matern-1/2.
-mountains    the range and the split of `terrain`; beside waves of a box, points in stock SVGP (as
-             in `terrain`), 20 neighbours and linear interpolation (as in `neighbours`)
-line         a million rows in one column: a random walk and noise; `fit` alone and with predictions
-trees        3,604 trees on 1,000 by 500 metres (`bei_trees` with --data-dir, otherwise made-up
-             places), half of them, drawn at random, counted in cells of 5 metres; Poisson, the log
-             density of the counts of the other half; DualSVGP beside stock SVGP with points
-             (minibatches, natural gradients, Adam)
+Seconds are from the rows in memory to the predictions of all test rows, imports excluded; each
+model has its own process. splines_AxB has A x B quadratic splines, a finite-rank product of
+Matern-3/2 kernels, and `fit`; rough_AxB has linear splines and Matern-1/2.
+mountains    the range and the split of `terrain`; compared with waves of a box, points in gpflow's
+             SVGP (as in `terrain`), 20 neighbours and linear interpolation (as in `neighbours`).
+line         a million rows in one column: a random walk and noise; `fit` without and with
+             predictions.
+trees        3,604 trees on 1,000 by 500 metres (`bei_trees` with --data-dir, otherwise synthetic
+             places). Half of them, drawn at random, are counted in cells of 5 metres; Poisson, log
+             density of the counts of the other half. DualSVGP, and gpflow's SVGP with points.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHORT = {
     "line": "splines_200",
     "trees": "splines_12x8 svgp_20",
 }
-SECONDS = [35.0, 120.0]  # of stock SVGP
+SECONDS = [35.0, 120.0]  # of gpflow's SVGP
 SIDES, CELL = (1_000.0, 500.0), 5.0
 
 
@@ -73,7 +73,7 @@ class Splines(Benchmark, data_dir=str, datasets=MODELS):
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """Error on the mountains by seconds."""
+        """Draw the error on the mountains by seconds."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 4), layout="constrained")
@@ -107,7 +107,7 @@ def measured(
 
 
 def _line(every: int) -> tuple[Rows, Rows]:
-    """A random walk of 20,000 steps, and noise a tenth of it."""
+    """A random walk of 20,000 steps, and noise of a tenth of its deviation."""
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=20_001))
     X = rng.uniform(0, 20_000, (1_010_000, 1))[::every]
@@ -118,7 +118,7 @@ def _line(every: int) -> tuple[Rows, Rows]:
 
 
 def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
-    """The middle of each cell, and how many trees of each half are in it."""
+    """The middle of each cell, and the number of trees of each half in it."""
     rng = np.random.default_rng(0)
     if data_dir is None:  # places near a few lines
         along = rng.uniform(0, 1, (3_604, 1)) * SIDES
@@ -140,7 +140,7 @@ def _trees(every: int, data_dir: str | None) -> tuple[Rows, Rows]:
 
 
 def prior_of(X: Array, kind: str, size: str, lengthscale: float) -> tuple[Any, Any]:
-    """A product of Matern kernels that ends with its splines, and these."""
+    """A finite-rank product of Matern kernels, and its splines."""
     smooth = gpflow.kernels.Matern32, 2
     how = smooth if kind == "splines" else (gpflow.kernels.Matern12, 1)
     kernel, splines = race.splines(X, size, *how, 1.0, lengthscale)

@@ -1,13 +1,13 @@
 """A mountain range, 344 x 403 elevations: seconds from the data to test errors, on one clock.
 
 The elevations near Jacksboro ship with matplotlib; nothing is downloaded. One row in ten, drawn at
-random, is for testing. Each model runs in a process of its own; imports are not counted, everything
-from the standardised rows in memory to the predictions of all test rows is.
-box_M        M BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit`: one
-             pass over the rows, then all hyperparameters without them
+random, is a test row. Each model runs in its own process. The clock runs from the standardised rows
+in memory to the predictions of all test rows; imports are excluded.
+box_M        M BoxFourierFeatures, a Periodized Matern-3/2 of their rank; `fit`: one pass over the
+             rows, then all hyperparameters from the sums.
 svgp_M       gpflow's SVGP with M inducing points (k-means of 20,000 rows), Matern-3/2, minibatches
-             of 1,000, natural gradients 0.1 and Adam 0.01, evaluated at several times (which do not
-             count); the clock stops after the last
+             of 1,000, natural gradients 0.1 and Adam 0.01. It is evaluated at several times (not
+             counted); the clock stops after the last one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Terrain(Benchmark, models=(*MODELS, *SHORT)):
 
 
 def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> dict[str, Any]:
-    """Train one model; in a process of its own."""
+    """Train one model, in its own process."""
     kind, _, size = model.partition("_")
     train, held_out = mountains(every, seed)
     if kind == "svgp":

@@ -1,1 +1,1 @@
-"""What the benchmarks share: the runner and its results, measuring, data, models, tables."""
+"""Code for several benchmarks: the runner, its results, measurements, data, models and tables."""

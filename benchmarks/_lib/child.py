@@ -1,4 +1,4 @@
-"""Calling a function in a fresh process, where nothing has been built or compiled before.
+"""Calls of a function in a fresh process, where nothing has been built or compiled before.
 
 from_child(function, environment={"NAME": "value"}, argument=1)
 """
@@ -25,13 +25,13 @@ def from_child(
     most_seconds: float | None = None,
     **arguments: Any,
 ) -> Any:
-    """What `function(**arguments)` returns in a fresh process.
+    """Return the value of `function(**arguments)` in a fresh process.
 
-    :param function: at the top level of a module; takes JSON values by name and returns one.
+    :param function: a function at the top level of a module; its arguments and value are JSON.
     :param environment: environment variables of the child in addition to those of this process.
-    :param most_seconds: after which the child is killed, and ``{"not_done_after": most_seconds}``
-        returned.
-    :raises RuntimeError: when the child process fails; the message ends with its output.
+    :param most_seconds: the limit after which the child is killed; the value is then
+        ``{"not_done_after": most_seconds}``.
+    :raises RuntimeError: if the child process fails; the message ends with its output.
     """
     search_path = [ROOT, *(entry for entry in sys.path if entry)]
     variables = {**(environment or {}), "PYTHONPATH": os.pathsep.join(search_path)}
@@ -65,12 +65,12 @@ def function_named(target: str) -> Callable[..., Any]:
 
 
 def target_of(function: Callable[..., Any]) -> str:
-    """The text that `function_named` understands."""
+    """The text `module:name` that `function_named` reads."""
     return f"{module_of(function)}:{function.__name__}"
 
 
 def module_of(defined: Callable[..., Any]) -> str:
-    """The name by which the module of a function or a class is imported, also where
+    """The name by which the module of a function or a class is imported, even if
     ``python -m benchmarks.<name>`` runs it as ``__main__``."""
     if defined.__module__ == "__main__":
         return str(sys.modules["__main__"].__spec__.name)  # type: ignore[union-attr]

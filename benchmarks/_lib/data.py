@@ -1,21 +1,21 @@
-"""The one loader of data sets for every benchmark.
+"""The loader of data sets for every benchmark.
 
-With `--data-dir`, a data set is the file `<data-dir>/<file>.npz`. Without it, data sets that a
-maintained library can fetch are fetched: tables by scikit-learn's `fetch_openml`, images by
-`tf.keras.datasets`. Everything else raises an error that names `--data-dir` and the file.
+With `--data-dir`, a data set is the file `<data-dir>/<file>.npz`. Without it, scikit-learn's
+`fetch_openml` fetches tables, and `tf.keras.datasets` fetches images. Any other data set raises an
+error that names `--data-dir` and the file.
 
 Layout of the `.npz` files:
 tables     `X` [N, D], `Y` [N, P]; optionally `train_idx` [S, n], `test_idx` [S, m] (row numbers of
-           S splits), or `fold` [N] (row i is a test row of split `fold[i]`);
-images     `X_train`, `Y_train`, `X_test`, `Y_test`; pixels 0 to 255;
-house_exact  places in metres, logarithms of prices and ten covariates, `xy_<part>` [N, 2],
-           `y_<part>` [N], `covs_<part>` [N, 10], of the parts train, inter (places among those)
-           and extra (places beyond); of an exact GP's predictions of y `exact_mean_<part>`,
-           `exact_var_<part>` and `exact_params_noise_var_range`, without covariates (the mean of
-           y_train subtracted) and, with `_with_covs` in their names, with a linear mean (places
-           divided by 1e4). From github.com/Filippo-Rambelli/accuracy_runtime_scalable_GP_approx,
-           `data/house_*.csv` and `saved_values_exactGP`;
-the rest   arrays by name: see `load_arrays`.
+           S splits), or `fold` [N] (row i is a test row of split `fold[i]`).
+images     `X_train`, `Y_train`, `X_test`, `Y_test`; pixels 0 to 255.
+house_exact  `xy_<part>` [N, 2] (metres), `y_<part>` [N] (log prices), `covs_<part>` [N, 10].
+           The parts are train, inter (places among train) and extra (places outside of train).
+           Predictions of y by an exact GP: `exact_mean_<part>`, `exact_var_<part>` and
+           `exact_params_noise_var_range`. Without covariates the mean of y_train is subtracted;
+           names with `_with_covs` have a linear mean (places divided by 1e4). From
+           github.com/Filippo-Rambelli/accuracy_runtime_scalable_GP_approx, `data/house_*.csv` and
+           `saved_values_exactGP`.
+others     arrays by name: see `load_arrays`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Array = NDArray[np.float64]
 
 
 class DataError(ValueError):
-    """A data set is not available, or not the one its name says; the message names the remedy."""
+    """A data set is not available, or its shape is wrong; the message names the remedy."""
 
 
-# Tables on OpenML: the shape that proves it is the one meant, and the arguments of fetch_openml.
+# Tables on OpenML: the shape that the table must have, and the arguments of fetch_openml.
 OPENML_TABLES: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
     "yacht": ((308, 6), {"name": "yacht_hydrodynamics", "version": 1}),
     "energy": ((768, 8), {"data_id": 44960}),
@@ -44,8 +44,8 @@ OPENML_TABLES: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
     "kin8nm": ((8192, 8), {"data_id": 189}),
     "protein": ((45730, 9), {"data_id": 44963}),
 }
-TARGETS = {"energy": "heating_load", "kin8nm": "y", "protein": "RMSD"}  # others: the last column
-DROPPED = ("cooling_load",)  # the other target of `energy`, which is no input
+TARGETS = {"energy": "heating_load", "kin8nm": "y", "protein": "RMSD"}  # default: the last column
+DROPPED = ("cooling_load",)  # the second target of `energy`, which is no input
 
 KERAS_IMAGES = ("mnist", "cifar10")
 
@@ -94,15 +94,15 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def source_of(data_dir: str | None) -> str:
-    """Where the data came from, to be recorded; never the name of the folder."""
+    """The origin of the data, "loaders" or "files", for the record; never the folder's name."""
     return "loaders" if data_dir is None else "files"
 
 
 def for_a_process(
     configuration: Mapping[str, Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """A configuration as JSON values, without `source`, which only records where the data came
-    from; with the folder of the data, `data_dir`, if there is such an option."""
+    """A configuration as JSON values for a process: without `source`, which is only for the record,
+    and with the folder `data_dir` of the data if there is such an option."""
     given = {name: value for name, value in configuration.items() if name != "source"}
     folder = {"data_dir": arguments.data_dir} if "data_dir" in arguments else {}
     return {**given, **folder}
@@ -111,7 +111,7 @@ def for_a_process(
 def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.generic]]:
     """All arrays of the file that holds data set `name`.
 
-    :raises DataError: without `data_dir`, or when the folder has no such file.
+    :raises DataError: without `data_dir`, or if the folder has no such file.
     """
     file = f"{FILES.get(name, name)}.npz"
     if data_dir is None:
@@ -128,7 +128,7 @@ def load_arrays(name: str, data_dir: str | Path | None) -> dict[str, NDArray[np.
 def load_table(name: str, data_dir: str | Path | None) -> Table:
     """A regression table, from `data_dir` if given, otherwise from OpenML.
 
-    :raises DataError: when it cannot be found, has the wrong shape, or is not finite.
+    :raises DataError: if the table cannot be found, has the wrong shape, or is not finite.
     """
     if data_dir is None and name in OPENML_TABLES:
         return Table(name, *_fetch_openml_table(name))
@@ -146,7 +146,7 @@ def load_table(name: str, data_dir: str | Path | None) -> Table:
 def load_images(name: str, data_dir: str | Path | None) -> Images:
     """Labelled images, from `data_dir` if given, otherwise from `tf.keras.datasets`.
 
-    :raises DataError: when they cannot be found.
+    :raises DataError: if the images cannot be found.
     """
     if data_dir is None and name in KERAS_IMAGES:
         import tensorflow as tf
@@ -160,7 +160,7 @@ def load_images(name: str, data_dir: str | Path | None) -> Images:
 
 
 def only_classes(images: Images, number: int) -> Images:
-    """The images of the first classes."""
+    """The images of the first `number` classes."""
     train, test = images.Y_train < number, images.Y_test < number
     parts = images.X_train[train], images.Y_train[train], images.X_test[test], images.Y_test[test]
     return Images(images.name, *parts)
@@ -185,8 +185,8 @@ def _stored_splits(
 def _fetch_openml_table(name: str) -> tuple[Array, Array]:
     from sklearn.datasets import fetch_openml
 
-    # With target_column=None every column, the target too, arrives in `data`: which columns
-    # OpenML declares as target or ignored then does not matter.
+    # With target_column=None every column is in `data`, the target too, whatever columns OpenML
+    # declares as target or ignored.
     shape, table = OPENML_TABLES[name]
     bunch = fetch_openml(**table, target_column=None, as_frame=False, parser="liac-arff")
     columns = [str(column) for column in bunch.feature_names]

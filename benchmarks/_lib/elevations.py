@@ -1,4 +1,4 @@
-"""Elevations of the earth, or of hills made up, at latitudes and longitudes of a grid."""
+"""Elevations of the earth, or of synthetic hills, at latitudes and longitudes of a grid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRAINING_FRACTION, TEST_FRACTION = 0.72, 0.2
 def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Array]:
     """Latitudes [H], longitudes [W] from -180 to 180, and elevations [H, W] in metres.
 
-    :param every: take only so many rows and columns.
+    :param every: use every so many rows and columns.
     """
     if data == "synthetic":
         latitude = np.linspace(-89.5, 89.5, 180)[::every]
@@ -30,7 +30,7 @@ def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Arr
 
 
 def synthetic(latitude: Array, longitude: Array) -> Array:
-    """Hills about points that are drawn at random on the sphere, one of them at each pole."""
+    """Hills around random points of the sphere, with one hill at each pole."""
     unit = unit_rows(rows_of(latitude, longitude))
     rng = np.random.default_rng(0)
     centres = np.concatenate([[[0, 0, 1], [0, 0, -1], [-1, 0, 0]], rng.normal(size=(60, 3))])
@@ -65,19 +65,19 @@ def jacksboro() -> Array:
 
 
 def mountains(every: int, seed: int) -> tuple[Rows, Rows]:
-    """Rows to train with and one in ten to test with: coordinates [N, 2] and elevations [N, 1] of
-    `jacksboro`, standardised.
+    """Training rows and a tenth of test rows of `jacksboro`: standardised coordinates [N, 2] and
+    elevations [N, 1].
 
-    :param every: take only so many rows and columns of the grid.
+    :param every: use every so many rows and columns of the grid.
     """
     heights = jacksboro()[::every, ::every]
     return _apart(heights, np.random.default_rng(seed).uniform(size=heights.size) < 0.1)
 
 
 def mountains_with_holes(seed: int, diameters: Array) -> tuple[Rows, Rows]:
-    """Rows of `mountains` outside of round holes, to train with, and those inside, to test with.
+    """Training rows of `mountains` outside of round holes, and test rows inside of the holes.
 
-    :param diameters: of the holes, in pixels; they lie inside the map, apart from each other.
+    :param diameters: diameters of the holes, pixels; the holes are inside the map and disjoint.
     """
     heights, rng = jacksboro(), np.random.default_rng(seed)
     rows, columns = np.indices(heights.shape)
@@ -111,7 +111,7 @@ def globe(max_degree: int) -> tuple[Any, Any]:
 
 
 def land_and_sea() -> Any:
-    """A colour map of heights and depths, the level of the sea in the middle."""
+    """A colour map of heights and depths, with the level of the sea in the middle."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 

@@ -1,4 +1,4 @@
-"""The machine and the versions of packages that a result was measured with."""
+"""The machine and the package versions of a measurement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of this checkout, "+" added when source files differ from it."""
+    """The commit of this checkout, with "+" if source files differ from it."""
 
     def git(*arguments: str) -> str:
         command, folder = ["git", *arguments], Path(__file__).parents[1]  # benchmarks/

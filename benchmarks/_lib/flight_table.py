@@ -1,33 +1,33 @@
-"""A made-up table of flights: as many rows and columns as the one on which Gaussian processes are
-compared at scale (Hensman, Fusi and Lawrence 2013), which is no longer available.
+"""A synthetic table of flights, with the size of the airline table that is no longer available
+(Hensman, Fusi and Lawrence 2013).
 
 Rows are independent. T = 1,440 minutes is a day.
-age         of the aircraft, years: gamma with shape 3 and mean 12, at most 45
-distance    miles: log-normal, median 600, at most 5,000
-airtime     minutes: 18 + 0.118 distance + normal noise of 8
-departure   minutes after midnight: a wave in the morning (around 7:40, 35%), one in the afternoon
-            (around 17:20, 40%), the rest between 6:00 and 22:00
-arrival     minutes after midnight: departure + airtime + 25, shifted by -3 to 3 time zones
-            (long distances more often), modulo T
-weekday     1 to 7, fewer on 6; day 1 to 31; month 1 to 12: evenly
+age         of the aircraft, years: gamma with shape 3 and mean 12, at most 45.
+distance    miles: log-normal, median 600, at most 5,000.
+airtime     minutes: 18 + 0.118 distance + normal noise of standard deviation 8.
+departure   minutes after midnight: 35% normal around 7:40, 40% normal around 17:20, the rest
+            uniform between 6:00 and 22:00.
+arrival     minutes after midnight, modulo T: departure + airtime + 25, shifted by -3 to 3 time
+            zones, more often for long distances.
+weekday     1 to 7, fewer on 6. day, 1 to 31, and month, 1 to 12, are uniform.
 
 The delay, in minutes, is the sum of
 
-    12 c(departure) (1 + 0.6 s(month))   delays pile up during the day, more so in summer:
-                                         c(t) = -cos(2 pi (t - 300) / T),
-                                         s(m) = cos(2 pi (m - 7) / 12)
-    4 cos(4 pi (month - 1) / 12)         winter and summer, not spring and autumn
-    5 tanh((distance - 800) / 500)
-    4 s(month) tanh((distance - 800) / 500)
-    -3 c(arrival)
-    4 exp(-((weekday - 4.5) / 1.2)^2) (1 + c(departure))    Thursdays and Fridays, in the evening
-    2.5 sin(2 pi day / 31)
-    3 log(1 + age / 5)
-    6 where age is above 20 and departure is after 20:00    the one part that is not smooth
+    12 c(departure) (1 + 0.6 s(month))   delays grow during the day, more so in summer.
+                                         c(t) = -cos(2 pi (t - 300) / T).
+                                         s(m) = cos(2 pi (m - 7) / 12).
+    4 cos(4 pi (month - 1) / 12)         winter and summer, not spring and autumn.
+    5 tanh((distance - 800) / 500).
+    4 s(month) tanh((distance - 800) / 500).
+    -3 c(arrival).
+    4 exp(-((weekday - 4.5) / 1.2)^2) (1 + c(departure))    Thursday and Friday evenings.
+    2.5 sin(2 pi day / 31).
+    3 log(1 + age / 5).
+    6 if age is above 20 and departure is after 20:00    the only part that is not smooth.
 
-and of noise with mean zero, deviation `NOISE` and a long tail to late flights: 0.8 of it is a
-standard normal, 0.6 an exponential minus one. It has four times the variance of the rest, so that
-no prediction of the normalised delay has a mean squared error much below 0.8.
+and of noise with mean zero, standard deviation `NOISE` and a long tail to late flights: 0.8 times a
+standard normal plus 0.6 times (an exponential minus one). Its variance is four times that of the
+sum. So the mean squared error of a normalised delay cannot be much below 0.8.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day
 TRAIN_ROWS = 3_952_942
 NOISE = 22.0
 DAY = 1_440.0
-_BLOCK = 2**15  # rows that are drawn from one generator
+_BLOCK = 2**15  # rows that one generator draws
 
 
 def flights(count: int, *, test: bool = False) -> tuple[Array, Array]:
-    """The first rows, X [count, 8] and Y [count, 1]; `test` are those of another table. A row
-    depends on its number alone."""
+    """The first rows, X [count, 8] and Y [count, 1], of the training or of the test table. A row
+    depends only on its number and on `test`."""
     X, Y = np.empty((count, len(COLUMNS))), np.empty((count, 1))
     for start in range(0, count, _BLOCK):
         rng = np.random.default_rng([0, int(test), start // _BLOCK])

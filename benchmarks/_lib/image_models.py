@@ -13,7 +13,7 @@ from benchmarks._lib.splits import Split
 
 @dataclass(frozen=True)
 class LabelledRows(Split):
-    """Images as rows, pixels between 0 and 1, and their classes, [N, H W C] and [N, 1]."""
+    """Images as rows [N, H W C] with pixels between 0 and 1, and their classes [N, 1]."""
 
     shape: tuple[int, ...]  # (H, W) or (H, W, C)
     num_classes: int

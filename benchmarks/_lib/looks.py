@@ -1,5 +1,5 @@
-"""Training with looks at the model: after every few steps, or at given times and after given steps.
-By default the times are those of this process's processors, which other work hardly changes."""
+"""Training with evaluations ("looks") at given times, after given steps, or after every few steps.
+The default clock counts CPU seconds of this process, which other programs hardly change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Trace = list[dict[str, float]]
-"""Of each look "seconds", "steps", and what was found, by name."""
+"""The "seconds", the "steps" and the figures of each evaluation, by name."""
 
 MOST_STEPS = 10**6
 
@@ -28,13 +28,13 @@ def trained_with_looks(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Trace:
-    """Train until all times have passed, and look when one has, and after each number of steps;
-    looks do not count.
+    """Train until all times have passed, and evaluate the model after each time and after each
+    number of steps; the clock does not count evaluations.
 
-    :param evaluate: What is found, by name.
-    :param seconds: The times, rising.
-    :param started: When the clock began.
-    :param options: Of `idm.fit`, and `arguments`, too.
+    :param evaluate: returns the figures of the model, by name.
+    :param seconds: the times, in rising order.
+    :param started: when the clock started.
+    :param options: options of `idm.fit`; `arguments` are arguments of `idm.fit`.
     """
     import interdomain as idm
 
@@ -75,12 +75,12 @@ def train(
     seed: int = 0,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Train by `fit`, evaluating `points` times, which does not count.
+    """Train by `fit`, and evaluate `points` times; the clock does not count evaluations.
 
     :param evaluate: returns figures of the model, by name.
-    :param settings: for `fit`: batch_size, optimizer, ...
+    :param settings: settings of `fit`: batch_size, optimizer, ...
     :returns: "curve", "train_seconds" and "seconds_per_step": the median over the segments of the
-        curve but the first, which holds the tracing.
+        curve except the first, which includes the tracing.
     """
     import interdomain as idm
 
@@ -110,7 +110,7 @@ def train(
 def bound_per_row(
     model: Any, X: NDArray[Any], Y: NDArray[Any], num_data: int
 ) -> Callable[[], float]:
-    """The ELBO for each row, estimated on the same rows every time; compiled once."""
+    """A function that estimates the ELBO for each row, always on the same rows; compiled once."""
     import tensorflow as tf
 
     rows = (tf.constant(X), tf.constant(Y))
@@ -124,12 +124,12 @@ def compared(
     seconds: Sequence[float],
     figures: Callable[[Mapping[str, float]], list[str]],
 ) -> tuple[int | None, list[dict[str, Any]]]:
-    """The largest of `steps` that all trainings have reached; and the row of each in a table: its
-    figures after that step ("then_0", ...), the first figure at each of the times ("by_time"), the
-    figures at the last time ("last_0", ...), the "steps" until then, and seconds "per_step". What
-    there is no look for is left out.
+    """The largest of `steps` that all trainings have reached, and a table row for each training.
 
-    :param figures: The figures of a look, as text.
+    A row has the figures after that step ("then_0", ...) and the first figure at each time
+    ("by_time"). It has the figures at the last time ("last_0", ...), its "steps", and "per_step".
+    Figures without an evaluation are left out.
+    :param figures: returns the figures of an evaluation, as text.
     """
     reached = [{one["steps"] for one in trace} for trace in traces]
     step = max((step for step in steps if all(step in one for one in reached)), default=None)
@@ -149,7 +149,7 @@ def compared(
 
 
 def seconds_per_step(trace: Trace) -> float:
-    """Between the first look and the last: without the start."""
+    """Seconds per step between the first evaluation and the last, which excludes the start."""
     first, last = trace[0], trace[-1]
     if last["steps"] == first["steps"]:
         return last["seconds"] / max(last["steps"], 1.0)

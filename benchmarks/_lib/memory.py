@@ -1,10 +1,10 @@
-"""Peak memory of one call, measured in a process of its own.
+"""Peak memory of one call, measured in its own process.
 
-The child process builds the work (data, model, traced graph) and makes the call once, so that
-thread pools and graph optimisation are behind it. It then gives freed memory back to the system,
-notes its resident memory, makes the call again, and reports by how much the peak exceeded that. The
-kernel's high-water mark (`VmHWM`) is reset just before, so that nothing earlier can hide the peak.
-Only Linux has these figures.
+The child process builds data, model and traced graph, and makes the call once, so that thread pools
+exist and the graph is optimised. It then gives freed memory back to the system and notes its
+resident memory. It makes the call again, and reports by how much the peak exceeded that memory. The
+kernel's high-water mark (`VmHWM`) is reset before the second call, so that an earlier peak does not
+count. Only Linux has these figures.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from benchmarks._lib.timing import wait_for
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 
-# The child must give memory back when it is freed, or what an earlier call freed would serve a
-# later one unseen. TensorFlow keeps freed blocks in a pool of its own with its oneDNN kernels and
-# not without them (float64 products are the same kernels either way); glibc returns large blocks at
-# once when its threshold is fixed.
+# The child must return memory when it is freed; otherwise blocks of an earlier call serve a later
+# one, and are not counted. TensorFlow pools freed blocks only with its oneDNN kernels; float64
+# products use the same kernels either way. glibc returns large blocks at once if its threshold is
+# fixed.
 GIVE_BACK = {
     "TF_ENABLE_ONEDNN_OPTS": "0",
     "MALLOC_MMAP_THRESHOLD_": "65536",
@@ -33,10 +33,10 @@ GIVE_BACK = {
 
 
 def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> int:
-    """Bytes that the call `factory(**arguments)()` needs at its peak, in a fresh process.
+    """The peak of bytes that the call `factory(**arguments)()` needs, in a fresh process.
 
     :param factory: a function at the top level of a module; `arguments` are JSON values.
-    :raises RuntimeError: when the child process fails; the message ends with its output.
+    :raises RuntimeError: if the child process fails; the message ends with its output.
     """
     return int(
         from_child(_peak_of, environment=GIVE_BACK, target=target_of(factory), arguments=arguments)
@@ -44,10 +44,10 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
 
 
 def peak_of_call(call: Callable[[], Any]) -> int:
-    """Bytes by which the peak of resident memory during `call()` exceeds that before it."""
+    """The difference in bytes of the peak of resident memory during `call()` and just before it."""
     wait_for(call())
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc: small blocks that it keeps
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # small blocks that glibc keeps
     if trim is not None:
         trim(0)
     CLEAR.write_text("5")
@@ -59,8 +59,8 @@ def peak_of_call(call: Callable[[], Any]) -> int:
 
 
 def peak_of_process() -> int:
-    """The most bytes that have been resident in this process. Pages of memory-mapped files count,
-    although the system can free them at any time."""
+    """The peak of resident bytes of this process. Pages of memory-mapped files count, although the
+    system can free them at any time."""
     return _status_bytes("VmHWM")
 
 

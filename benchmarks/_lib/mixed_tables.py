@@ -1,4 +1,4 @@
-"""Tables in their units, some with columns of categories; banana, and functions made up."""
+"""Tables in their original units, some with categories; banana, and synthetic functions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from benchmarks._lib.splits import Split, normalise, take_split
 
 FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
 LEVELS, UNSEEN, PER_LEVEL = 5_000, 50, 10
-"""Groups in training rows, further ones among test rows, and the mean number of rows of each."""
+"""Groups in training rows, additional groups in test rows, and the mean rows of each group."""
 MADE_TESTED = 10_000
 
 
 @dataclass(frozen=True)
 class Data:
-    """A split in its units, columns that vary only, and which of these are categories."""
+    """A split in its units without constant columns, and the columns that are categories."""
 
     split: Split
     categorical: tuple[int, ...]
 
 
 def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Data:
-    """The rows of a split.
+    """The training and test rows of a split.
 
-    :param rows: of the table that is made up.
+    :param rows: the number of rows of the synthetic table.
     """
     categorical: tuple[int, ...] = ()
     if data == FRIEDMAN:
@@ -47,7 +47,7 @@ def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Da
 
 
 def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
-    """Rows to train with and test rows of the first split, as numbers."""
+    """Training and test rows of the first split, as numbers."""
     found = data_of(data, 0, None, data_dir)
     X_train, X_test = indicators(found)
     own = normalise(found.split)
@@ -55,11 +55,11 @@ def standardised(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
 
 
 def rows_of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows]:
-    """Rows to train with and test rows as in GPBoost's full-scale Vecchia paper: one of five
-    shuffled folds of seed 10, columns in [0, 1].
+    """Training and test rows as in GPBoost's full-scale Vecchia paper: one of five shuffled folds
+    of seed 10, columns in [0, 1].
 
-    :param name: a table, "tetouan" or "precipitation", whose targets are standardised (the latter's
-        logarithms; columns are degrees of latitude and longitude); or "magic", classes 0 and 1.
+    :param name: a table with standardised targets ("tetouan", or "precipitation": logarithms, by
+        degrees of latitude and longitude), or "magic", with classes 0 and 1.
     """
     from sklearn.model_selection import KFold
 
@@ -82,7 +82,7 @@ def rows_of_fold(name: str, data_dir: str | None, fold: int) -> tuple[Rows, Rows
 
 
 def banana(data_dir: str | None) -> tuple[Rows, Rows]:
-    """Of two inputs: training and test rows, inputs standardised; classes 0 and 1."""
+    """Training and test rows of two standardised inputs; classes 0 and 1."""
     arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
     own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
     return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
@@ -90,7 +90,7 @@ def banana(data_dir: str | None) -> tuple[Rows, Rows]:
 
 def friedman(rows: int, seed: int) -> tuple[Array, Array]:
     """Friedman's function of the first five of ten columns, with noise of variance one."""
-    generator = np.random.default_rng([seed, 1])  # not the one that draws the rows for testing
+    generator = np.random.default_rng([seed, 1])  # differs from the generator of test rows
     X = generator.uniform(size=(rows, 10))
     a, b, c, d, e = X[:, :5].T
     f = 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e
@@ -111,7 +111,7 @@ def rough_function(rng: np.random.Generator) -> Callable[[Array], Array]:
 
 
 def made(number: int) -> tuple[Rows, Rows]:
-    """Rows of a smooth and a rough function, and 10,000 to test."""
+    """Training rows of a smooth and a rough function, and 10,000 test rows."""
     rng = np.random.default_rng(0)
     function = rough_function(rng)
     X = rng.uniform(-1, 1, (number + MADE_TESTED, 2))
@@ -120,8 +120,8 @@ def made(number: int) -> tuple[Rows, Rows]:
 
 
 def grouped() -> tuple[Rows, Rows]:
-    """Rows of two columns of places and one of groups: `made`, an intercept of deviation one for
-    each group, and noise of deviation 0.3. Of the test rows 1% are of groups without rows."""
+    """Rows of two columns of places and one of groups: `made`, an intercept for each group
+    (deviation 1) and noise (0.3). 1% of the test rows belong to groups without training rows."""
     rng = np.random.default_rng(0)
     function, intercepts = rough_function(rng), rng.normal(size=LEVELS + UNSEEN)
     parts = []
@@ -133,7 +133,7 @@ def grouped() -> tuple[Rows, Rows]:
 
 
 def indicators(data: Data) -> tuple[Array, Array]:
-    """X of training and of test rows, normalised, with one column for each category."""
+    """X of training and test rows, normalised, with one column for each category."""
     split = data.split
     parts = []
     for X in (split.X_train, split.X_test):

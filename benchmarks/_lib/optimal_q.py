@@ -1,14 +1,14 @@
 """The bound of a sparse variational GP with the q that is optimal for a Gaussian likelihood.
 
-The model is SVGP, OrthogonalSVGP or AdditiveSVGP. With ``f = C^T w`` plus what the inducing
-variables leave, w being the whitened variables, C the rows ``A_1, A_2, ...`` that belong to its
-independent q's, and the noise variance s, the optimum is
+The model is SVGP, OrthogonalSVGP or AdditiveSVGP. ``f = C^T w`` plus a residual that is independent
+of the inducing variables; w are the whitened variables. C has the rows ``A_1, A_2, ...`` of the
+independent q's. With the noise variance s, the optimum is
 
     mean (s I + C C^T)^{-1} C y,   covariances s (s I + A_i A_i^T)^{-1}.
 
-All means are found together; the covariances one by one, because q is a product. SVGP has one q,
-with ``A = L_u^{-1} Kuf``; OrthogonalSVGP another one with ``L_v^{-1} (Kvf - Kvu Kuu^{-1} Kuf)``;
-AdditiveSVGP one for each block, with ``L_i^{-1} Kuf_i``.
+One solve gives all means. Each covariance is computed alone, because q is a product. SVGP has one q
+with ``A = L_u^{-1} Kuf``; OrthogonalSVGP has a second, with ``L_v^{-1} (Kvf - Kvu Kuu^{-1} Kuf)``;
+AdditiveSVGP has one for each block, with ``L_i^{-1} Kuf_i``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from interdomain.posteriors.parts import batch_root
 
 
 class _Terms(NamedTuple):
-    """The roots of ``I + A_i A_i^T / s``, the optimal means, and the bound."""
+    """The Cholesky factors of ``I + A_i A_i^T / s``, the optimal means, and the bound."""
 
     roots: list[tf.Tensor]
     means: list[tf.Tensor]
@@ -37,14 +37,14 @@ class _Terms(NamedTuple):
 
 
 class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
-    """``model.elbo(data)`` with the optimal q, as a function of all parameters but q.
+    """``model.elbo(data)`` with the optimal q, as a function of all parameters except q.
 
-    Its maxima are those of ``elbo`` over all parameters and q, and no gradient step is spent on q.
+    Its maxima are those of ``elbo`` over all parameters and q, without gradient steps for q.
 
-    :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with a Gaussian
-        likelihood, no mean function, and a latent GP with the same prior for each column of Y. Its
-        q is marked as not trainable.
-    :param data: All of the data.
+    :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with a Gaussian likelihood, no
+        mean function, and a latent GP with the same prior for each column of Y. Its q becomes not
+        trainable.
+    :param data: the whole data.
     """
 
     def __init__(self, model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:
@@ -60,7 +60,7 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         return self._terms().bound
 
     def assign_q(self) -> None:
-        """Give the model its optimal q."""
+        """Assign the optimal q to the model."""
         terms = self._terms()
         for (q_mu, q_sqrt), root, mean in zip(self._q(), terms.roots, terms.means, strict=True):
             covariance = tf.linalg.cholesky_solve(root, tf.eye(len(root), dtype=root.dtype))

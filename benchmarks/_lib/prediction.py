@@ -14,8 +14,8 @@ from benchmarks._lib.data import Array
 class Predictor:
     """Means and variances of f, [N, P] each; the model's matrices are factorised once.
 
-    :param cached: pass False for a model that is still being trained: its matrices are then
-        factorised for every batch.
+    :param cached: False for a model that is still being trained: its matrices are then factorised
+        for every batch.
     """
 
     def __init__(self, model: Any, input_dim: int, *, cached: bool = True) -> None:
@@ -44,8 +44,8 @@ def gaussian_errors(Y: Array, mean: Array, variance: Array) -> dict[str, float]:
 
 
 def interval_errors(scores: Array) -> dict[str, float]:
-    """The share of the central 90% of predictions, and the root mean square of the normal scores
-    z of test rows, which is 1 where standard deviations are right."""
+    """The share of rows in the central 90% of their predictions, and the root mean square of their
+    normal scores z. It is 1 if standard deviations are right."""
     inside = float(np.mean(np.abs(scores) < 1.6449))
     return {"coverage": inside, "z": float(np.sqrt(np.mean(np.square(scores))))}
 
@@ -58,11 +58,11 @@ def student_errors(
     Given the logarithm u of the noise's weight, y is Gaussian with variance ``variance + scale^2 /
     exp(u)``; densities and probabilities are sums over 400 values of u.
 
-    :param mean: Of f, as its variance.
-    :param scale: Of the noise; `freedom` are its degrees of freedom.
+    :param mean: the mean of f; `variance` is its variance.
+    :param scale: the scale of the noise; `freedom` are its degrees of freedom.
     """
     c = freedom / 2
-    width = 45 / c  # beyond it the density of u is below exp(-45) of its maximum
+    width = 45 / c  # outside of it the density of u is below exp(-45) of its maximum
     u, step = np.linspace(
         -width - np.sqrt(2 * width), np.log1p(width + np.sqrt(2 * width)), 400, retstep=True
     )
@@ -81,8 +81,8 @@ def student_errors(
 def class_errors(
     model: Any, X: Array, Y: NDArray[Any], predict: Predictor | None = None
 ) -> dict[str, float]:
-    """Accuracy and mean negative log probability of the classes Y [N, 1] (0 and 1 for a Bernoulli
-    likelihood); with a Predictor of the model, if there is one already."""
+    """Accuracy and mean negative log probability of the classes Y [N, 1]; a Bernoulli likelihood
+    has classes 0 and 1. Pass a Predictor of the model if there is one."""
     mean, variance = (predict or Predictor(model, X.shape[1]))(X)
     probabilities = np.asarray(model.likelihood.predict_mean_and_var(X, mean, variance)[0])
     log_density = model.likelihood.predict_log_density(X, mean, variance, Y)

@@ -1,4 +1,4 @@
-"""Models built, trained and evaluated on one clock: features of a box, points; any SVGP."""
+"""Models that are built, trained and evaluated on one clock: box features, splines, SVGP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evaluated(model: Any, held_out: Rows) -> dict[str, float]:
 
 
 def waves(X: Array, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
-    """A periodized Matern-3/2, and Fourier features of its box around the rows."""
+    """A periodized Matern-3/2, and Fourier features of its box, which contains the rows."""
     import gpflow
 
     import interdomain as idm
@@ -39,7 +39,7 @@ def waves(X: Array, num_inducing: int, lengthscale: float, margin: float) -> tup
 def splines(
     X: Array, size: str, matern: Any, degree: int, variance: float, lengthscale: float
 ) -> tuple[Any, Any]:
-    """A product of Matern kernels, one for each column, with one variance; and splines of it.
+    """A product of Matern kernels, one for each column, with one variance; and its splines.
 
     :param size: numbers of splines by column, such as "100x85".
     """
@@ -56,7 +56,7 @@ def splines(
 
 
 def fitted(data: Rows, kernel: Any, features: Any) -> tuple[Any, Any]:
-    """A model under the kernel of the features' rank, after `fit`; and what the fit did."""
+    """A model with the finite-rank kernel of the features, after `fit`, and the result of `fit`."""
     import interdomain as idm
 
     prior = idm.kernels.FiniteRank(kernel, features)
@@ -65,7 +65,7 @@ def fitted(data: Rows, kernel: Any, features: Any) -> tuple[Any, Any]:
 
 
 def fit_record(model: Any, fit: Any) -> dict[str, Any]:
-    """What is recorded of `fitted`."""
+    """The figures of `fitted` that a record has."""
     return {
         "num_inducing": int(model.inducing_variable.num_inducing),
         "pass_seconds": fit.pass_seconds,
@@ -75,7 +75,7 @@ def fit_record(model: Any, fit: Any) -> dict[str, Any]:
 
 
 def linear(X: Array, Y: Array, X_test: Array) -> tuple[Array, Array]:
-    """SciPy's linear interpolation, beyond the convex hull the nearest row."""
+    """SciPy's linear interpolation; outside of the convex hull the nearest row."""
     from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
     def at(X: Array, Y: Array, new: Array) -> Array:
@@ -99,7 +99,7 @@ def nearest_four(X: Array, Y: Array, X_test: Array) -> tuple[Array, Array]:
 def with_variance(
     at: Callable[[Array, Array, Array], Array], X: Array, Y: Array, X_test: Array
 ) -> tuple[Array, Array]:
-    """Predictions without a model; the variance is that of the errors at 2,000 rows."""
+    """Predictions without a model, with the variance of the errors at 2,000 rows."""
     apart = min(2_000, len(X) // 10)
     chosen = np.random.default_rng(0).permutation(len(X))
     few, rest = chosen[:apart], chosen[apart:]
@@ -108,8 +108,8 @@ def with_variance(
 
 
 def gpboost(data: Rows, **arguments: Any) -> Any:
-    """GPBoost's GP and its defaults, without other `arguments` with a Matern-3/2 that has a
-    lengthscale for each column."""
+    """GPBoost's GP with its defaults; without `arguments` it has a Matern-3/2 with a lengthscale
+    for each column."""
     import gpboost as gpb
 
     if "cov_function" not in arguments:
@@ -122,7 +122,7 @@ def gpboost(data: Rows, **arguments: Any) -> Any:
 def stock(
     data: Rows, num_inducing: int, kernel: Any, seed: int, likelihood: Any | None = None
 ) -> Any:
-    """gpflow's SVGP with points at centres of k-means of some rows; by default Gaussian noise."""
+    """gpflow's SVGP with points at k-means centres of some rows; the default noise is Gaussian."""
     import gpflow
 
     X = data[0]
@@ -142,8 +142,8 @@ def svgp(
     *,
     kernel: str = "Matern32",
 ) -> dict[str, Any]:
-    """`stock` with a stationary kernel, minibatches, natural gradients 0.1 and Adam 0.01;
-    evaluated whenever one of the times has passed, which does not count."""
+    """`stock` with a stationary kernel, minibatches, natural gradients 0.1 and Adam 0.01. It is
+    evaluated after each of the times; the clock does not count evaluations."""
     import gpflow
 
     import interdomain  # noqa: F401 - imports are not counted
@@ -165,7 +165,7 @@ def svgp(
 
 
 def log_density(model: Any, held_out: Rows, *, cached: bool) -> float:
-    """The mean log density of rows held out, under any likelihood."""
+    """The mean log density of held-out rows, under any likelihood."""
     X, Y = held_out
     moments = Predictor(model, X.shape[1], cached=cached)(X)
     return float(np.mean(model.likelihood.predict_log_density(X, *moments, Y)))
@@ -179,7 +179,7 @@ def density_trace(
     started: float,
     **arguments: Any,
 ) -> list[dict[str, float]]:
-    """The log density of rows held out, by seconds."""
+    """The log density of held-out rows, by seconds."""
 
     def evaluate(model: Any) -> dict[str, float]:
         return {"log_density": log_density(model, held_out, cached=False)}
@@ -189,6 +189,6 @@ def density_trace(
 
 
 def minibatches(data: Rows) -> dict[str, Any]:
-    """For `trained_with_looks`, on the wall's clock."""
+    """The batch size and the wall clock, as arguments of `trained_with_looks`."""
     size = min(BATCH_SIZE, len(data[0]))
     return {"batch_size": size, "clock": time.perf_counter}

@@ -1,4 +1,4 @@
-"""Regression models of GPflow for the UCI benchmarks: built, trained and evaluated."""
+"""Regression models of GPflow for the UCI benchmarks: building, training and evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def inducing_points(X: Array, num_inducing: int, seed: int) -> Array:
     """Centres of k-means, [num_inducing, D].
 
     If there are fewer distinct rows than points (yacht: 277 rows for M = 294), the points are all
-    rows and, for the rest, perturbed copies of some.
+    rows and perturbed copies of some rows.
     """
     rows = np.unique(X, axis=0)
     if len(rows) > num_inducing:
@@ -39,9 +39,9 @@ def median_distance(X: Array, seed: int, max_rows: int = 3_000) -> float:
 def vish_model(
     data: tuple[Array, Array], num_inducing: int, max_degree: int, *, truncated: bool
 ) -> gpflow.models.SGPR:
-    """VISH of the paper's size, at its initial parameters: unit scales, noise variance 0.1.
+    """VISH with the size of the paper, at its initial parameters: unit scales, noise variance 0.1.
 
-    :param truncated: whether the kernel is of finite rank, that of the harmonics.
+    :param truncated: whether the kernel has the finite rank of the harmonics.
     """
     input_dim = data[0].shape[1]
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(input_dim))
@@ -58,9 +58,9 @@ def vish_model(
 def fit_by_lbfgs(
     model: Any, data: tuple[Array, Array] | None, max_iterations: int
 ) -> dict[str, Any]:
-    """Train all parameters on all of the data by L-BFGS, with a progress bar.
+    """Train all parameters on the whole data by L-BFGS, with a progress bar.
 
-    :param data: for a model with external data (SVGP); None where the model holds its data.
+    :param data: for a model with external data (SVGP); None if the model holds its data.
     :returns: the final objective (bound or marginal likelihood), iterations, and how it ended.
     """
     whole = isinstance(model, idm.models.StructuredSGPR)

@@ -43,7 +43,7 @@ def finite_or_none(value: Any) -> Any:
 
 
 def significant(values: Any) -> Any:
-    """`values` as nested lists, every number with nine significant digits."""
+    """`values` as nested lists of numbers with nine significant digits."""
     if np.ndim(values) == 0:
         return float(f"{float(values):.9g}")
     return [significant(entry) for entry in values]
@@ -60,7 +60,7 @@ def figures(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def points(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """`figures`, with those of each point of the result's trace."""
+    """`figures`, with the entries of each point of the result's trace."""
     return ({**figure, **point} for figure in figures(records) for point in figure["trace"])
 
 
@@ -68,13 +68,13 @@ def points(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
 class ResultFile:
     """The records of one benchmark, in `path`.
 
-    A line is a record, or an environment: `{"environment": key, ...}` with what
-    `describe_environment` returns. A record names the environment it was measured in by the key,
-    and stands below that line. Here records always have the whole environment.
+    A line is a record, or an environment: `{"environment": key, ...}` with the entries of
+    `describe_environment`. A record names its environment by the key, and is below that line. The
+    records that this class returns have the whole environment.
 
-    What is appended is one write, so that an interruption can tear the last line only. A torn last
-    line is skipped when reading and removed when appending. When a configuration was run again,
-    the newer record counts.
+    Each record is appended by one write, so that an interruption can tear only the last line. A
+    torn last line is skipped when reading and removed when appending. If a configuration has
+    several records, the newest counts.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class ResultFile:
     def records(self) -> list[Record]:
         """The newest record of every configuration, in the order in which they first finished.
 
-        :raises ValueError: when a line other than the last is broken, or names an environment that
+        :raises ValueError: if a line other than the last is broken, or names an environment that
             no line above it describes.
         """
         return list(self._read()[0].values())

@@ -3,12 +3,12 @@
 A benchmark is a class with two to four methods; `main` is its command line. Benchmarks of a paper
 have `benchmarks.papers.<paper>.<name>` in place of `benchmarks.<name>`:
 
-    python -m benchmarks.<name>              run what is not yet in results/<name>.jsonl, print the
-                                             table
-    python -m benchmarks.<name> --table      print the table of the stored results only
-    python -m benchmarks.<name> --rerun      run everything again
-    python -m benchmarks.<name> --short      a small version that shows that everything works
-    python -m benchmarks.<name> --results d  keep the results in folder d
+    python -m benchmarks.<name>              run the configurations without a record in
+                                             results/<name>.jsonl, print the table.
+    python -m benchmarks.<name> --table      only print the table of the stored results.
+    python -m benchmarks.<name> --rerun      run everything again.
+    python -m benchmarks.<name> --short      a small version that tests whether everything works.
+    python -m benchmarks.<name> --results d  store the results in folder d.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configur
 
 Arguments = argparse.Namespace
 Entries = dict[str, Any]
-"""Of a configuration or a result, by name: JSON values."""
+"""The JSON values of a configuration or a result, by name."""
 Configurations = Iterable[Entries]
 Records = Sequence[Record]
 
@@ -42,11 +42,11 @@ Records = Sequence[Record]
 class Benchmark(abc.ABC):
     """One question, the configurations that answer it, and the table of the answers.
 
-    The class says which options it has, each None by default: ``class Terrain(Benchmark,
-    data_dir=str, models=MODELS, seeds=range, rounds=int)`` has ``--data-dir``, ``--models`` with
-    some of the names, separated by commas, ``--seeds`` with numbers such as 0-4, and ``--rounds``
-    with one number. Its documentation and its name, which the file of results has, are its
-    module's, unless it has its own.
+    The class declares its options, each None by default. ``class Terrain(Benchmark,
+    data_dir=str, models=MODELS, seeds=range, rounds=int)`` has ``--data-dir``; ``--models`` with
+    some of the names, separated by commas; ``--seeds`` with numbers such as 0-4; and ``--rounds``
+    with one number. Its documentation, and its name for the file of results, are those of its
+    module by default.
     """
 
     name: str
@@ -60,31 +60,31 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def configurations(self, arguments: Arguments) -> Configurations:
-        """What to run, as flat dictionaries of JSON values.
+        """The configurations to run, as flat dictionaries of JSON values.
 
-        Everything that changes what is measured belongs in the configuration (seed, split, size,
-        iterations, `source_of(data_dir)`): its text is the key by which finished work is found.
+        A configuration has everything that changes what is measured (seed, split, size,
+        iterations, `source_of(data_dir)`): its text is the key of its record.
         """
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
         """Run one configuration and return its figures as JSON values.
 
-        Unless overridden, what the function `measured` of the benchmark's module returns in a
-        process of its own; it takes the entries of the configuration by name, without `source`, and
-        `data_dir` if the benchmark reads data.
+        By default, call the function `measured` of the benchmark's module in its own process. Its
+        arguments are the entries of the configuration by name, without `source`, and `data_dir` if
+        the benchmark reads data.
         """
         measured = sys.modules[type(self).__module__].measured  # type: ignore[attr-defined]
         return dict(from_child(measured, **for_a_process(configuration, arguments)))
 
     @abc.abstractmethod
     def table(self, records: Records) -> str:
-        """The stored results as Markdown, the paper's figures or the targets beside ours."""
+        """The stored results as Markdown, next to the paper's figures or the targets."""
 
     def draw(  # noqa: B027 - most have no picture
         self, folder: Path, records: Records, arguments: Arguments
     ) -> None:
-        """Draw the pictures of the stored results into their folder, after a run; none unless
-        overridden. A DataError means that there is none: the configurations have reported it."""
+        """Draw the pictures of the stored results into their folder, after a run; by default none.
+        A DataError means that there is no picture: the configurations have reported it."""
 
     @classmethod
     def command(cls) -> None:
@@ -92,7 +92,7 @@ class Benchmark(abc.ABC):
         sys.exit(cls().main())
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command line; the exit status is 1 when a configuration failed."""
+        """Run the command line; the exit status is 1 if a configuration failed."""
         arguments = self._parser().parse_args(argv)
         file = ResultFile(result_folder(arguments) / f"{self.name}.jsonl")
         status = 0 if arguments.table else run_configurations(self, arguments, file)
@@ -104,8 +104,8 @@ class Benchmark(abc.ABC):
         return status
 
     def stored(self, arguments: Arguments, remedy: str, **wanted: Any) -> Any:
-        """The newest result whose configuration has the entries `wanted`; without one a DataError
-        that names the `remedy`."""
+        """The newest result whose configuration has the entries `wanted`; if there is none, a
+        DataError that names the `remedy`."""
         records = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
         found = [one for one in records if wanted.items() <= dict(one["configuration"]).items()]
         if not found:
@@ -139,19 +139,19 @@ class Benchmark(abc.ABC):
 
 
 def command_of(kind: type[Benchmark]) -> str:
-    """The module that is the command of a benchmark."""
+    """The module that `python -m` runs for a benchmark."""
     return module_of(kind).removesuffix(".benchmark")
 
 
 def result_folder(arguments: Arguments) -> Path:
-    """Where `--results` and `--short` put the results."""
+    """The folder of the results, by `--results` and `--short`."""
     if arguments.results is not None:
         return Path(arguments.results)
     return RESULTS_FOLDER / "short" if arguments.short else RESULTS_FOLDER
 
 
 def run_configurations(benchmark: Benchmark, arguments: Arguments, file: ResultFile) -> int:
-    """Run what has no record yet; a configuration that fails is reported and tried again later."""
+    """Run the configurations without a record; a failed one is reported, and run again later."""
     configurations = list(benchmark.configurations(arguments))
     finished = set() if arguments.rerun else file.finished()
     waiting = [c for c in configurations if configuration_key(c) not in finished]
@@ -181,7 +181,7 @@ def run_configurations(benchmark: Benchmark, arguments: Arguments, file: ResultF
                 "environment": describe_environment(),
             }
             file.append(record)
-        except DataError as error:  # the message says what to do
+        except DataError as error:  # the message names the remedy
             failures += 1
             tqdm.write(f"{describe(configuration)}: {error}", file=sys.stderr)
         except Exception:

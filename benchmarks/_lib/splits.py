@@ -25,8 +25,8 @@ class Split:
 class NormalisedSplit(Split):
     """A split whose columns have zero mean and unit variance over its training rows.
 
-    `Y_mean`, `Y_scale` [P] lead back to the original units: an error scales with `Y_scale`, a
-    squared error with its square, and a negative log density gains log(`Y_scale`).
+    `Y_mean`, `Y_scale` [P] restore the original units: an error is multiplied by `Y_scale`, a
+    squared error by its square, and log(`Y_scale`) is added to a negative log density.
     """
 
     Y_mean: Array
@@ -36,7 +36,7 @@ class NormalisedSplit(Split):
 def seeded_rows(
     num_rows: int, seed: int, test_fraction: float = 0.1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training and test row numbers drawn with `seed`; `test_fraction` of the rows are tested."""
+    """Row numbers for training and testing, drawn with `seed`; a `test_fraction` is for testing."""
     if not 0.0 < test_fraction < 1.0:
         raise ValueError(f"test_fraction is {test_fraction}: pass a number between 0 and 1")
     order = np.random.default_rng(seed).permutation(num_rows)
@@ -45,7 +45,7 @@ def seeded_rows(
 
 
 def take_split(table: Table, index: int) -> Split:
-    """Split number `index`: the stored one where the table has splits, otherwise seeded 90/10."""
+    """Split number `index`: a stored one if the table has splits, otherwise drawn 90/10."""
     if table.splits and not 0 <= index < len(table.splits):
         raise ValueError(
             f"split {index} of {table.name!r} does not exist: it has the splits 0 to "
@@ -72,7 +72,7 @@ def normalise(split: Split) -> NormalisedSplit:
 def _moments(values: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of each column; the deviation of a constant column is one."""
     mean, scale = values.mean(axis=0), values.std(axis=0)
-    # A constant such as 0.1 has a mean that is off by a rounding error, hence a deviation of about
-    # 1e-17 rather than 0: dividing by that would turn rounding errors into data.
+    # A constant such as 0.1 has a mean that is off by a rounding error, and a deviation of about
+    # 1e-17 in place of 0: a division by it would turn rounding errors into data.
     constant = scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
     return mean, np.where(constant, 1.0, scale)

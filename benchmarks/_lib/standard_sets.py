@@ -17,18 +17,18 @@ from benchmarks._lib.splits import Split, normalise, seeded_rows
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", BEIJING)
 UNSEEN = ("tetouan", "precipitation", "magic")
-"""Of GPBoost's paper: `recommend` was finished before these were tried."""
+"""Sets of GPBoost's paper that were first tried when `recommend` was finished."""
 CLASSES = ("banana", "mnist", "magic")
 IMAGES = ("mnist",)
 DATA = (*TABLES, "flights", "terrain", "banana", "mnist", *UNSEEN)
 TWO_COLUMNS = ("terrain", "banana", "precipitation")
 MADE = ("terrain", "flights")
-"""Those that need no file."""
+"""Sets that need no file."""
 FLIGHTS = 200_000
 
 
 def rows_of(data: str, folder: str | None) -> tuple[Rows, Rows]:
-    """Rows to train with and test rows, in the order of the data."""
+    """Training rows and test rows, in the order of the data."""
     train, test = _READERS.get(data, standardised)(data, folder)
     return train, test
 

@@ -24,8 +24,8 @@ def low_degrees(X: Array) -> tuple[Any, Any]:
 
 
 def chosen_harmonics(data: Rows, likelihood: Any, num_inducing: int) -> tuple[Any, Any]:
-    """A kernel and its harmonics, those with the most prior variance once `fit` has found input
-    scales on a subset, with whole degrees up to 2. The likelihood is trained, too."""
+    """A kernel and its harmonics of most prior variance, after `fit` has trained the input scales
+    and the likelihood on a subset. All harmonics up to degree 2 are included."""
     import interdomain as idm
 
     kernel, few = low_degrees(data[0])
@@ -53,8 +53,8 @@ def exact(data: Rows, held_out: Rows) -> dict[str, Any]:
 def boosted(
     data: Rows, seed: int, categorical: list[int] | None = None, **settings: Any
 ) -> tuple[Any, float]:
-    """scikit-learn's HistGradientBoostingRegressor, and the variance of the residuals of a tenth of
-    the rows, which it is not fitted to."""
+    """scikit-learn's HistGradientBoostingRegressor, fitted to nine tenths of the rows, and the
+    variance of its residuals on the last tenth."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     (X, Y), (fitted, apart) = data, seeded_rows(len(data[0]), seed)
@@ -73,8 +73,8 @@ def boosting(
     categorical: list[int] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
-    """`boosted`, on a clock that stops before the predictions."""
-    import sklearn.ensemble  # noqa: F401 - imports are not counted
+    """The errors of `boosted`, on a clock that stops before the predictions."""
+    import sklearn.ensemble  # noqa: F401 - the clock does not count imports
 
     started = clock()
     trees, variance = boosted(data, seed, categorical)

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and a paper's figure beside ours."""
+"""Tables in Markdown, and figures of papers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in GitHub's Markdown; cells appear as given.
+    """A table in GitHub's Markdown; cells are printed as given.
 
     :raises ValueError: if a row has more or fewer cells than there are headers.
     """
@@ -23,11 +23,11 @@ def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def tabulated(rows: Iterable[Mapping[str, Any]], layout: str) -> str:
-    """A table in GitHub's Markdown of figures by name.
+    """A table in GitHub's Markdown, of figures by name.
 
-    :param layout: columns, separated by semicolons: a header, which is the name of the figure, too,
-        or "header = name", or "header = name format" with a format of Python: ``RMSE = rmse .3f``.
-        Figures that a row lacks, or that are None, are empty cells.
+    :param layout: columns, separated by semicolons. A column is a header that is also the figure's
+        name, or "header = name", or "header = name format" with a format of Python:
+        ``RMSE = rmse .3f``. Figures that are None or that a row lacks are empty cells.
     """
     columns = []
     for column in layout.split(";"):
@@ -55,10 +55,10 @@ class PaperFigure:
         return f"{self.mean:.{self.mean_decimals}f} ± {deviation}"
 
     def verdict(self, ours: float) -> str:
-        """Whether `ours` (lower is better) is within two of the paper's standard deviations.
+        """The verdict whether `ours` (lower is better) is within two of the paper's deviations.
 
-        "undecided": only if the mean and deviation are taken at the far ends of what the printed
-        digits allow. A deviation printed as 0.00 may be anything up to 0.005.
+        It is "undecided" if the answer depends on digits that the paper does not print. A deviation
+        printed as 0.00 may be anything up to 0.005.
         """
         distance = abs(ours - self.mean)
         if distance <= 2 * self.deviation:
@@ -79,7 +79,7 @@ def mean_and_deviation(values: Sequence[float], decimals: int = 3) -> str:
 
 
 def spread(summary: dict[str, float], digits: int = 3) -> str:
-    """A median with its quartiles, as `timing.summarise` returns them."""
+    """A median with its quartiles, from the value of `timing.summarise`."""
     median, lower, upper = (f"{summary[key]:.{digits}g}" for key in ("median", "lower", "upper"))
     return f"{median} [{lower}, {upper}]"
 
@@ -90,7 +90,7 @@ def megabytes(count: float | None) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in short: 0-4, 7."""
+    """Numbers as ranges, such as 0-4, 7."""
     parts: list[list[int]] = []
     for number in sorted(set(numbers)):
         if parts and number == parts[-1][-1] + 1:

@@ -1,9 +1,9 @@
-"""Times several ways of doing the same work and compares them.
+"""Times of several ways of doing the same work, and their ratios.
 
-The sides take turns, and each round starts with another side: whatever else the machine does during
-a minute falls on all of them alike. A sample repeats a quick side until it lasts at least
-`min_sample_seconds` and counts the mean. The ratio of two sides is taken within each round; its
-median and quartiles are reported, so that one disturbed round does no harm.
+The sides take turns, and each round starts with another side, so that other load on the machine
+affects all of them alike. A sample repeats a quick side until it lasts at least
+`min_sample_seconds` and takes the mean. The ratio of two sides is computed within each round; its
+median and quartiles are reported, so that one disturbed round does not matter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def alternate(
     min_sample_seconds: float = 0.05,
     description: str | None = None,
 ) -> Samples:
-    """Seconds per call of each side in each round.
+    """The seconds per call of each side in each round.
 
     :param sides: callables without arguments; the time ends when their result is available.
     :param warm_up: calls of each side before the first sample (tracing, caches, thread pools).
@@ -50,13 +50,13 @@ def alternate(
 
 
 def summarise(values: Sequence[float]) -> dict[str, float]:
-    """Median and quartiles."""
+    """The median and the quartiles of values."""
     lower, median, upper = np.quantile(np.asarray(values), [0.25, 0.5, 0.75])
     return {"median": float(median), "lower": float(lower), "upper": float(upper)}
 
 
 def ratio(samples: Samples, numerator: str, denominator: str) -> dict[str, float]:
-    """How many times as long `numerator` takes as `denominator`: median and quartiles."""
+    """The time of `numerator` divided by the time of `denominator`: median and quartiles."""
     pairs = zip(samples[numerator], samples[denominator], strict=True)
     return summarise([above / below for above, below in pairs])
 

@@ -1,22 +1,22 @@
 """Simulation-based calibration (Talts et al. 2018): ranks of the truth under the predictive.
 
-Functions are drawn from a model's prior, at 40 rows and at places held out; noise is added, the
-model is conditioned on the rows at the same parameters, and the probability below the truth, by its
-predictive distribution of f, is uniform if that is the posterior. Functions are columns of Y; of
-each one place counts, so that ranks are independent. They are drawn by dense kernel matrices.
+Functions are drawn from a model's prior, at 40 rows and at held-out places, by dense kernel
+matrices. Noise is added, and the model is conditioned on the rows at the true parameters. If its
+predictive distribution of f is the posterior, the probability below the truth is uniform.
+Functions are columns of Y; each counts at one place, so that ranks are independent.
 waves, globe, table, splines, units   StructuredSGPR of waves, harmonics of the globe, features of
-                        effects, splines, activation features
-neighbours, both        VecchiaSGPR: the ten nearest rows; these and waves
-merged, weights         ten places of four rows each as ten rows; a noise variance for each row
-groups                  intercepts of four groups and the nearest rows; a fifth at places held out
-student_t               the nearest rows under Student-t noise, where q is not the posterior
+                        effects, splines, activation features.
+neighbours, both        VecchiaSGPR of the ten nearest rows; with waves.
+merged, weights         ten places of four rows each as ten rows; a noise variance for each row.
+groups                  intercepts of four groups and the nearest rows; held-out rows have a fifth.
+student_t               the nearest rows under Student-t noise: q is not the posterior.
 svgp, hvgp, orthogonal  SVGP (one covariance for all functions), HVGP (rows and their negatives),
-                        OrthogonalSVGP (base and orthogonal points far apart): where q can be exact
-dual, poisson, labels   DualSVGP: Gaussian noise; counts and labels, where q is not the posterior
-samples                 the rank among 99 functions of `sample_functions`
-effects, shares         `tables.effects`: an effect at a place; the rank of a share among draws
-Not here: HVGP and AdditiveSVGP on other rows, and deep layers, whose q cannot be the posterior.
-The distance is Kolmogorov's from uniform, p its p-value; "spread" is the standard deviation of the
+                        OrthogonalSVGP (base and orthogonal points far apart): q can be exact.
+dual, poisson, labels   DualSVGP: Gaussian noise; counts and labels, for which q is approximate.
+samples                 the rank among 99 functions of `sample_functions`.
+effects, shares         `tables.effects`: an effect at a place; the rank of a share among draws.
+Excluded: HVGP and AdditiveSVGP on other rows, and deep layers, whose q cannot be the posterior. The
+distance is Kolmogorov's from uniform, p its p-value; "spread" is the standard deviation of the
 truth's normal score, which is 1 if standard deviations are right.
 """
 
@@ -52,14 +52,14 @@ from benchmarks.calibration.truths import (
 FUNCTIONS, AT_A_TIME = 10_000, 500
 FEWER = {"dual": 1_000, "poisson": 1_000, "labels": 1_000, "effects": 200, "shares": 200}
 FEWER["student_t"] = 200
-"""Of models that take a fit of passes, or a report for each function."""
+"""Numbers of functions for models that need a fit of passes, or a report, for each function."""
 REPORTS, REPORTS_AT_A_TIME = ("effects", "shares"), 20
 ALONE = ("student_t",)
-"""Outputs of a row share the weight of its noise: a function has a model of its own."""
+"""Models of one function each, because outputs of a row share the weight of its noise."""
 
 
 def ranks(model: str, functions: int, seed: int) -> Array:
-    """The truth's probabilities, one for each function."""
+    """The truth's probabilities under the predictive, one for each function."""
     rng = np.random.default_rng(seed)
     each = 1 if model in ALONE else REPORTS_AT_A_TIME if model in REPORTS else AT_A_TIME
     parts = [min(each, functions - start) for start in range(0, functions, each)]
@@ -102,7 +102,7 @@ def on_globe(rng: np.random.Generator, number: int) -> Array:
 def structured(
     parts: Callable[..., Any], places: Callable[..., Array] = square
 ) -> Callable[..., Array]:
-    """StructuredSGPR under the kernel that its features explain."""
+    """Ranks under StructuredSGPR, whose finite-rank kernel its features explain."""
 
     def found(rng: np.random.Generator, functions: int) -> Array:
         X, new = (places(rng, number) for number in (ROWS, PLACES))
@@ -115,7 +115,7 @@ def structured(
 
 
 def optimal(model: Any, data: Any) -> Any:
-    """One natural gradient step of size one: the optimum, for Gaussian noise."""
+    """Take one natural gradient step of size one: the optimum, for Gaussian noise."""
     for part in (model.kernel, model.likelihood, model.inducing_variable):
         gpflow.set_trainable(part, False)
     step = (gpflow.optimizers.NaturalGradient(1.0), None)
@@ -124,7 +124,7 @@ def optimal(model: Any, data: Any) -> Any:
 
 
 def svgp(rng: np.random.Generator, functions: int) -> Array:
-    """A q of the features of a sum, with one covariance for all functions."""
+    """Ranks under a joint q of two features, with one covariance for all functions."""
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = box_waves()
     table, effects = table_features(X)
@@ -136,7 +136,7 @@ def svgp(rng: np.random.Generator, functions: int) -> Array:
 
 
 def hvgp(rng: np.random.Generator, functions: int) -> Array:
-    """At rows and their negatives the even and the odd part are independent a posteriori."""
+    """Ranks for rows and their negatives: the even and the odd part have independent posteriors."""
     half, new, base = square(rng, ROWS // 2), square(rng, PLACES), matern()
     noise, negation = gpflow.likelihoods.Gaussian(NOISE), idm.transforms.Negation()
     model = idm.models.HVGP(base, noise, half, negation, num_latent_gps=functions)
@@ -144,7 +144,7 @@ def hvgp(rng: np.random.Generator, functions: int) -> Array:
 
 
 def orthogonal(rng: np.random.Generator, functions: int) -> Array:
-    """Two groups of rows that know nothing of each other: base points, and orthogonal ones."""
+    """Ranks for two independent groups of rows: base points, and orthogonal ones far away."""
     far, kernel = np.array([1e3, 0.0]), matern()
     base, other = square(rng, ROWS // 2), square(rng, ROWS // 2) + far
     new = square(rng, PLACES) + np.arange(PLACES)[:, None] % 2 * far
@@ -180,7 +180,7 @@ def dual(rng: np.random.Generator, functions: int, *, kind: str = "dual") -> Arr
 
 
 def samples(rng: np.random.Generator, functions: int) -> Array:
-    """The truth's rank among functions of the posterior, between two of which it is uniform."""
+    """The truth's rank among functions of the posterior; within its rank the value is uniform."""
     X, new = square(rng, ROWS), square(rng, PLACES)
     box, waves = box_waves()
     prior = idm.kernels.FiniteRank(box, waves)
@@ -193,7 +193,7 @@ def samples(rng: np.random.Generator, functions: int) -> Array:
 
 
 def effects(rng: np.random.Generator, functions: int, *, shares: bool = False) -> Array:
-    """The truth has the same report, of a q that is one function."""
+    """Ranks of effects, or of shares; a report on the truth comes from a q of one function."""
     X, new = rng.uniform(0, 1, (ROWS, 3)), rng.uniform(0, 1, (PLACES, 3))
     kernel, features = table_features(X)
     prior = idm.kernels.FiniteRank(kernel, features)

@@ -27,7 +27,7 @@ def neighbours(rng: np.random.Generator, functions: int, *, both: bool = False) 
 
 
 def nearest_rows(**how: Any) -> Callable[[Any], Any]:
-    """VecchiaSGPR without features, of the ten nearest rows."""
+    """A function that makes VecchiaSGPR of the ten nearest rows, without features."""
     return partial(idm.models.VecchiaSGPR, local_kernel=matern(0.3), num_neighbours=10, **how)
 
 
@@ -38,7 +38,7 @@ def merged(rng: np.random.Generator, functions: int) -> Array:
 
 
 def weights(rng: np.random.Generator, functions: int) -> Array:
-    """Noise variances from a third of the usual one to three times as much."""
+    """Ranks with noise variances from a third of the usual one to three times as much."""
     X, new, row_weights = square(rng, ROWS), square(rng, PLACES), np.geomspace(1 / 3, 3, ROWS)
     model = nearest_rows(noise_variance=NOISE, noise_weights=row_weights)
 
@@ -61,7 +61,7 @@ def groups(rng: np.random.Generator, functions: int) -> Array:
 
 
 def student_t(rng: np.random.Generator, functions: int) -> Array:
-    """Of four degrees of freedom, at the parameters that rows were drawn with."""
+    """Ranks under noise of four degrees of freedom, at the true parameters."""
     X, new, degrees = square(rng, ROWS), square(rng, PLACES), 4.0
 
     def condition(data: Any) -> Any:

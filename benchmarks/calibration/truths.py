@@ -1,4 +1,4 @@
-"""Functions of a prior, rows of them, and the rank of the truth at places held out."""
+"""Functions of a prior, their noisy rows, and the rank of the truth at held-out places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drawn(rng: np.random.Generator, kernel: Any, X: Array, functions: int) -> Ar
 
 
 def one_place_each(mean: Any, variance: Any, truth: Array) -> Array:
-    """The probability below the truth, of each column at one of the places."""
+    """The probability below the truth, at one of the places for each column."""
     scores = (truth - np.asarray(mean)) / np.sqrt(np.asarray(variance))
     columns = np.arange(truth.shape[1])
     return np.asarray(ndtr(scores[columns % len(truth), columns]))
@@ -39,9 +39,9 @@ def exact(
     *,
     observe: Callable[[np.random.Generator, Array], Array] | None = None,
 ) -> Array:
-    """Draw functions, condition a model on rows of them, and rank the truth at new places.
+    """The ranks at new places of functions that are drawn, under a model of rows of them.
 
-    :param observe: Y of f; by default f and Gaussian noise.
+    :param observe: a function from f to Y; the default adds Gaussian noise.
     """
     f = drawn(rng, kernel, np.r_[X, new], functions)
     Y = (observe or noisy)(rng, f[: len(X)])

@@ -1,1 +1,1 @@
-"""The benchmark of the estimators in scikit-learn's interface."""
+"""The benchmark of the estimators with scikit-learn's interface."""

@@ -1,34 +1,33 @@
-"""GPRegressor and GPClassifier, called as a user of scikit-learn calls them, beside others.
+"""GPRegressor and GPClassifier, called as in scikit-learn, compared with other estimators.
 
-Each model runs in a process of its own with one thread. Seconds are those of the processors, from
-the rows in memory to the predictions of all test rows with their standard deviations; imports do
-not count. GiB is the peak of resident memory of the process; before: what imports and rows take.
+Each model runs in its own process with one thread. CPU seconds are from the rows in memory to the
+predictions of all test rows with their standard deviations, imports excluded. GiB is the peak of
+resident memory of the process; before: the memory of imports and rows.
 tables   the tables and maps of `pareto`, first split or fold, and folds of `neighbours`, columns
-         and targets standardised. NLPD of y is by its mean and standard deviation; coverage by
-         `predict_interval`. Of classes: the share of errors, and the negative log probability.
-           auto        the estimator, with 60 s to choose a model, before it is trained
-           student     ... noise="student"; NLPD by the likelihood
+         and targets standardised. NLPD of y uses its mean and standard deviation; coverage uses
+         `predict_interval`. For classes: the share of errors, and the negative log probability.
+           auto        the estimator; it has 60 s to choose a model, which it then trains.
+           student     auto with noise="student"; NLPD uses the likelihood.
            trees       scikit-learn's HistGradientBoosting, at most 500 trees, early stopping; the
-                       variance is that of the residuals of a tenth of the rows
+                       variance is that of the residuals of a tenth of the rows.
            sklearn_gp  scikit-learn's GaussianProcessRegressor on 2,000 rows drawn at random
-                       (classifier: 1,000), Matern-3/2 with a lengthscale for each column
-           gpboost     GPBoost's Vecchia approximation, 20 neighbours, the same kernel; of sets that
-                       `neighbours` has, its record, whose seconds have the predictions
-map      814,084 readings of the earth's heights at scattered places, noise of 20 m, to a grid of
-         500 x 500 with error bars, which is tested with readings. Targets: 60 s and 4 GiB
-memory   made-up rows of two columns (`neighbours`, made_N), 1,000 test rows: ours, and
-         scikit-learn's GaussianProcessRegressor with given parameters, or with its optimizer, at
-         most 150 s
-stream   20 calls of `partial_fit` with 50,000 made-up rows each, bounds given, beside one model of
-         all rows (`StructuredSGPR`) with the same features and parameters: the largest difference
-         of predictions, in standard deviations of y; "one fit" is the estimator on all rows. Of
-         neighbours 20 x 2,500 rows, beside one call with the last 19 parts
-groups   numbers_L: 12 numbers and a column of L groups of deviation 0.7; places_5000: the set
-         `groups` of `neighbours`, whose records have other models of it. 1% of test rows are of new
-         groups
-           trees             HistGradientBoosting with the mean of each group (`TargetEncoder`)
-           gpboost_boosting  GPBoost's trees with grouped intercepts
-           gpboost_linear    ... its linear mean with grouped intercepts
+                       (classifier: 1,000), Matern-3/2 with a lengthscale for each column.
+           gpboost     GPBoost's Vecchia approximation, 20 neighbours, this kernel. Records of
+                       `neighbours` are used if they exist; fit seconds then include predictions.
+map      814,084 readings of the earth's heights at scattered places, noise of 20 m. Predictions
+         with error bars at a grid of 500 x 500 with test readings. Targets: 60 s and 4 GiB.
+memory   synthetic rows of two columns (`neighbours`, made_N), 1,000 test rows: the estimator, and
+         scikit-learn's GaussianProcessRegressor, with given parameters or with its optimizer, at
+         most 150 s.
+stream   20 calls of `partial_fit` with 50,000 synthetic rows each and bounds. The reference is one
+         model (`StructuredSGPR`) of all rows with these features and parameters. Differences
+         are the largest of predictions, in standard deviations of y. "one fit" is the estimator on
+         all rows. neighbours: 20 x 2,500 rows; the reference is one call with the last 19 parts.
+groups   numbers_L: 12 numbers and a column of L groups of deviation 0.7. places_5000: the set
+         `groups` of `neighbours`. 1% of test rows are of new groups.
+           trees             HistGradientBoosting with the mean of each group (`TargetEncoder`).
+           gpboost_boosting  GPBoost's trees with grouped intercepts.
+           gpboost_linear    GPBoost's linear mean with grouped intercepts.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )
 MOST_SECONDS, MOST_SECONDS_OF_OTHERS = 1_200.0, 150.0
-"""Of a model, by the clock of the wall."""
+"""The most seconds of a model, by the wall clock."""
 LAYOUTS = {
     "tables": "data; model = method; rows = rows ,; chosen; RMSE = rmse .4f; "
     "errors = error_rate .2%; NLPD = nll .3f; in 50% = in_50 .1%; in 90% = in_90 .1%; "
@@ -146,12 +145,12 @@ def _gpboost(configuration: Entries) -> bool:
 
 
 def _place(run: Entries) -> tuple[int, int, int]:
-    """Of a row of the table: by data, method and rows."""
+    """The sort key of a row of the table: data, method and rows."""
     return DATASETS.index(run["data"]), METHODS.index(run["method"]), run["rows"] or 0
 
 
 def _row(run: Entries, result: Entries) -> Entries:
-    """What the table has of a record."""
+    """The table's row of a record."""
     row = {**run, **result}
     if "not_done_after" in result:
         row["late"] = f"not done after {result['not_done_after']:.0f} s"

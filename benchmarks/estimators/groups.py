@@ -1,4 +1,4 @@
-"""The part `groups`: a column of thousands of categories beside numbers."""
+"""The part `groups`: a column of thousands of categories, and numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from benchmarks.estimators.judged import Rival, judged
 
 NUMBERS, TESTED = 12, 10_000
 DEVIATION, NOISE = 0.7, 0.5
-"""Of groups, and of rows."""
+"""The standard deviation of groups, and of noise."""
 SIZES = {"numbers_2000": (60_000, 2_000), "numbers_10000": (100_000, 10_000)}
-"""Rows and levels."""
+"""The numbers of rows and of levels."""
 DATA = (*SIZES, "places_5000")
 METHODS: dict[str, tuple[str, ...]] = {
     "numbers_2000": (
@@ -38,7 +38,7 @@ def configurations(short: bool) -> Iterator[dict[str, Any]]:
 
 
 def made_groups(rows: int, levels: int) -> tuple[Rows, Rows]:
-    """Twelve numbers and, in the last column, the group; of the test rows 1% are of new groups.
+    """Twelve numbers and, in the last column, the group; 1% of the test rows are of new groups.
 
     The function has interactions of two and three of the first seven columns:
     ``sin(2 a) + b c + cos(2 d + e) + (f > 0) g / 2``.
@@ -76,7 +76,7 @@ def measured(
 
 
 def frame(X: Array) -> Any:
-    """Rows as a data frame, with groups as text."""
+    """Rows as a data frame, with groups as strings."""
     import pandas as pd
 
     groups = [f"group {number:.0f}" for number in X[:, -1]]
@@ -85,7 +85,7 @@ def frame(X: Array) -> Any:
 
 
 def trees(train: Rows) -> Rival:
-    """scikit-learn's boosting with the mean of y of each group (`TargetEncoder`) as a column; the
+    """scikit-learn's boosting, with the mean of y of each group (`TargetEncoder`) as a column; the
     variance is that of the residuals of a tenth of the rows."""
     from sklearn.compose import make_column_transformer
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -105,8 +105,8 @@ def trees(train: Rows) -> Rival:
 
 
 def by_boosting(train: Rows) -> Rival:
-    """GPBoost's trees and grouped intercepts together, its defaults; a tenth of the rows says after
-    how many trees to stop, at most 1,000."""
+    """GPBoost's trees with grouped intercepts, its defaults; a tenth of the rows decides after how
+    many trees to stop, at most 1,000."""
     import gpboost as gpb
 
     X, groups, y = train[0][:, :-1], train[0][:, -1].astype(int), train[1][:, 0]
@@ -139,7 +139,7 @@ def by_boosting(train: Rows) -> Rival:
 
 
 def by_linear_model(train: Rows) -> Rival:
-    """GPBoost's grouped intercepts, and a mean that is linear in the numbers."""
+    """GPBoost's grouped intercepts, with a mean that is linear in the numbers."""
     import gpboost as gpb
 
     X, y = train[0], train[1][:, 0]

@@ -1,4 +1,4 @@
-"""Errors of fitted models with scikit-learn's methods, and the seconds they took."""
+"""Errors and seconds of fitted models with scikit-learn's methods."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.race import Rows
 
 LEVELS = (0.5, 0.9, 0.99)
-"""Of the intervals whose coverage is counted."""
+"""The levels of the intervals whose coverage is measured."""
 MOST_COUNTED = 10_000
-"""Test rows that are counted, drawn at random."""
+"""The most test rows, drawn at random."""
 
 
 class Rival:
-    """A model of others with the methods of an estimator.
+    """A baseline with the methods of an estimator.
 
-    :param at: the mean and the standard deviation of y, or for classes 0 and 1 the probability of
-        class 1, at rows.
+    :param at: a function of rows that returns the mean and the standard deviation of y, or for
+        classes 0 and 1 the probability of class 1.
     """
 
     def __init__(self, at: Callable[[Array], Any]) -> None:
@@ -40,13 +40,13 @@ class Rival:
 
 
 class Stopwatch:
-    """Seconds of the wall and of all processors together since the start."""
+    """Seconds of the wall clock and CPU seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter(), time.process_time()
 
     def passed(self, what: str) -> dict[str, float]:
-        """The seconds by name: ``what_seconds`` and ``what_cpu``."""
+        """The seconds since the start, named ``what_seconds`` and ``what_cpu``."""
         wall, cpu = self._started
         return {
             f"{what}_seconds": time.perf_counter() - wall,
@@ -60,7 +60,7 @@ def judged(
     """The errors of a model at test rows, with the seconds and the memory of `fit` and of the
     predictions with standard deviations.
 
-    :param fit: makes the fitted model.
+    :param fit: returns the fitted model.
     :param test: rows, in the form that the model takes, and targets [N, 1].
     """
     X, Y = test
@@ -86,7 +86,7 @@ def judged(
 
 
 def coverage(fitted: Any, X: Any, y: Array, mean: Array, deviation: Array) -> dict[str, float]:
-    """The share of y inside of the intervals of each level: those of the estimator, or Gaussian."""
+    """The share of y inside of the intervals of each level, of the estimator or Gaussian."""
     inside = {}
     for level in LEVELS:
         half = deviation * ndtri((1 + level) / 2)
@@ -98,7 +98,7 @@ def coverage(fitted: Any, X: Any, y: Array, mean: Array, deviation: Array) -> di
 
 
 def described(fitted: Any) -> dict[str, Any]:
-    """What an estimator has chosen, from its report, and what it is."""
+    """The choice of an estimator, from its report, and the parts of its model."""
     if not hasattr(fitted, "report_"):
         return {}
     head = fitted.report_.partition(":")[0]

@@ -14,7 +14,7 @@ from benchmarks._lib.race import Rows
 from benchmarks.estimators.judged import judged
 
 MAP_ROWS, GRID = 814_084, 500
-"""The rows of PyKrige's issue 310, and the places of a side of the grid that they are read at."""
+"""The rows of PyKrige's issue 310, and the places on a side of the grid."""
 MAP_NOISE = 20.0
 """The standard deviation of readings, metres."""
 MAP_METHODS = ("splines", "waves", "neighbours", "auto")
@@ -35,8 +35,8 @@ def map_configurations(short: bool, data_dir: str | None) -> Iterator[dict[str, 
 
 
 def memory_configurations(short: bool, data_dir: str | None) -> Iterator[dict[str, Any]]:
-    """Scikit-learn's with an optimizer stops at 5,000 rows: the gradients of a kernel with three
-    parameters take [N, N, 4] numbers, several times."""
+    """The configurations of `memory`. scikit-learn's optimizer stops at 5,000 rows: the gradients
+    of a kernel with three parameters take [N, N, 4] numbers, several times."""
     numbers = {"neighbours": NEIGHBOURS, "auto": NEIGHBOURS, "sklearn_given": SKLEARN}
     numbers["sklearn"] = SKLEARN[:-1]
     for method in ("neighbours", "sklearn_given") if short else MEMORY_METHODS:
@@ -47,8 +47,8 @@ def memory_configurations(short: bool, data_dir: str | None) -> Iterator[dict[st
 def scattered(data: str, data_dir: str | None, rows: int) -> tuple[Rows, Rows]:
     """Readings of heights at places drawn evenly in latitude and longitude, and at a grid.
 
-    :return: degrees [N, 2] and metres [N, 1], twice. Heights are interpolated linearly in the cells
-        of the data, and each reading has noise.
+    :return: degrees [N, 2] and metres [N, 1], for both. Heights are interpolated linearly in the
+        cells of the data, and each reading has noise.
     """
     from scipy.interpolate import RegularGridInterpolator
 
@@ -68,7 +68,7 @@ def scattered(data: str, data_dir: str | None, rows: int) -> tuple[Rows, Rows]:
 def measured_map(
     *, data: str, method: str, rows: int, seconds: float, data_dir: str | None
 ) -> dict[str, Any]:
-    """A map with error bars from scattered readings."""
+    """The figures of a map with error bars from scattered readings."""
     from interdomain.estimators import GPRegressor
 
     (X, Y), test = scattered(data, data_dir, rows)
@@ -79,7 +79,7 @@ def measured_map(
 def measured_memory(
     *, data: str, method: str, rows: int, seconds: float, data_dir: str | None
 ) -> dict[str, Any]:
-    """Made-up rows of two columns; predictions at 1,000 places."""
+    """The figures of synthetic rows of two columns, with predictions at 1,000 places."""
     (X, Y), test = made(rows)
     few = test[0][:TESTED], test[1][:TESTED]
     if method.startswith("sklearn"):

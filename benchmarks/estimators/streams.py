@@ -1,4 +1,4 @@
-"""The part `stream`: rows that come in parts, beside all of them at once."""
+"""The part `stream`: rows that arrive in parts, compared with all rows at once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measured(
 def one_model_predictions(streamed: Any, data: Rows, first: int, new: Array) -> tuple[Array, Array]:
     """Predictions of one model of all rows, with the parameters of another estimator.
 
-    :param first: how many rows the scales of y are from; those of X are from the bounds.
+    :param first: the number of rows that give the scales of y; the bounds give the scales of X.
     """
     import interdomain as idm
 

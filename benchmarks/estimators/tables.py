@@ -1,4 +1,4 @@
-"""The part `tables`: sets of `pareto` and folds of `neighbours`, ours beside others."""
+"""The part `tables`: estimators and baselines on sets of `pareto` and folds of `neighbours`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ STORED = {
 METHODS = ("auto", "student", "trees", "sklearn_gp", "gpboost")
 LIBRARIES = {"trees": "sklearn.ensemble", "gpboost": "gpboost"}
 LIBRARIES["sklearn_gp"] = "sklearn.gaussian_process"
-"""What others import; imports are not on the clock."""
+"""The packages of baselines; the clock does not count their imports."""
 MOST_TESTED, FEW, FEW_OF_CLASSES = 10_000, 2_000, 1_000
 BOOSTING = {"max_iter": 500, "early_stopping": True}
 
 
 def configurations(short: bool, data_dir: str | None) -> Iterator[dict[str, Any]]:
-    """Student-t noise where tails are heavy, GPBoost where `neighbours` has no record."""
+    """Configurations: Student-t noise for heavy tails, GPBoost if `neighbours` has no record."""
     for method in ("auto", "trees") if short else METHODS:
         for data in ("terrain",) if short else DATA:
             if method == "student" and data not in HEAVY:
@@ -72,7 +72,7 @@ def stored_by_neighbours() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def rows_and_test_rows(data: str, data_dir: str | None, rows: int | None) -> tuple[Rows, Rows]:
-    """In an order drawn at random; test rows are the first 10,000."""
+    """Training and test rows in random order; test rows are the first 10,000."""
     if data in FOLDS:
         (X, Y), (X_test, Y_test) = rows_of_fold(data.removeprefix("folds_"), data_dir, 0)
     else:
@@ -84,7 +84,7 @@ def rows_and_test_rows(data: str, data_dir: str | None, rows: int | None) -> tup
 def measured(
     *, data: str, method: str, rows: int | None, seconds: float, data_dir: str | None
 ) -> dict[str, Any]:
-    """One model on one set."""
+    """The figures of one model on one set."""
     train, test = rows_and_test_rows(data, data_dir, rows)
     importlib.import_module(LIBRARIES.get(method, "interdomain.estimators"))
     classes, kept = data in CLASSES, list[Any]()
@@ -101,7 +101,7 @@ def measured(
 
 
 def fitted(data: str, method: str, train: Rows, seconds: float) -> Any:
-    """A model by name; estimators have `seconds` for their choice."""
+    """A fitted model by name; estimators have `seconds` for their choice."""
     classes = data in CLASSES
     if method == "trees":
         return trees(train, classes=classes)
@@ -132,15 +132,15 @@ def trees(train: Rows, *, classes: bool) -> Any:
 
 
 def by_scikit_learn(train: Rows, *, classes: bool) -> Any:
-    """scikit-learn's GP with a Matern-3/2 that has a lengthscale for each column, on a few of the
-    rows, with its own optimizer from its first values."""
+    """scikit-learn's GP on a few of the rows, trained by its own optimizer from its initial values.
+    It has a Matern-3/2 with a lengthscale for each column."""
     from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     few = FEW_OF_CLASSES if classes else FEW
-    X, y = train[0][:few], train[1][:few, 0]  # in an order drawn at random
+    X, y = train[0][:few], train[1][:few, 0]  # rows are in random order
     kernel = ConstantKernel() * Matern(np.ones(X.shape[1]), (1e-2, 1e3), nu=1.5)
     if classes:
         model = GaussianProcessClassifier(kernel, random_state=0)
@@ -150,7 +150,7 @@ def by_scikit_learn(train: Rows, *, classes: bool) -> Any:
 
 
 def by_gpboost(train: Rows, *, classes: bool) -> Rival:
-    """GPBoost's Vecchia approximation with 20 neighbours and its Matern-3/2 of a lengthscale for
+    """GPBoost's Vecchia approximation with 20 neighbours and its Matern-3/2 with a lengthscale for
     each column."""
     likelihood = "bernoulli_probit" if classes else "gaussian"
     model = race.gpboost(train, likelihood=likelihood, gp_approx="vecchia", num_neighbors=20)

@@ -1,1 +1,1 @@
-"""Features, neighbours and both, beside GPBoost, trees and linear interpolation."""
+"""The benchmark of features, neighbours and both, with GPBoost, trees and linear interpolation."""

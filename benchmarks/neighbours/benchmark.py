@@ -1,51 +1,50 @@
-"""Features, neighbours and both, beside GPBoost, trees and linear interpolation.
+"""Features, neighbours and both, compared with GPBoost, trees and linear interpolation.
 
-Test RMSE, NLPD, coverage of 90% bands and z (the root mean square of the test rows' normal scores),
-and CPU seconds of everything from the rows in memory to the predictions of all test rows; imports
-do not count. Each model runs in a process of its own. Columns and targets are standardised.
-kin8nm, power, protein, keggdirected: first split; beijing_pm25: 100,000 rows drawn from those for
-training; terrain: the mountain range that ships with matplotlib, the split of `terrain`; made_N: N
-made-up rows of two columns, a wave, a Matern-1/2-like sum of 2,000 random waves, and noise of 0.05.
+The table has test RMSE, NLPD, coverage of 90% bands and z, the root mean square of the test rows'
+normal scores. CPU seconds are from the rows in memory to the predictions of all test rows, imports
+excluded. Each model runs in its own process. Columns and targets are standardised.
+kin8nm, power, protein, keggdirected: first split. beijing_pm25: 100,000 random training rows.
+terrain: the mountain range that ships with matplotlib, the split of `terrain`. made_N: N synthetic
+rows of two columns: a wave, a Matern-1/2-like sum of 2,000 random waves, and noise of 0.05.
 folds_*: the protocol of GPBoost's full-scale Vecchia paper, five shuffled folds of seed 10, columns
-scaled to [0, 1], which ours standardises: three of these tables, the power that Tetouan uses
-(52,416 rows, 5 columns), and December's precipitation (its logarithm) at 54,502 places of the
-globe, which ours knows by great-circle distance, others by coordinates.
-holes: the mountain range without 20 round holes, 10 to 60 pixels wide, whose pixels are test rows;
+scaled to [0, 1], which our methods standardise. They are three of these tables, and the power that
+Tetouan uses (52,416 rows, 5 columns). The last is December's precipitation (its logarithm) at
+54,502 places of the globe; our methods use great-circle distance, the baselines coordinates.
+holes: the mountain range without 20 round holes, 10 to 60 pixels wide, whose pixels are test rows.
 stations: 300 readings with noise of variance one at each of 80 places, drawn from a Matern-3/2; f
-at 2,000 places is predicted; flights: 100,000 made-up rows of `pareto`; flights_tails: with noise
-of three degrees of freedom in place of its noise; groups: 50,000 places, as of made_N, with 5,000
-groups of deviation one and noise of 0.3; 1% of the test rows are of other groups.
-house_inter, house_extra: 17,751 prices of houses, test rows among and beyond them, with the answers
-of an exact GP with a Matern-3/2; house_*_covs: with a mean that is linear in covariates and places.
-neighbours    VecchiaSGPR without features, a local kernel that `fit` chooses, 30 neighbours; 20 of
-              two columns; parameters start from the data
-given_12, given_32, given_52   a given Matern kernel with a lengthscale for each column; records of
-              before there was a choice were named "neighbours" then, and those of both_32 "both"
-neighbours_at the kernel is chosen for the distances of the test rows (`predict_at`)
-as_many       given_32, with as many neighbours in predictions; they have four times as many else
-features      1,080 waves of a box (two columns), or all harmonics up to the highest degree at which
-              they are no more than 500; `fit`
-both, both_32 VecchiaSGPR with these features; `fit` tries each part alone, too
-student_t     neighbours under Student-t noise, whose degrees of freedom are trained
-merged, unmerged   at parameters that are known: rows at one place as one row, or all of them;
-              neighbours_unmerged: after `fit`. exact: GPflow's GPR at these on the means of places
+at 2,000 places is predicted. flights: 100,000 synthetic rows of `pareto`; flights_tails has noise
+of three degrees of freedom. groups: 50,000 places, as of made_N, with 5,000 groups of deviation one
+and noise of 0.3; 1% of the test rows are of other groups.
+house_inter, house_extra: 17,751 house prices, test rows among or outside of the training places,
+with the answers of an exact GP with a Matern-3/2. house_*_covs: with a linear mean in covariates
+and places.
+neighbours    VecchiaSGPR without features, a local kernel that `fit` chooses, 30 neighbours (20 on
+              two columns); parameters start from the data.
+given_12, given_32, given_52   neighbours with a fixed Matern kernel, a lengthscale per column.
+neighbours_at neighbours; the kernel is chosen for the distances of the test rows (`predict_at`).
+as_many       given_32, as many neighbours in predictions; other methods have four times as many.
+features      1,080 waves of a box (two columns), or all harmonics up to the highest degree with at
+              most 500; `fit`.
+both, both_32 VecchiaSGPR with neighbours and features; `fit` also tries each part alone.
+student_t     neighbours under Student-t noise, whose degrees of freedom are trained.
+merged, unmerged   neighbours at the true parameters: rows at one place as one row, or all rows.
+              neighbours_unmerged: after `fit`. exact: GPflow's GPR on the means of places.
 groups        an intercept for each group (`tables.GroupFeatures`) and neighbours by the places, a
-              Matern-3/2; places_32: the same without groups
-house_*       exact: the stored answers; at_law: neighbours at the exact GP's parameters;
-              neighbours and given_32 (one lengthscale) after `fit`; off: the root mean square of
-              distances from the exact means, in their standard deviations
-gpboost_M     GPBoost's Vecchia approximation with M neighbours, a Matern-3/2, its defaults
-gpboost_vif   its full-scale approximation: 200 inducing points, 30 neighbours
-gpboost_groups   its intercepts of groups alone, where gpboost_20 knows places alone
-gpytorch      GPyTorch's NNVariationalStrategy, the same kernel, 30 neighbours: mean and variance of
-              the function at each row; Adam 0.01, batches of 256, until 200 CPU seconds; single
-              precision, its default
+              Matern-3/2. places_32: without groups.
+house_*       exact: the stored answers. at_law: neighbours at the exact GP's parameters. neighbours
+              and given_32 (one lengthscale) after `fit`. off: the root mean square distance from
+              the exact means, in their standard deviations.
+gpboost_M     GPBoost's Vecchia approximation with M neighbours, a Matern-3/2, its defaults.
+gpboost_vif   its full-scale approximation: 200 inducing points, 30 neighbours.
+gpboost_groups   its intercepts of groups without places; gpboost_20 uses only places.
+gpytorch      GPyTorch's NNVariationalStrategy, this kernel, 30 neighbours: a variable for each row;
+              Adam 0.01, batches of 256, until 200 CPU seconds; single precision, its default.
 trees         scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
-              the rows; trees_t: the Student-t density that suits these residuals
-linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows
-nearest_four  scikit-learn's mean of the nearest four rows by inverse distances; the same variance
+              the rows. trees_t: the Student-t density that fits these residuals.
+linear        SciPy's linear interpolation; the variance is that of the errors at 2,000 rows.
+nearest_four  scikit-learn's mean of the nearest four rows by inverse distances; this variance.
 GPBoost and GPyTorch run if they are installed (pip install gpboost gpytorch "pandas<3"). GPBoost's
-runs that are stored had OMP_NUM_THREADS=1, but for gpboost_20 of kin8nm, beside other work.
+stored runs had OMP_NUM_THREADS=1, except gpboost_20 of kin8nm, which shared the machine.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ from benchmarks.neighbours.data_sets import (
 )
 from benchmarks.neighbours.predicted import Predicted
 
-MOST_SECONDS = 900.0  # of a model
+MOST_SECONDS = 900.0  # for a model
 ERRORS = ("cpu_seconds", "rmse", "nll", "coverage")
 LIBRARIES = {
     "gpboost": "gpboost",
@@ -90,7 +89,7 @@ LIBRARIES = {
     "linear": "scipy.interpolate",
     "nearest": "sklearn.neighbors",
 }
-"""What a method imports, if not this library; imports are not on the clock."""
+"""The packages of methods that do not use this library; the clock does not count imports."""
 
 
 def library_of(method: str) -> str:
@@ -98,7 +97,7 @@ def library_of(method: str) -> str:
 
 
 def means(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What the table has of several folds."""
+    """The table's figures of several folds."""
     values = {name: [result[name] for result in results] for name in ERRORS}
     decimals = {"cpu_seconds": 0, "rmse": 4, "nll": 3}
     shown = {name: mean_and_deviation(values[name], few) for name, few in decimals.items()}
@@ -112,10 +111,10 @@ def means(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def measured(
     *, data: str, method: str, rows: int | None, data_dir: str | None, fold: int | None = None
 ) -> dict[str, Any]:
-    """One model, in a process of its own."""
+    """The errors of one model, in its own process."""
     task = task_of(data, data_dir, fold, rows)
     if fold is not None and not task.on_globe and library_of(method) == "interdomain":
-        # Given lengthscales, and harmonics, are for such columns; the other tables have them.
+        # Given lengthscales and harmonics suit such columns; the other tables have them already.
         (X, Y), (X_test, Y_test) = task.train, task.test
         middle, scale = X.mean(axis=0), X.std(axis=0)
         train, test = ((X - middle) / scale, Y), ((X_test - middle) / scale, Y_test)
@@ -167,7 +166,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 TRAINED = {"neighbours": laws.trained, "given_32": partial(laws.trained, kernel="Matern32")}
-"""Of data whose law is known."""
+"""Methods on data whose true parameters are known."""
 
 OF_TABLES = (
     *("features", "neighbours", "given_32", "as_many", "both", "both_32", "trees", "gpytorch"),
@@ -225,7 +224,7 @@ class NeighboursBenchmark(
         return dict(from_child(measured, most_seconds=most_seconds, **given))
 
     def table(self, records: Records) -> str:
-        """A row for each run; of folds that were done the means and deviations."""
+        """A row for each run; several folds have a row of means and deviations."""
         rows, folds = [], dict[tuple[str, str], list[Any]]()
         for run, result in runs(records):
             if "fold" in run and "rmse" in result:
@@ -254,7 +253,7 @@ class NeighboursBenchmark(
         return f"{run_table}\n\n{fold_table}"
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """Seconds by the number of made-up rows."""
+        """Draw seconds by the number of synthetic rows."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6, 4), layout="constrained")

@@ -1,4 +1,4 @@
-"""The data sets, with their test rows: what a method is given."""
+"""The data sets with their test rows, as arguments of a method."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ TWO_COLUMNS = ("terrain", "holes", *MADE)
 DATA = ("terrain", *TABLES, *MADE, *FOLDS, "holes", "stations", *FLIGHTS, "groups", *HOUSE)
 
 MOST_ROWS, MOST_TESTED = 100_000, 10_000
-"""Of a table."""
+"""The most training rows and test rows of a table."""
 HOLES = np.linspace(10, 60, 20)
-"""Their diameters in pixels."""
+"""Diameters of the holes, in pixels."""
 STATIONS, READINGS = 80, 300
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given.
+    """The arguments of a method.
 
-    :ivar known: What is known of the data, by name: the parameters that they were drawn with, or
-        the answers of an exact GP.
+    :ivar known: the true parameters of the data, or the answers of an exact GP, by name.
     """
 
     data: str
@@ -54,7 +53,7 @@ class Task:
 def task_of(data: str, data_dir: str | None, fold: int | None, rows: int | None) -> Task:
     """The rows of a data set.
 
-    :param rows: to train with, at most.
+    :param rows: the most training rows.
     """
     if data == "stations":
         return stations()
@@ -65,7 +64,7 @@ def task_of(data: str, data_dir: str | None, fold: int | None, rows: int | None)
 
 
 def _rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, Rows]:
-    """Rows to train with and test rows, without columns that are constant."""
+    """Training and test rows, without constant columns."""
     if data == "terrain":
         return mountains(1, 0)
     if data == "holes":
@@ -86,8 +85,8 @@ def _rows_of(data: str, data_dir: str | None, fold: int | None) -> tuple[Rows, R
 
 
 def stations() -> Task:
-    """Readings at few places, with noise of variance one, of a GP with a Matern-3/2; test rows are
-    values of the function at 2,000 places."""
+    """Readings at few places, with noise of variance one, of a GP with a Matern-3/2; the test rows
+    are values of the function at 2,000 places."""
     import gpflow
 
     rng, law = np.random.default_rng(0), {"variance": 1.0, "lengthscales": 0.55}
@@ -101,9 +100,9 @@ def stations() -> Task:
 
 
 def late_flights(*, tails: bool) -> tuple[Rows, Rows]:
-    """The made-up table of `pareto`: 100,000 rows and 10,000 to test, standardised.
+    """The synthetic table of `pareto`: 100,000 training and 10,000 test rows, standardised.
 
-    :param tails: whether noise is Student-t with three degrees of freedom, of the same scale.
+    :param tails: whether noise is Student-t with three degrees of freedom, at this scale.
     """
     parts, rng = [], np.random.default_rng(0)
     for number, test in ((MOST_ROWS, False), (MOST_TESTED, True)):
@@ -116,8 +115,8 @@ def late_flights(*, tails: bool) -> tuple[Rows, Rows]:
 
 
 def house(data: str, data_dir: str | None) -> Task:
-    """Prices of houses with the answers of an exact GP, whose parameters are of these units: places
-    in metres, with covariates in 10,000 m; y less its mean, with covariates y."""
+    """House prices with the answers of an exact GP. Its parameters are for places in metres and y
+    less its mean; with covariates, for places in 10,000 m and y."""
     arrays = {name: np.asarray(part) for name, part in load_arrays("house_exact", data_dir).items()}
     part, more = data.split("_")[1], "_with_covs" if data.endswith("_covs") else ""
     offset = 0.0 if more else arrays["y_train"].mean()
@@ -131,7 +130,7 @@ def house(data: str, data_dir: str | None) -> Task:
     noise, variance, length = arrays[f"exact_params{more}_noise_var_range"]
     answers = {each: arrays[f"exact_{each}_{part}{more}"].astype(float) for each in ("mean", "var")}
     known = {"variance": variance, "lengthscales": length, "noise_variance": noise, **answers}
-    if more:  # the linear mean is not stored; it is the exact one far from all rows
+    if more:  # the linear mean is not stored; far from all rows the exact mean is equal to it
         (X, _), means, variances = (
             rows("extra"),
             *(arrays[f"exact_{e}_extra{more}"] for e in answers),

@@ -1,4 +1,4 @@
-"""GPyTorch's NNVariationalStrategy: a variable for each row, and its nearest ones."""
+"""GPyTorch's NNVariationalStrategy: a variable for each row, and the nearest rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SECONDS = 200.0
 
 
 def trained(train: Rows, X_test: Any, lengthscale: float) -> tuple[Any, Any, int]:
-    """Means and variances at test rows, and the number of steps.
+    """The means and variances at test rows, and the number of steps.
 
-    :param lengthscale: the first one of each column.
+    :param lengthscale: the initial lengthscale of each column.
     """
     import gpytorch as gpt
     import torch

@@ -1,4 +1,4 @@
-"""Models at parameters that are known, beside the exact GP: stations, and prices of houses."""
+"""Models at known parameters, compared with the exact GP: stations, and prices of houses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEIGHBOURS = 30
 
 
 def exact(task: Task) -> Predicted:
-    """The exact GP at its parameters: by GPflow's GPR on the mean of each place, or as stored."""
+    """The exact GP at its parameters: GPflow's GPR on the mean of each place, or the stored one."""
     if task.data.startswith("house"):
         return Predicted(task.known["mean"], task.known["var"])
     X, Y = task.train
@@ -39,9 +39,9 @@ def at_law(task: Task, *, merge: str = "auto") -> Predicted:
 
 
 def trained(task: Task, *, kernel: str | None = None, merge: str = "auto") -> Predicted:
-    """Neighbours after `fit`, which solves for a linear mean, too.
+    """The predictions of neighbours after `fit`, which also solves for a linear mean.
 
-    :param kernel: the name of a given one, which sees the places alone.
+    :param kernel: the name of a fixed kernel, of the places only.
     """
     local = None
     if kernel is not None:
@@ -58,7 +58,7 @@ def with_mean(task: Task) -> bool:
 
 
 def kernel_of(task: Task) -> Any:
-    """The kernel of the law, of the two columns of places."""
+    """The true kernel, of the two columns of places."""
     law = {key: float(task.known[key]) for key in ("variance", "lengthscales")}
     return gpflow.kernels.Matern32(**law, active_dims=[0, 1])
 
@@ -78,14 +78,14 @@ def model_of(task: Task, local: Any, noise_variance: float | None, *, merge: str
 
 
 def assign_mean(model: Any, slopes: Array) -> None:
-    """:param slopes: of the columns, and last the constant, [D + 1]."""
+    """Assign a linear mean: the slopes of the columns, and last the constant, [D + 1]."""
     model.mean_function.A.assign(slopes[:-1, None])
     model.mean_function.b.assign(slopes[-1:])
 
 
 def beside_exact(task: Task, model: Any, more: dict[str, Any] | None = None) -> Predicted:
-    """Predictions, and the root mean square of the distances of their means from the exact ones,
-    in standard deviations of these."""
+    """The predictions of a model, and the root mean square distance of their means from the exact
+    means, in exact standard deviations."""
     found, extra = predictions(task, model), dict(more or {})
     if "mean" in task.known:
         distances = (np.ravel(found.mean) - task.known["mean"]) / np.sqrt(task.known["var"])

@@ -15,11 +15,11 @@ from benchmarks.neighbours.predicted import Predicted
 
 FEATURES, WAVES = 500, 1_080
 GIVEN = {"12": "Matern12", "32": "Matern32", "52": "Matern52"}
-"""The names of given kernels of GPflow."""
+"""The fixed kernels of GPflow, by name."""
 
 
 def first_lengthscale(num_columns: int) -> float:
-    """Of given kernels."""
+    """The initial lengthscale of fixed kernels."""
     return 0.1 if num_columns == 2 else num_columns**0.5
 
 
@@ -32,7 +32,7 @@ def given(name: str, task: Task, num_columns: int | None = None) -> Any:
 
 
 def local_part(task: Task) -> dict[str, Any]:
-    """Arguments of every VecchiaSGPR."""
+    """The arguments of every VecchiaSGPR."""
     number = 20 if task.train[0].shape[1] == 2 else 30
     inputs = "degrees" if task.on_globe else "euclidean"
     return {"num_neighbours": number, "local_inputs": inputs}
@@ -41,10 +41,10 @@ def local_part(task: Task) -> dict[str, Any]:
 def neighbours(
     task: Task, *, kernel: str | None = None, as_many: bool = False, at: bool = False
 ) -> Predicted:
-    """VecchiaSGPR without features.
+    """The predictions of VecchiaSGPR without features.
 
-    :param kernel: of `GIVEN`; None for the one that `fit` chooses.
-    :param as_many: predict by as many rows as training conditions on.
+    :param kernel: a name in `GIVEN`, or None for the kernel that `fit` chooses.
+    :param as_many: predict from as many rows as training conditions on.
     :param at: choose the kernel for predictions at the test rows.
     """
     how = local_part(task)
@@ -67,7 +67,7 @@ def both(task: Task, *, kernel: str | None = None) -> Predicted:
 
 
 def student_t(task: Task) -> Predicted:
-    """Neighbours alone, under Student-t noise."""
+    """The predictions of neighbours without features, under Student-t noise."""
     noise = gpflow.likelihoods.StudentT()
     model = idm.models.VecchiaSGPR(task.train, likelihood=noise, **local_part(task))
     result = idm.fit(model)
@@ -77,7 +77,7 @@ def student_t(task: Task) -> Predicted:
 
 
 def grouped(task: Task) -> Predicted:
-    """An intercept for each group, the last column; neighbours by the places."""
+    """The predictions of an intercept for each group, the last column, and neighbours by places."""
     intercepts = idm.tables.GroupIntercepts.from_data(task.train[0][:, 2], active_dims=[2])
     features = idm.tables.GroupFeatures(intercepts)
     model = idm.models.VecchiaSGPR(
@@ -92,14 +92,14 @@ def grouped(task: Task) -> Predicted:
 
 
 def places_alone(task: Task) -> Predicted:
-    """Neighbours by the places, without groups; the kernel is given."""
+    """The predictions of neighbours by the places, without groups; the kernel is fixed."""
     kernel = given("32", task, 2)
     how: dict[str, Any] = {"local_kernel": kernel, "noise_variance": 0.1}
     return fitted(task, idm.models.VecchiaSGPR(task.train, num_neighbours=20, **how))
 
 
 def fitted(task: Task, model: Any, options: dict[str, Any] | None = None) -> Predicted:
-    """The predictions of a model after `fit`: of y, but of f at stations."""
+    """The predictions of a model after `fit`: of y, and for stations of f."""
     result = idm.fit(model, options=options or {})
     return predictions(task, model, {"parts": kept(result), **chosen(result)})
 
@@ -111,12 +111,12 @@ def predictions(task: Task, model: Any, more: dict[str, Any] | None = None) -> P
 
 
 def kept(result: Any) -> str:
-    """The parts that the evidence has chosen."""
+    """The parts that the evidence prefers."""
     return str(result.parts).partition("kept: ")[2].split("\n")[0]
 
 
 def chosen(result: Any) -> dict[str, str]:
-    """The local kernel that was chosen, if one was."""
+    """The local kernel that `fit` chose, if it chose one."""
     compared = getattr(result, "local_kernels", None)
     return {} if compared is None else {"local_kernel": str(compared.kept)}
 
@@ -135,7 +135,7 @@ def block(task: Task) -> tuple[Any, Any]:
 
 
 def harmonics(num_columns: int) -> Any:
-    """A kernel on the sphere, and its harmonics up to the highest degree that has few."""
+    """A kernel on the sphere, and its harmonics up to the highest degree with at most 500."""
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(num_columns))
     few, degree = None, 1
     while True:

@@ -1,4 +1,4 @@
-"""What a method predicts at test rows, and its errors."""
+"""The predictions of a method at test rows, and their errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from benchmarks._lib.prediction import gaussian_errors, interval_errors, student
 class Predicted:
     """Predictions of test rows.
 
-    :ivar mean: of y, in any shape that has a number for each row.
-    :ivar variance: of y; under Student-t noise of f.
-    :ivar noise: the scale and the degrees of freedom of Student-t noise; None for Gaussian.
-    :ivar more: what is recorded beside the errors.
+    :ivar mean: the mean of y, in any shape with a number for each row.
+    :ivar variance: the variance of y; under Student-t noise the variance of f.
+    :ivar noise: the scale and the degrees of freedom of Student-t noise; None for Gaussian noise.
+    :ivar more: additional entries of the record.
     """
 
     mean: Array
@@ -28,7 +28,7 @@ class Predicted:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def errors(self, Y: Array) -> dict[str, Any]:
-        """RMSE, NLPD, the share in the central 90%, z, and what is recorded beside these."""
+        """RMSE, NLPD, the share in the central 90%, z, and the additional entries."""
         mean, variance = (np.reshape(part, Y.shape) for part in (self.mean, self.variance))
         if self.noise is None:
             errors, scores = gaussian_errors(Y, mean, variance), (Y - mean) / np.sqrt(variance)

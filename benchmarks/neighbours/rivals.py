@@ -1,4 +1,4 @@
-"""What others predict: GPBoost, GPyTorch, trees, interpolation."""
+"""The predictions of baselines: GPBoost, GPyTorch, trees, interpolation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.neighbours.predicted import Predicted
 
 
 def gpboost(task: Task, **arguments: Any) -> Predicted:
-    """GPBoost's neighbours, by the places alone where there are groups."""
+    """The predictions of GPBoost's neighbours; on data with groups, by the places only."""
     (X, Y), new = task.train, task.test[0]
     if task.data == "groups":
         X, new = X[:, :2], new[:, :2]
@@ -26,7 +26,7 @@ def gpboost(task: Task, **arguments: Any) -> Predicted:
 
 
 def gpboost_groups(task: Task) -> Predicted:
-    """GPBoost's random intercepts of the groups, the last column, and a constant."""
+    """The predictions of GPBoost's random intercepts of groups (last column), and a constant."""
     import gpboost as gpb
 
     (X, Y), (new, _) = task.train, task.test
@@ -56,7 +56,7 @@ def trees(task: Task) -> Predicted:
 
 
 def trees_t(task: Task) -> Predicted:
-    """Trees, and the Student-t density that suits the residuals of a tenth of the rows best."""
+    """The predictions of trees, with the Student-t density that fits the residuals of a tenth."""
     from scipy.stats import t
 
     model, _ = boosted(task.train, 0, max_iter=500, early_stopping=True)
@@ -69,5 +69,5 @@ def trees_t(task: Task) -> Predicted:
 
 
 def task_method(predict: Callable[[Array, Array, Array], tuple[Array, Array]]) -> Any:
-    """A method of `race` that takes rows, as a method of a task."""
+    """A function of rows of `race` as a method that takes a task."""
     return lambda task: Predicted(*predict(*task.train, task.test[0]))

@@ -1,1 +1,1 @@
-"""Log density and errors against seconds: stock models, trees and ours, on twelve data sets."""
+"""Log density and errors against seconds: GPflow's models, trees and ours, on twelve data sets."""

@@ -1,27 +1,26 @@
 """Test log density and RMSE against seconds: GPflow's SVGP, boosted trees, an exact GP and ours.
 
 Nine data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
-flights (200,000 made-up rows, as in `airline_scale`: the delay), terrain (the mountain range that
-ships with matplotlib), banana and mnist, zeros against ones (Bernoulli); and, to see what
-`recommend` makes of data it was not made with, the first folds of tetouan, precipitation and magic
-(see `neighbours` and `any_likelihood`; as columns of numbers). Each model runs in a process of its
-own, on the seconds of its processors (`race(clock="cpu")`); imports and predictions of test rows do
-not count, k-means, tracing and everything else does. Columns and the target of a regression are
-standardised.
+flights (200,000 synthetic rows, as in `airline_scale`: the delay), terrain (the mountain range that
+ships with matplotlib), banana, and mnist, zeros against ones (Bernoulli). `recommend` was developed
+without three more sets: the first folds of tetouan, precipitation and magic (see `neighbours` and
+`any_likelihood`; as columns of numbers). Each model runs in its own process, and its clock counts
+CPU seconds (`race(clock="cpu")`). It includes k-means and tracing, and excludes imports and
+predictions of test rows. Columns and the target of a regression are standardised.
 svgp_M        GPflow's SVGP with M points (k-means), Matern-5/2 with a lengthscale for each column,
-              natural gradients and Adam, minibatches of 1,000: the defaults of `race`
-svgp_M_adam   ... Adam 0.01 for all
-gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single precision, its default;
-              left out if it is not installed
-gpboost_20    GPBoost's Vecchia approximation, 20 neighbours, a Matern-3/2; likewise, and only on
-              kin8nm and power: `neighbours` says how long it takes on the others
-exact         GPflow's GPR on 2,000 rows
+              natural gradients and Adam, minibatches of 1,000: the defaults of `race`.
+svgp_M_adam   svgp_M with Adam 0.01 for all parameters.
+gpytorch_M    GPyTorch's SVGP (if installed) with these points and this kernel, Adam 0.01, and
+              single precision, its default.
+gpboost_20    GPBoost's Vecchia approximation (if installed), 20 neighbours, a Matern-3/2; only on
+              kin8nm and power: `neighbours` has its seconds on other sets.
+exact         GPflow's GPR on 2,000 rows.
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
-              the rows
-the others    what `recommend` has as candidates for the data, of M = 500, waves 1,000; of
-              M = 200 harmonics_200, effects_200, orthogonal points_200; orthogonal points_100
-main effects  `fit_additive` of 100 features of single columns
-recommend     which of these `recommend` names after 60 seconds
+              the rows.
+main effects  `fit_additive` of 100 features of single columns.
+recommend     the choice of `recommend` after 60 seconds.
+All others are candidates of `recommend` for the data, of M = 500 (waves 1,000). Names with _200 or
+_100 have that M.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ class Pareto(Benchmark, data_dir=str, datasets=DATA, methods=METHODS):
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model, in a process of its own; only a short run, of some rows, has its number of
-    inducing variables from the configuration."""
+    """Train one model, in its own process. The number of inducing variables is that of the method;
+    only a short run, of some rows, has it in the configuration."""
     (X, Y), held_out = rows_of(run["data"], run["data_dir"])
     order = np.random.default_rng(0).permutation(len(X))[: run["rows"]]
     task = Task(

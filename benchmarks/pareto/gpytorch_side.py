@@ -1,4 +1,4 @@
-"""GPyTorch's SVGP with the points, kernel and initial values of GPflow's."""
+"""GPyTorch's SVGP with the points, kernel and initial values of GPflow's SVGP."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LEARNING_RATE = 0.01
 def trained(
     train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], *, classes: bool
 ) -> dict[str, Any]:
-    """Train until the last of `seconds` of this process, and predict at each; predictions do not
-    count.
+    """Train until the last of `seconds` of this process, and predict at each time; the clock does
+    not count predictions.
 
-    :param classes: whether targets are 0 and 1, in place of numbers under Gaussian noise.
+    :param classes: whether targets are classes 0 and 1; otherwise they have Gaussian noise.
     """
     import gpytorch
     import torch

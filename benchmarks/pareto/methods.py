@@ -1,6 +1,6 @@
-"""The models that are compared: for which data each is, and how it is trained.
+"""The compared models: how each is trained, and on which data sets it runs.
 
-To add one, add it to `METHODS`; a model of ours takes a colour of `pictures.COLOURS`.
+Add a model to `METHODS`; a model of ours also needs a colour in `pictures.COLOURS`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS_TO_RECOMMEND = 60.0
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given."""
+    """The arguments of a method."""
 
     method: str
     data: str
@@ -38,14 +38,14 @@ class Task:
     held_out: Rows
     seconds: Sequence[float]
     num_inducing: int | None
-    """Of a short run, in place of the method's own number."""
+    """The number of inducing variables of a short run, in place of the method's own number."""
 
     @property
     def classes(self) -> bool:
         return self.data in CLASSES
 
     def described(self) -> dict[str, Any]:
-        """What `recommend` is told beside the rows."""
+        """The arguments of `recommend` in addition to the rows."""
         return {
             "likelihood": gpflow.likelihoods.Bernoulli() if self.classes else None,
             "image_shape": (28, 28) if self.data in IMAGES else None,
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Method:
-    """A model, by how it is trained and for which data sets it is."""
+    """The training function of a model, and its data sets."""
 
     train: Callable[[Task], Entries]
     data: Collection[str]
@@ -64,18 +64,18 @@ class Method:
 ANYTHING = frozenset(DATA)
 COLUMNS = ANYTHING - set(IMAGES)
 NUMBERS = ANYTHING - set(CLASSES)
-"""Targets that are numbers, not classes."""
+"""Sets whose targets are numbers, not classes."""
 WIDE = COLUMNS - set(TWO_COLUMNS)
-"""Tables of three columns or more: of fewer waves and splines say what harmonics do."""
+"""Tables of three columns or more: on two columns waves and splines are in place of harmonics."""
 MAPS_OF_NUMBERS = NUMBERS & set(TWO_COLUMNS)
 FEW_ROWS = frozenset({"kin8nm", "power"})
-"""Data that GPBoost is done with: on others it is not after 150 to 900 s (`neighbours`)."""
+"""Sets on which GPBoost ends; on others it has not ended after 150 to 900 s (`neighbours`)."""
 
 
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Entries]:
-    """The candidate of `recommend` of this name, trained by `race`.
+    """The candidate of `recommend` with this name, trained by `race`.
 
-    :param training: replaces arguments of `fit`.
+    :param training: arguments of `fit` to replace.
     """
 
     def train(task: Task) -> Entries:
@@ -88,7 +88,7 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
         if found is None:
             return {"trace": [], "error": "does not fit"}
         build, arguments = found.entrant
-        if "steps" in (arguments or {}):  # the race ends it, not a number of steps
+        if "steps" in (arguments or {}):  # the times of the race end it, not a number of steps
             arguments = {k: v for k, v in arguments.items() if k != "steps"} | training
         prepared = time.process_time() - started
         return {**raced(task, (build, arguments)), "choosing_seconds": prepared}
@@ -97,14 +97,14 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
 
 
 def exact(task: Task) -> Entries:
-    """On few rows."""
+    """An exact GP on few rows."""
     X, Y = task.train
     few = replace(task, train=(X[:ROWS_EXACT], Y[:ROWS_EXACT]))
     return {**candidate("exact")(few), "num_rows": len(few.train[0])}
 
 
 def effects_of_columns(task: Task) -> Entries:
-    """Of few features, without pairs."""
+    """An additive model with few features, without pairs."""
 
     def build(rows: Rows) -> Any:
         return idm.tables.fit_additive(
@@ -124,7 +124,7 @@ def boosted_trees(task: Task) -> Entries:
 
 
 def by_gpboost(task: Task) -> Entries:
-    """Its Vecchia approximation, as in `neighbours`: one point, at its end."""
+    """GPBoost's Vecchia approximation, as in `neighbours`: one point, at its end."""
     X_test, Y_test = task.held_out
     started = time.process_time()
     options = {"gp_approx": "vecchia", "num_neighbors": 20}
@@ -142,7 +142,7 @@ def by_gpytorch(task: Task) -> Entries:
 
 
 def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Entries:
-    """What `recommend` names, and what the small versions predicted."""
+    """The choice of `recommend`, and the predictions of the small versions."""
     found = idm.recommend(*task.train, seconds=limit, **task.described(), progress=False)
     entries = found.race.entries
     return {
@@ -158,7 +158,7 @@ def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Entries:
 
 
 def raced(task: Task, entrant: Any) -> Entries:
-    """What the test rows say of a model at the budgets."""
+    """The errors of a model on the test rows at the budgets."""
     found = idm.race(
         {task.method: entrant},
         task.train,
@@ -209,6 +209,6 @@ METHODS = {
     "boosting": Method(boosted_trees, NUMBERS, ours=False),
     "recommend": Method(recommended, ANYTHING, ours=False),
 }
-"""In the order in which they run."""
+"""Methods in the order in which they run."""
 
 OURS = tuple(name for name, method in METHODS.items() if method.ours)

@@ -11,18 +11,18 @@ from benchmarks.pareto.methods import OURS
 from benchmarks.pareto.verdicts import density_of
 
 LOWEST = 1.0
-"""Nats below the best that a picture shows."""
+"""The lowest log density that a picture shows, as nats below the best."""
 
 COLOURS = "C0 C1 C2 C3 C4 C5 C6 C8 C9 navy gold maroon pink lime black teal plum".split()
-"""Of ours; each the same in all pictures."""
+"""Colours of our models; a model has one colour in all pictures."""
 
 MARKERS = "sv^<>DpX"
-"""Of others."""
+"""Markers of the baselines."""
 
 
 def draw_curves(folder: Path, records: Records) -> None:
-    """`pareto_<data>.png`: lines of what was looked at along the way, points of what is ready at
-    once; ours are coloured, others grey and dashed."""
+    """Draw `pareto_<data>.png`: lines for models with several evaluations, points for models with
+    one. Our models are coloured, baselines are grey and dashed."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""What the results say: curves at budgets, who is in front, what was recommended."""
+"""Tables of the results: log densities at budgets, the best models, the choice of `recommend`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.pareto.methods import OURS
 
 
 def at(trace: Sequence[Mapping[str, float]], seconds: float) -> Mapping[str, float] | None:
-    """The last point that was there by then, or hardly later."""
+    """The last point before these seconds, with a tolerance of 5%."""
     points = [point for point in trace if point["seconds"] <= 1.05 * seconds]
     return points[-1] if points else None
 
 
 def table_of(records: Records) -> str:
-    """For each set the log densities at the budgets, all methods; when stock SVGP's is reached, and
-    the last one of the best rival."""
+    """The log densities of all methods at the budgets, for each set; and a table of our first
+    models that reach GPflow's SVGP, and the best baseline."""
     texts, summary = [], []
     for data in DATA:
         found = {
@@ -45,13 +45,13 @@ def table_of(records: Records) -> str:
                     f"{last['rmse']:.4f}",
                 )
             )
-        headers = (data, *[f"{seconds:g} s" for seconds in times], "in the end", "RMSE")
+        headers = (data, *[f"{seconds:g} s" for seconds in times], "last", "RMSE")
         texts.append(markdown(headers, rows))
         summary.append((data, *_verdict(found, times), *_named(data, found, records)))
     headers = (
-        *("data", "svgp_500 at last", "ours gets there", "in", "in front at"),
-        *("best rival at last", "ours passes it", "in"),
-        *("best of ours", "recommended", "behind the best"),
+        *("data", "final svgp_500", "first to reach it", "after", "better than SVGP at s"),
+        *("final best baseline", "first to reach it", "after"),
+        *("best model here", "recommended", "margin to the best"),
     )
     return "\n\n".join([*texts, markdown(headers, summary)])
 
@@ -83,7 +83,7 @@ def _verdict(found: Mapping[str, Any], times: Sequence[float]) -> tuple[str, ...
 
 
 def _first(ours: Mapping[str, Any], goal: float) -> tuple[str, str]:
-    """The first that gets there, and its seconds."""
+    """The first model that reaches the goal, and its seconds."""
     reached = [
         (point["seconds"], name)
         for name, trace in ours.items()
@@ -95,8 +95,8 @@ def _first(ours: Mapping[str, Any], goal: float) -> tuple[str, str]:
 
 
 def _named(data: str, found: Mapping[str, Any], records: Records) -> tuple[str, str]:
-    """The candidate that `recommend` named, and how far it is behind the best of all, each at its
-    last."""
+    """The choice of `recommend`, and its margin to the best model, both at their last log
+    density."""
     own = [
         record["result"]["named"]
         for record in records

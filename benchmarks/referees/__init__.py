@@ -1,1 +1,1 @@
-"""Answers that others have computed, beside the same models here."""
+"""The benchmark of published answers, of mgcv and Stan, for models of this library."""

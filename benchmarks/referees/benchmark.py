@@ -1,14 +1,14 @@
-"""Answers that others have computed, beside the same models here: R's mgcv and Stan.
+"""Published answers of R's mgcv and of Stan, compared with models of this library.
 
-mgcv_gaussian    StructuredSGPR and DualSVGP: the same to rounding
-mgcv_poisson     DualSVGP: mgcv has Laplace's approximation, ours is the averaged Gaussian one
+mgcv_gaussian    StructuredSGPR and DualSVGP: equal up to rounding.
+mgcv_poisson     DualSVGP: mgcv has Laplace's approximation, DualSVGP an averaged Gaussian.
 stan_regression  StructuredSGPR of 11 rows: evidence and f at Stan's mean hyperparameters, then
-                 Hamiltonian Monte Carlo, with differences in Monte Carlo errors of both sides (z)
-stan_counts      DualSVGP of 11 counts, and Laplace's approximation beside it, averaged over Stan's
-                 draws of the hyperparameters
-stan_motorcycle  SVGP of 133 rows with latent GPs for the mean and the logarithm of the noise
-Differences from mgcv are in its standard errors; biases from Stan in its standard deviations, and
-ratios are ours over Stan's.
+                 Hamiltonian Monte Carlo. z is a difference in Monte Carlo errors of both sides.
+stan_counts      DualSVGP and Laplace's approximation of 11 counts, averaged over Stan's draws of
+                 the hyperparameters.
+stan_motorcycle  SVGP of 133 rows with latent GPs for the mean and the logarithm of the noise.
+Differences from mgcv are in its standard errors, and biases from Stan in its standard deviations.
+Ratios are deviations of this library divided by Stan's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.referees.stan import stan_counts, stan_motorcycle, stan_regressi
 FUNCTIONS = (mgcv_gaussian, mgcv_poisson, stan_regression, stan_counts, stan_motorcycle)
 REFEREES: dict[str, Callable[..., dict[str, float]]] = {f.__name__: f for f in FUNCTIONS}
 DRAWS = {"stan_regression": 5_000, "stan_counts": 250, "stan_motorcycle": 300}
-"""Of our chain, or of hyperparameters; a hundredth of them in a short run."""
+"""Draws of the chain here, or of hyperparameters; a short run has a hundredth of them."""
 
 
 class Referees(Benchmark, data_dir=str, referees=REFEREES):

@@ -1,9 +1,9 @@
-"""Additive models of R's mgcv: 203 cars, whose fits statsmodels keeps.
+"""Additive models of R's mgcv for 203 cars; statsmodels ships their fits.
 
-Bases, penalties, effects of four terms and their standard errors. The model is linear in 24
-coefficients whose prior has mgcv's penalty as its precision (a small one where there is none);
-effects are predictions at rows that have one term's columns alone. Differences are in mgcv's
-standard errors.
+The fits have bases, penalties, effects of four terms and their standard errors. The model is linear
+in 24 coefficients; the precision of their prior is mgcv's penalty (a small one for coefficients
+without penalty). Effects are predictions at rows that have only the columns of one term.
+Differences are in mgcv's standard errors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
 
 UNPENALISED = {"mgcv_gaussian": 1e-9, "mgcv_poisson": 1e-2}
-"""The prior precision of coefficients that have no penalty: small, but such that the expectation of
-a count under the prior is a number."""
+"""The prior precision of coefficients without penalty: small, but large enough that the prior
+expectation of a count is finite."""
 
 
 def mgcv_gaussian(data_dir: str | None) -> dict[str, float]:
-    """Both models, without training: the optimal q of mgcv's parameters."""
+    """The differences of both models, without training: the optimal q of mgcv's parameters."""
     fit = load_arrays("mgcv_gaussian", data_dir)
     noise = gpflow.likelihoods.Gaussian(float(fit["scale"]))
     design, terms = whitened_design(fit, UNPENALISED["mgcv_gaussian"])
@@ -45,14 +45,14 @@ def mgcv_poisson(data_dir: str | None) -> dict[str, float]:
     fit = load_arrays("mgcv_poisson", data_dir)
     design, terms = whitened_design(fit, UNPENALISED["mgcv_poisson"])
     data, prior = (design, fit["y"][:, None].astype(float)), linear_prior()
-    # About the mean, so that the first q, the prior, does not expect counts beyond all numbers.
+    # Counts about the mean, so that the first q, the prior, has finite expected counts.
     mean = gpflow.functions.Constant(np.log(fit["y"].mean()))
     model = idm.models.DualSVGP(
         data, prior[0], gpflow.likelihoods.Poisson(), prior[1], mean_function=mean, progress=False
     )
     gpflow.set_trainable(model, False)
     idm.fit(model, progress=False)
-    mean.c.assign(0.0)  # effects alone
+    mean.c.assign(0.0)  # only the effects
     return differences("DualSVGP", model, fit, terms)
 
 
@@ -63,12 +63,12 @@ def linear_prior() -> tuple[Any, Any]:
 
 
 def whitened_design(fit: Mapping[str, Any], least: float) -> tuple[Array, list[Array]]:
-    """The design in coordinates whose prior is standard normal, and for each of mgcv's terms the
-    same with that term's columns alone."""
+    """The design in coordinates whose prior is standard normal, and for each of mgcv's terms this
+    design with only the columns of the term."""
     precision = fit["penalty"] / float(fit["scale"])
     values, vectors = np.linalg.eigh(precision)
     root = vectors / np.sqrt(np.maximum(values, least))
-    # Two columns of factors, then the splines of weight and of horsepower.
+    # Two columns of factors, then the splines of weight, then the splines of horsepower.
     sizes = [len(np.unique(fit["fuel"])) - 1, len(np.unique(fit["drive"])) - 1]
     smooth = (24 - 1 - sum(sizes) + 2) // 2
     ends = np.cumsum([1, *sizes, smooth])
@@ -81,7 +81,7 @@ def whitened_design(fit: Mapping[str, Any], least: float) -> tuple[Array, list[A
 def differences(
     name: str, model: Any, fit: Mapping[str, Any], terms: Sequence[Array]
 ) -> dict[str, float]:
-    """The largest ones of effects and of standard errors, in mgcv's standard errors."""
+    """The largest differences of effects and of standard errors, in mgcv's standard errors."""
     moments = [model.predict_f(term) for term in terms]
     mean = np.stack([each[0].numpy()[:, 0] for each in moments], axis=1)
     deviation = np.sqrt(np.stack([each[1].numpy()[:, 0] for each in moments], axis=1))

@@ -1,7 +1,7 @@
-"""Posteriors of posteriordb, each known from 10,000 draws of Stan.
+"""Posteriors of posteriordb, each given by 10,000 draws of Stan.
 
-The squared exponential is represented by waves of a box that is wide enough. Of mixtures over
-hyperparameters, means and variances are those of the law of total variance.
+The waves of a wide box represent the squared exponential. Means and variances of mixtures over
+hyperparameters come from the law of total variance.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tqdm import tqdm, trange
 import interdomain as idm
 from benchmarks._lib.data import Array, load_arrays
 
-WARMING_UP = 100  # draws of the chain, which begins at the mode
-STEP_SIZE, LEAPFROGS = 0.18, (2, 12)  # of logarithms; how many, at random, so that none resonates
+WARMING_UP = 100  # draws of the chain, which starts at the mode
+STEP_SIZE, LEAPFROGS = 0.18, (2, 12)  # in logarithms; a random number of steps avoids resonance
 STEPS, SIZE = 60, 0.3  # of natural gradients on all rows
 
 HYPERPARAMETERS = ("sdgp_1", "lscale_1", "sdgp_sigma_1", "lscale_sigma_1")
@@ -27,7 +27,7 @@ INTERCEPTS = {"f": (-13.0, 36.0), "g": (0.0, 10.0)}  # means and scales of their
 
 
 def stan_regression(data_dir: str | None, draws: int) -> dict[str, float]:
-    """StructuredSGPR at Stan's mean hyperparameters, and in a chain of its own."""
+    """The differences of StructuredSGPR at Stan's mean hyperparameters, and in its own chain."""
     stan = load_arrays("posteriordb_gp", data_dir)
     X, Y = stan["regr_x"][:, None], stan["regr_y"][:, None]
     mean, sd = stan["regr_hyper_mean"], stan["regr_hyper_sd"]
@@ -50,7 +50,7 @@ def stan_regression(data_dir: str | None, draws: int) -> dict[str, float]:
     idm.fit(model, progress=False)
     chain, accepted = chain_of(model, [base.lengthscales, base.variance, noise.variance], X, draws)
     values, means, variances = chain
-    values[:, 1] = np.sqrt(values[:, 1])  # Stan has alpha
+    values[:, 1] = np.sqrt(values[:, 1])  # Stan's alpha is a standard deviation
     draws_of_stan = float(np.min(np.square(sd / stan["regr_hyper_mcse"])))
     found |= z_scores("hyperparameters", values, np.zeros_like(values), mean, sd, draws_of_stan)
     found |= z_scores("f", means, variances, stan["regr_f_mean"], stan["regr_f_sd"], draws_of_stan)
@@ -60,8 +60,8 @@ def stan_regression(data_dir: str | None, draws: int) -> dict[str, float]:
 def chain_of(
     model: Any, parameters: Sequence[Any], X: Array, draws: int
 ) -> tuple[list[Array], float]:
-    """Hamiltonian Monte Carlo from the present parameters on: their values ``[n, 3]``, and means
-    and variances of f at X, ``[n, N]``; and the share of proposals that were accepted."""
+    """A chain of Hamiltonian Monte Carlo that starts at the present parameters: parameters
+    ``[n, 3]``, means and variances of f at X ``[n, N]``, and the share of accepted proposals."""
     helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, parameters)
     leapfrogs, rng = tf.Variable(LEAPFROGS[0]), np.random.default_rng(0)
     kernel = mcmc.HamiltonianMonteCarlo(helper.target_log_prob_fn, STEP_SIZE, leapfrogs)
@@ -75,7 +75,7 @@ def chain_of(
             state, results = step(state, results, seed=tf.constant([0, number]))
             accepted += int(results.is_accepted)
         except tf.errors.InvalidArgumentError:
-            pass  # where nothing can be factorised the density is zero: the proposal is rejected
+            pass  # a failed factorisation means density zero: the proposal is rejected
         for variable, value in zip(helper.current_state, state, strict=True):
             variable.assign(value)
         moments = [part.numpy()[:, 0] for part in predict()]
@@ -85,8 +85,8 @@ def chain_of(
 
 
 def stan_counts(data_dir: str | None, draws: int) -> dict[str, float]:
-    """DualSVGP and Laplace's approximation, averaged over some of Stan's draws of the
-    hyperparameters, at equal distances in its chains."""
+    """The biases of DualSVGP and of Laplace's approximation, averaged over some of Stan's draws of
+    the hyperparameters, at equal distances in its chains."""
     stan = load_arrays("posteriordb_gp", data_dir)
     X, Y = stan["pois_x"][:, None], stan["pois_k"][:, None].astype(float)
     base, prior, waves = exact_waves(X)
@@ -119,11 +119,11 @@ def laplace(K: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def stan_motorcycle(data_dir: str | None, draws: int) -> dict[str, float]:
-    """SVGP with a latent GP each for the mean and the logarithm of the noise, on Stan's bases.
+    """The biases of SVGP with latent GPs for the mean and the log noise, on Stan's bases.
 
-    Hyperparameters are Stan's means; then drawn from independent log-normal distributions of
-    Stan's moments, with weights that make them draws from exp(bound) times the prior. Intercepts
-    have normal priors with the scales of Stan's t distributions.
+    Hyperparameters are first Stan's means. They are then drawn from independent log-normal
+    distributions of Stan's moments, with weights that make them draws from exp(bound) times the
+    prior. Intercepts have normal priors with the scales of Stan's t distributions.
     """
     stan = load_arrays("posteriordb_gp", data_dir)
     moments_at = motorcycle_model(stan)
@@ -136,7 +136,7 @@ def stan_motorcycle(data_dir: str | None, draws: int) -> dict[str, float]:
     for values in tqdm(drawn, desc="motorcycle", leave=False):
         moments, bound = moments_at(values)
         mixture.append(moments)
-        # The priors, up to a constant: half-t of deviations, inverse gamma of lengthscales.
+        # The priors, up to a constant: half-t for deviations, inverse gamma for lengthscales.
         deviations, lengths = values[::2], values[1::2]
         prior = -2 * np.log1p((deviations / 36) ** 2 / 3)
         prior = prior - 2.124909 * np.log(lengths) - 0.0177 / lengths
@@ -148,8 +148,8 @@ def stan_motorcycle(data_dir: str | None, draws: int) -> dict[str, float]:
 
 
 def motorcycle_model(stan: Mapping[str, Any]) -> Callable[[Array], tuple[Array, float]]:
-    """What gives means and variances of f and g, ``[2, N, 2]``, and the bound at given
-    hyperparameters. Each latent GP is linear in its own columns of X."""
+    """A function of hyperparameters that returns means and variances of f and g, ``[2, N, 2]``, and
+    the bound. Each latent GP is linear in its own columns of X."""
     Y = stan["mcycle_accel"][:, None]
     bases = [(stan[f"mcycle_basis_{name}"], stan[f"mcycle_sqrt_eig_{name}"]) for name in "fg"]
     sizes = [1 + len(frequencies) for _, frequencies in bases]
@@ -168,7 +168,7 @@ def motorcycle_model(stan: Mapping[str, Any]) -> Callable[[Array], tuple[Array, 
     gpflow.set_trainable(model, False)
     for parameter in (model.q_mu, model.q_sqrt):
         gpflow.set_trainable(parameter, True)
-    # q begins with the noise of all rows together, and narrow.
+    # q starts narrow, with the noise of all rows together.
     first = np.zeros(model.q_mu.shape), 0.1 * model.q_sqrt.numpy()
     first[0][0, 1] = np.log(Y.std()) / INTERCEPTS["g"][1]
     steps = gpflow.optimizers.NaturalGradient(SIZE)
@@ -195,7 +195,7 @@ def motorcycle_model(stan: Mapping[str, Any]) -> Callable[[Array], tuple[Array, 
 def compared(
     stan: Mapping[str, Any], how: str, moments: Sequence[Array], weights: Array
 ) -> dict[str, float]:
-    """Both latent functions beside a chain that was run again on the same model as Stan's."""
+    """The biases of both latent functions, against a second chain on Stan's model."""
     found = dict[str, float]()
     for number, name in enumerate("fg"):
         theirs = stan[f"mcycle_{name}_mean_rerun"], stan[f"mcycle_{name}_sd_rerun"]
@@ -206,8 +206,8 @@ def compared(
 
 
 def exact_waves(X: Array) -> tuple[Any, Any, Any]:
-    """A squared exponential; waves as a prior that is this kernel to 1e-9 of its variance among
-    rows of a range of 20, with lengthscales from 3 to 12; and the waves."""
+    """A squared exponential, its waves as a prior, and the waves. The prior equals the kernel to
+    1e-9 of its variance for rows in a range of 20, and lengthscales from 3 to 12."""
     base = gpflow.kernels.SquaredExponential()
     box = idm.kernels.Periodized(base, X.min() - 40, X.max() + 40)
     periods = np.arange(41)[:, None]
@@ -225,8 +225,8 @@ def z_scores(
 ) -> dict[str, float]:
     """The largest differences in means and deviations, in Monte Carlo errors of both sides.
 
-    :param means: Of each draw of a chain, ``[n, K]``, with the variances about them.
-    :param draws: The effective number of draws behind the other side.
+    :param means: means of each draw of a chain, ``[n, K]``; `variances` are about these means.
+    :param draws: the effective number of draws of the other side.
     """
 
     def error(values: Array) -> Array:
@@ -245,9 +245,9 @@ def z_scores(
 def in_deviations(
     name: str, moments: Sequence[Any], weights: Array, mean: Array, deviation: Array
 ) -> dict[str, float]:
-    """A mixture beside a mean and a deviation, in the latter.
+    """The biases and deviation ratios of a mixture against a mean and a deviation.
 
-    :param moments: Means and variances of each part, ``[2, K]``.
+    :param moments: means and variances of each part, ``[2, K]``.
     """
     means, variances = np.moveaxis(np.asarray(moments), 1, 0)
     ours = np.average(means, axis=0, weights=weights)

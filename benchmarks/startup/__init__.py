@@ -1,1 +1,1 @@
-"""The seconds until the first step of training, and until a second fit."""
+"""The benchmark of the seconds until the first training step, and until a second fit."""

@@ -1,18 +1,18 @@
 """How long does a user wait for the first step of training, and for a second fit?
 
-Every case in a fresh process, whose steps are timed one after the other:
-imports      tensorflow and gpflow, and what `import interdomain` adds after them;
-first step   from the end of the imports: the model is built and `fit(..., steps=1)` returns;
-second fit   the same call again, with the same model and batches of the same shape; then a third.
+Every case runs in a fresh process, which times its steps one after the other:
+imports      tensorflow and gpflow, and the additional time of `import interdomain`.
+first step   from the end of the imports: the model is built and `fit(..., steps=1)` returns.
+second fit   the call again, with this model and batches of this shape; then a third time.
 
-The cases are in cases.py: float64, 10,000 rows of 8 inputs in batches of 1,000 (1,000
-images in batches of 50), 210 points or harmonics, HVGP with 8 x 100 points. The data are made up.
+The cases are in cases.py: float64, 10,000 synthetic rows of 8 inputs in batches of 1,000, or 1,000
+images in batches of 50. They have 210 points or harmonics; HVGP has 8 x 100 points.
 
-Each round runs all cases once. The table has medians [least, most] over rounds, in seconds: CPU s
-are those of all threads together, which other work on the machine changes less. Graphs are those
-that TensorFlow makes during the second and the third fit, MB by how much resident memory is larger
-after them. `--label` names the code that is measured: "before" is what the targets of half the time
-refer to, and every other label is compared with it.
+Each round runs all cases once. The table has medians [least, most] over rounds, in seconds. CPU s
+sums all threads, and changes less with other load on the machine. Graphs are the graphs that
+TensorFlow makes during the second and the third fit. MB is the growth of resident memory by them.
+`--label` names the measured code. Targets are relative to the label "before", with which every
+other label is compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.startup.cases import CASES
 
 BEFORE, NOW = "before", "now"
 FITS = ("second", "third")
-SIZES = {  # and of a short run
+SIZES = {  # of the full and of the short version
     "num_data": (10_000, 500),
     "batch_size": (1_000, 100),
     "max_degree": (3, 2),
@@ -41,9 +41,9 @@ SIZES = {  # and of a short run
 SHORT_CASES = ("svgp", "harmonics", "hvgp")
 FIRST_TARGETS = {"svgp": 2.0, "harmonics": 2.5, "harmonics_diagonal": 2.5}
 FIRST_TARGETS |= {"hvgp": 4.0, "orthogonal": 4.0}
-FIRST_TARGET_OF_OTHERS = 0.5  # of the seconds before
+FIRST_TARGET_OF_OTHERS = 0.5  # as a share of the seconds before
 SECOND_TARGET = 0.5
-IMPORT_TARGET = 0.4  # of `import interdomain`
+IMPORT_TARGET = 0.4  # seconds of `import interdomain`
 
 
 class Startup(Benchmark, cases=CASES, rounds=int, label=str):
@@ -59,7 +59,7 @@ class Startup(Benchmark, cases=CASES, rounds=int, label=str):
         return dict(from_child(cases.measure, **given))
 
     def table(self, records: Records) -> str:
-        """One row for each case and label, "before" first; what the imports take."""
+        """One row for each case and label, "before" first; then the seconds of the imports."""
         groups: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
         for record in records:
             run = record["configuration"]

@@ -1,7 +1,7 @@
 """The fits that `startup` times, and the clock of one fresh process.
 
-At its top level this module imports the standard library only: whatever else it imported would be
-missing from the measured times of `import gpflow` and `import interdomain`.
+At its top level this module imports only the standard library. Any other import would shorten the
+measured times of `import gpflow` and `import interdomain`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 Times = dict[str, float]  # "seconds" of the wall clock, "cpu_seconds" of all threads together
 
-# In the order in which they are imported: each has what those before it have imported.
+# In the order of the imports: each time excludes the modules that are imported before.
 LIBRARIES = ("tensorflow", "gpflow", "interdomain")
 CASES = {
     "svgp": "gpflow's SVGP, Matern-3/2 with ARD, points",
-    "svgp_natural": "the same, natural gradients for q",
+    "svgp_natural": "gpflow's SVGP, Matern-3/2 with ARD, points, natural gradients for q",
     "harmonics": "SVGP, spherical harmonics, full q",
     "harmonics_diagonal": "SVGP, spherical harmonics, diagonal q",
     "hvgp": "HVGP, 8 parts with points of their own",
@@ -29,7 +29,7 @@ CASES = {
     "out_of_core": "StructuredSGPR, spherical harmonics",
 }
 INPUT_DIM = 8
-NEGATIONS = 3  # of HVGP: 2^3 parts
+NEGATIONS = 3  # in HVGP: 2^3 parts
 IMAGE, PATCH = (28, 28), (5, 5)
 IMAGES_AT_ONCE = 50
 COMPONENTS, FREQUENCIES, FEATURES = 4, 2, 5  # of the mixture; frequencies of each component
@@ -37,10 +37,10 @@ NATURAL_GRADIENT = 0.1
 
 
 def measure(*, case: str, seed: int, **sizes: int) -> dict[str, Any]:
-    """The imports, the first step from the end of the imports on, and two more fits of the model.
+    """The times of the imports, of the first step after them, and of two more fits of the model.
 
-    To be run in a fresh process; `sizes` are those of `startup.SIZES`. Data are made before the
-    clock starts, the model is built after that.
+    Run it in a fresh process; `sizes` are those of `startup.SIZES`. The data are made before the
+    clock starts, and the model after that.
     """
     imports = {name: timed(importlib.import_module, name)[1] for name in LIBRARIES}
     data = random_images(sizes, seed) if case == "convolutional" else random_rows(sizes, seed)
@@ -71,7 +71,7 @@ def measure(*, case: str, seed: int, **sizes: int) -> dict[str, Any]:
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Times]:
-    """What `function` returns, and the time that it took."""
+    """The value of `function`, and its time."""
     cpu, start = time.process_time(), time.perf_counter()
     returned = function(*arguments)
     seconds = time.perf_counter() - start
@@ -80,8 +80,8 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Times]:
 
 @contextlib.contextmanager
 def counted_graphs() -> Iterator[Callable[[], int]]:
-    """How many graphs TensorFlow has made until now: one for each function that it traces, for each
-    branch of a condition, and for the condition and the body of a loop."""
+    """A counter of the graphs that TensorFlow has made: one for each function that it traces, for
+    each branch of a condition, and for the condition and the body of a loop."""
     import tensorflow as tf
 
     make, made = tf.Graph.__init__, 0
@@ -109,7 +109,7 @@ def random_rows(sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
 
 
 def random_images(sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
-    """Rows of pixels between 0 and 1; the class says whether the left half is the lighter one."""
+    """Rows of pixels between 0 and 1; the class is 1 if the left half is the lighter one."""
     import numpy as np
 
     pixels = np.random.default_rng(seed).uniform(size=(sizes["num_images"], *IMAGE))
@@ -164,7 +164,7 @@ def build_model(case: str, data: tuple[Any, Any], sizes: dict[str, int], seed: i
 
 
 def random_mixture(seed: int) -> Any:
-    """Components about random centres: a search in the data would take seconds by itself."""
+    """Components with random centres: `from_data` would search the data, which takes seconds."""
     import numpy as np
 
     import interdomain as idm
@@ -182,10 +182,10 @@ def random_mixture(seed: int) -> Any:
 
 
 def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]) -> Any:
-    """One step of training, by the call that a user makes.
+    """One step of training, by the call of a user.
 
-    The first `fit` fits a subset and takes the sums of all rows; when it is called again the
-    features are fixed, and what is left is the fit on those sums.
+    The first `fit` fits a subset and computes the sums of all rows. At the second call the features
+    are fixed, and only the fit on these sums remains.
     """
     import gpflow
 

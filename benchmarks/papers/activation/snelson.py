@@ -1,18 +1,18 @@
 """Figures 3 to 6 of activation features with orthogonal variables, in one picture.
 
 Snelson's 200 noisy points on a line, inputs and outputs standardised. Four combinations of a kernel
-and an activation, each with
-L8       8 levels (max_degree 7) and no orthogonal variables;
-L16      16 levels (max_degree 15);
+and an activation, each in three variants:
+L8       8 levels (max_degree 7) and no orthogonal variables.
+L16      16 levels (max_degree 15).
 L8_K8    8 levels and K = 8 points as orthogonal variables (OrthogonalSVGP).
-M = 8 units in all of them: on a line (d = 2) the degrees 0, 1, 2, 4 and 6 that ReLU and softplus
-have up to 7 hold 9 harmonics, and no more units than that can be independent.
+All have M = 8 units. On a line (d = 2) ReLU and softplus have the degrees 0, 1, 2, 4 and 6 up to 7.
+These degrees have 9 harmonics, and no more units can be independent.
 
-Every parameter is trained by L-BFGS (interdomain.fit). Recorded are the ELBO, the
-iterations and their throughput and, for the first seed, the predictions and the terms of their
-variance. The picture, snelson.png, is drawn from the records.
+Every parameter is trained by L-BFGS (interdomain.fit). A record has the ELBO, the iterations and
+their throughput. For the first seed it also has the predictions and the terms of their variance.
+The picture, snelson.png, is drawn from the records.
 
-Unlike the paper's, the sum of Kuf ends at the same degree as that of Kuu: a valid prior.
+Unlike in the paper, the sum of Kuf ends at the degree at which the sum of Kuu ends: a valid prior.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Snelson(Benchmark, data_dir=str, seeds=range):
         model = build_model(configuration, X)
         result = train(model, (X, Y), configuration["max_iterations"])
         if configuration["seed"] == 0:
-            # With nine digits, because the terms of the variance are far larger than their sum.
+            # Nine digits, because the terms of the variance are far larger than their sum.
             terms = idm.diagnostics.variance_terms(model, X_test)
             curves = {"mean": model.predict_f(X_test)[0], **terms._asdict()}
             result["curves"] = {k: significant(v.numpy()[:, 0]) for k, v in curves.items()}
         return result
 
     def table(self, records: Records) -> str:
-        """One row per combination and variant: means over the seeds."""
+        """One row for each combination and variant, with means over the seeds."""
         rows = []
         for key, found in _grouped(records).items():
             results = [record["result"] for record in found]
@@ -101,7 +101,7 @@ class Snelson(Benchmark, data_dir=str, seeds=range):
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
+        """Draw figures 3, 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
         X, Y, X_test = standardised(arguments.data_dir)
         from matplotlib.figure import Figure
 
@@ -148,7 +148,7 @@ def standardised(data_dir: str | None) -> tuple[Array, Array, Array]:
 
 
 def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
-    """One model at its initial parameters; directions of units are random, points by k-means."""
+    """A model at its initial parameters; directions of units are random, points are by k-means."""
     kernel = {
         "matern52": lambda: idm.kernels.SphericalMatern52(lengthscale=0.5),
         "arc_cosine": lambda: idm.kernels.ArcCosine(order=1),

@@ -1,23 +1,23 @@
 """Tables 3 and 4 of "Spherical Inducing Features for Orthogonally-Decoupled GPs": UCI regression.
 
-Test RMSE and NLPD in original units (lower is better) of SVGP with M inducing variables (K = 0),
-and of OrthogonalSVGP with M inducing variables and K orthogonal ones, which are always points.
+Test RMSE and NLPD in original units (lower is better). The models are SVGP with M inducing
+variables (K = 0), and OrthogonalSVGP with M inducing variables and K orthogonal points.
 
 Inducing variables:
 relu, softplus
-      ActivationFeatures with the degrees 0 to 5, the paper's L = 6 levels. No more units are used
-      than these degrees have harmonics (75 for power, 217 for yacht): others would be dependent;
+      ActivationFeatures with the degrees 0 to 5, the paper's L = 6 levels. The number of units is
+      at most the number of harmonics of these degrees (75 for power, 217 for yacht): more units
+      would be dependent.
 points
       gpflow's InducingPoints.
 
 Kernels, with one scale per input, all starting at one:
-arc_cosine  ArcCosine of order 1;
+arc_cosine  ArcCosine of order 1.
 matern52    SphericalMatern52.
 
-Training as in the paper's Appendix B: inputs and outputs are standardised, the noise variance
-starts at 1, the first iterations of L-BFGS are for the inducing variables alone (up to 100 in the
-paper), then L-BFGS for everything. q is at its optimum throughout, which is known in closed form;
-the paper trains it.
+Training as in the paper's Appendix B: inputs and outputs are standardised, and the noise variance
+starts at 1. L-BFGS first trains only the inducing variables (up to 100 iterations in the paper),
+then everything. q is at its closed-form optimum throughout; the paper trains it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ DATASETS = {  # (splits, iterations of the two phases) of the default run
     "power": (1, 10, 30),
 }
 
-# Tables 3 (RMSE) and 4 (NLPD) of the paper (paper 002: Tiao, Dutordoir, Picheny, ICML 2023), by
-# data set, M and K: mean and deviation; the columns are relu, softplus and points, each with
-# arc-cosine and Matern-5/2.
+# Tables 3 (RMSE) and 4 (NLPD) of the paper (Tiao, Dutordoir, Picheny, ICML 2023), by data set, M
+# and K: mean and deviation; the columns are relu, softplus and points, each with arc-cosine and
+# Matern-5/2.
 PRINTED = """
 yacht 128 0 RMSE: 1.17 0.36, 2.43 0.54, 1.16 0.36, 2.43 0.54, 1.06 0.24, 0.34 0.19
 yacht 128 0 NLPD: 1.81 0.08, 2.51 0.06, 1.80 0.08, 2.51 0.06, 1.50 0.15, 0.33 0.25
@@ -101,7 +101,7 @@ def figures_of_paper() -> dict[tuple[Any, ...], list[PaperFigure]]:
 
 class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, max_iterations=int):
     def configurations(self, arguments: Arguments) -> Configurations:
-        """All cells of a split before the next split, so that an interrupted run has whole ones."""
+        """All cells split by split, so that an interrupted run has whole tables."""
         short = arguments.short
         for split in arguments.splits or range(1 if short else 5):
             for dataset in arguments.datasets or (["yacht"] if short else DATASETS):
@@ -151,7 +151,7 @@ class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, ma
         }
 
     def table(self, records: Records) -> str:
-        """One row per cell with both metrics; our figures are means over the finished splits."""
+        """One row for each cell with both metrics; our figures are means over finished splits."""
         order = (list(DATASETS), list(KERNELS), list(INDUCING))
         groups: dict[tuple[Any, ...], list[Record]] = {}
         for record in records:
@@ -196,8 +196,8 @@ class UciOrthogonal(Benchmark, data_dir=str, datasets=DATASETS, splits=range, ma
         )
         return (
             "Tables 3 and 4 of the paper: test RMSE and NLPD in original units, lower is better; "
-            "mean ± deviation over our splits\n(no deviation: one split only) beside the paper's "
-            'over 5.\n"undecided": the printed digits do not tell (a deviation of 0.00 may be up '
+            "mean ± deviation over our splits\n(no deviation: one split only) next to the paper's "
+            'over 5.\n"undecided": the printed digits do not suffice (a deviation 0.00 may be up '
             "to 0.005).\n\n"
             + markdown(headers, rows)
             + f"\n\nWithin two of the paper's standard deviations: {counts}."
@@ -221,7 +221,7 @@ def build_model(configuration: Entries, split: NormalisedSplit) -> Any:
         points = points[M:]
     else:
         features = idm.inducing_variables.ActivationFeatures
-        # How many units of this activation can be linearly independent with this kernel.
+        # The number of units of this activation that can be linearly independent with this kernel.
         unit = features(np.eye(1, input_dim + 1), activation, MAX_DEGREE)
         rank = sum(idm.sphere.num_harmonics(input_dim + 1, n) for n in unit.degrees(kernel))
         base = features.from_data(

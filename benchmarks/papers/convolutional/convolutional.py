@@ -1,32 +1,32 @@
 """Convolutional GPs that classify images: van der Wilk, Rasmussen and Hensman 2017.
 
-rectangles  is one wider than tall? Sections 3.1, 3.2: 1,200 training images of 28 x 28 pixels, each
-            the outline of a rectangle; probit likelihood; 16 inducing patches of 3 x 3, uniform
-            noise at first, Adam 0.01 with minibatches of 100, as in the paper. The patch kernel
-            starts with variance 100 (invariant) or 300 (weighted), which Adam moves by no more than
-            about 0.01 a step; the paper's code has 1
-zero_one    MNIST, zeros against ones: 50 inducing patches, probit likelihood
-ten         MNIST, Table 1: ten latent GPs with the same kernel, robust-max likelihood. Patches are
-            two pixels apart, one in the paper: a quarter of the patches, a sixteenth of the work
-cifar10     Figure 3, on 5,000 training and 1,000 test images decoded from JPEG copies: accuracies
-            cannot be the paper's, the order of the models can; three pixels from patch to patch
+rectangles  Is a rectangle wider than tall? Sections 3.1, 3.2: 1,200 training images of 28 x 28
+            pixels, each the outline of a rectangle; probit likelihood; 16 inducing patches of
+            3 x 3, uniform noise at first, Adam 0.01 with minibatches of 100, as in the paper. The
+            patch kernel starts with variance 100 (invariant) or 300 (weighted), which Adam changes
+            by at most about 0.01 a step; the paper's code has 1.
+zero_one    MNIST, zeros against ones: 50 inducing patches, probit likelihood.
+ten         MNIST, Table 1: ten latent GPs with one kernel, robust-max likelihood. Patches are two
+            pixels apart, one in the paper: a quarter of the patches, a sixteenth of the work.
+cifar10     Figure 3, on 5,000 training and 1,000 test images decoded from JPEG copies, three pixels
+            from patch to patch. The order of the models can be the paper's, accuracies cannot.
 cifar10_softmax, cifar10_softmax_small_steps
-            the same with another likelihood, under which certainty where errors cannot be avoided
-            costs what it should, and natural gradients of 0.02 and 0.005
+            cifar10 with a softmax, which penalises certainty if errors are unavoidable, and
+            natural gradients of 0.02 and 0.005.
 
-Patches are 5 x 5 but for rectangles. Inducing patches are different patches of training images, the
-RBF's inducing points are training images. The learning rate is divided by the cube root of ten
-three times, as in the paper's code. The kernels divide by the number of patches, as the paper's
-code does and its formulas do not. Models:
-rbf            a squared exponential on whole images
-rbf_full       the same with a point at every training image and a full q, by L-BFGS: the paper's
-               "1,200 optimally placed inducing points, optimised with BFGS"
-invariant      the same weight for all patches
-weighted       a weight for each; colours: patches of each channel by themselves, the baseline
-weighted_rbf   weighted + RBF, a joint q of 2M variables, as in the paper's code for Table 1
-colour_patch   patches of all channels
-additive       the same, the patch kernel being a sum over the channels
-multi_channel  a function for each channel; shared inducing patches, independent q's
+Patches are 5 x 5 except for rectangles. Inducing patches are different patches of training images;
+the RBF's inducing points are training images. The learning rate is divided by the cube root of ten
+three times, as in the paper's code. The kernels divide by the number of patches, as in the paper's
+code and unlike in its formulas. Models:
+rbf            a squared exponential on whole images.
+rbf_full       rbf with a point at every training image and a full q, by L-BFGS: the paper's
+               "1,200 optimally placed inducing points, optimised with BFGS".
+invariant      one weight for all patches.
+weighted       a weight for each patch; colours: patches of each channel, the baseline.
+weighted_rbf   weighted + RBF, a joint q of 2M variables, as in the paper's code for Table 1.
+colour_patch   patches of all channels.
+additive       colour_patch with a patch kernel that is a sum over the channels.
+multi_channel  a function for each channel; shared inducing patches, independent q's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from benchmarks._lib.results import figures
 from benchmarks._lib.runner import Arguments, Benchmark, Configurations, Entries, Records
 from benchmarks._lib.tables import tabulated
 
-# Test error in percent and mean negative log predictive probability, as printed. Figure 3 has
+# Test error in percent and mean negative log predictive probability, as printed. Figure 3 has only
 # curves; the text has two final errors.
 PRINTED = """
 rectangles: invariant 1.4 0.055, weighted 0.0 0.005, rbf_full 5.0 0.258
@@ -65,12 +65,12 @@ TITLES = {
     "rectangles": "Rectangles, 50,000 test images",
     "zero_one": "MNIST, zeros against ones",
     "ten": "MNIST, ten classes (the paper: M = 750)",
-    "cifar10": "CIFAR-10 (the paper: M = 1,000, 50,000 images; between its two figures: the other "
-    "models)",
+    "cifar10": "CIFAR-10 (the paper: M = 1,000, 50,000 images; other models are between its two "
+    "figures)",
 }
-VARIANCE = {"invariant": 100.0, "weighted": 300.0, "rbf_full": 1.0}  # of rectangles, at first
+VARIANCE = {"invariant": 100.0, "weighted": 300.0, "rbf_full": 1.0}  # initial, of rectangles
 STEPS = {"invariant": 2_000, "weighted": 3_000, "rbf_full": 500}
-CURVE_ROWS = 1_000  # test images on which the curves are evaluated
+CURVE_ROWS = 1_000  # test images of the evaluations during training
 
 
 class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, steps=int):
@@ -137,7 +137,7 @@ class ConvolutionalGps(Benchmark, data_dir=str, tasks=TASKS, models=MODELS, step
 
 
 def configuration_of(task: str, model: str, steps: int | None) -> Entries:
-    """The sizes and the training of a task."""
+    """The configuration of a task and a model: its sizes and its training."""
     if task == "rectangles":
         full = model == "rbf_full"
         return {
@@ -171,12 +171,12 @@ def configuration_of(task: str, model: str, steps: int | None) -> Entries:
 
 
 def task_of(run: Entries) -> str:
-    """The task of a configuration, whose likelihood is another matter."""
+    """The task of a configuration; configurations of one task may have different likelihoods."""
     return str(run.get("task", "rectangles" if run["patch"] == 3 else "cifar10"))
 
 
 def build_model(configuration: Entries, rows: LabelledRows) -> Any:
-    """A model at its initial parameters; all latent GPs have the same kernel."""
+    """A model at its initial parameters; all latent GPs have one kernel."""
     name, M = configuration["model"], configuration["num_inducing"]
     likelihood: Any = gpflow.likelihoods.Bernoulli()
     if rows.num_classes > 2:
@@ -189,7 +189,7 @@ def build_model(configuration: Entries, rows: LabelledRows) -> Any:
         kernel = _rbf(configuration)
         return gpflow.models.VGP((rows.X_train, rows.Y_train), kernel, likelihood)
     points = gpflow.inducing_variables.InducingPoints
-    # Random training images (the paper's code takes these, too).
+    # Random training images, as in the paper's code.
     order = np.random.default_rng(configuration["seed"]).permutation(len(rows.X_train))
     images = rows.X_train[order[:M]]
     if name == "rbf":
@@ -220,7 +220,7 @@ def _rbf(configuration: Entries) -> Any:
 
 
 def _convolutional(configuration: Entries, rows: LabelledRows) -> Any:
-    """The convolutional kernel, or the convolutional summand."""
+    """The convolutional kernel, or the convolutional summand of a sum."""
     name, patch = configuration["model"], (configuration["patch"],) * 2
 
     def base() -> Any:
@@ -244,7 +244,7 @@ def _convolutional(configuration: Entries, rows: LabelledRows) -> Any:
 
 
 def table_of(records: Records, paper: dict[str, list[str]]) -> str:
-    """The models in the paper's order: what was run, the paper's figures, ours."""
+    """The models in the paper's order: training, the paper's figures, and the figures here."""
     models, rows = list(paper), []
     ordered = sorted(records, key=lambda one: models.index(one["configuration"]["model"]))
     for one in figures(ordered):
@@ -255,13 +255,13 @@ def table_of(records: Records, paper: dict[str, list[str]]) -> str:
     return tabulated(
         rows,
         "model; M; training images = images ,; method; steps = steps ,; "
-        "paper: error % = their_error; ours = error .2f; paper: nlpp = their_nlpp; ours = nlpp; "
+        "paper: error % = their_error; error % = error .2f; paper: nlpp = their_nlpp; nlpp; "
         "s per step = seconds_per_step .2f; training s = train_seconds .0f",
     )
 
 
 def method_of(run: Entries) -> str:
-    """How a configuration is trained, in a few words."""
+    """A short text that describes the training of a configuration."""
     if run["batch_size"] is None:
         return "L-BFGS"
     text = f"Adam {run['learning_rate']:g}, {run['batch_size']} images"

@@ -1,19 +1,18 @@
-"""Banana classification with a harmonizable mixture: inducing points against Fourier features
+"""Banana classification with a harmonizable mixture: inducing points and Fourier features
 (Shen, Heinonen and Kaski 2019, section 5.2, Figure 2 and section 6.2 of the supplement).
 
 400 training rows of two inputs, 4,900 test rows, Bernoulli likelihood, P = 4 components of two
-frequencies. The kernel is learned by a full variational GP (gpflow's VGP); sparse models have that
-kernel:
-full                the VGP;
-points              SVGP with 6, 8, 12, 18 and 24 inducing points, at first by k-means;
-fourier             AdditiveSVGP with 2, 4, 6 and 8 frequencies for each component: q is mean-field;
-fourier_joint       SVGP with the same features and a joint q;
+frequencies. A full variational GP (gpflow's VGP) trains the kernel. Sparse models have that kernel:
+full                the VGP.
+points              SVGP with 6, 8, 12, 18 and 24 inducing points, at first by k-means.
+fourier             AdditiveSVGP with 2, 4, 6 and 8 frequencies for each component, mean-field q.
+fourier_joint       SVGP with these features and a joint q.
 fourier_whole       SVGP with 3, 4, 6, 9 and 12 frequencies of the whole mixture.
-200 natural gradient steps for q alone are followed by 700 rounds of a natural gradient step for q
+200 natural gradient steps train only q. 700 rounds follow, each with a natural gradient step for q
 and an Adam step for the points or frequencies.
 
-Compared are models of equal numbers of variational parameters: M + M (M + 1) / 2 for each block of
-M variables, a frequency having two, or one if it is zero.
+Compare models with equal numbers of variational parameters: M + M (M + 1) / 2 for each block of M
+variables. A frequency has two variables, or one if it is zero.
 
 The picture, banana_hmk.png, is drawn from the records.
 """
@@ -46,7 +45,7 @@ SIZES = {
 }
 DRAWN = {**SIZES, "points": (6, 12, 18, 24), "fourier_whole": (3, 6, 9, 12)}
 GRID = 60  # predictions are stored on a grid of GRID x GRID inputs
-MARGIN = 0.5  # around the training inputs
+MARGIN = 0.5  # of the grid around the training inputs
 
 
 class BananaHmk(Benchmark, data_dir=str):
@@ -93,7 +92,7 @@ class BananaHmk(Benchmark, data_dir=str):
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
+        """Draw the paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
         data = banana(arguments.data_dir)
         from matplotlib.figure import Figure
 
@@ -136,7 +135,7 @@ def initial_kernel(configuration: Entries, data: Mapping[str, Array]) -> Any:
 
 
 def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, Any]:
-    """The VGP, and the parameters of its kernel."""
+    """The figures of the VGP, and the parameters of its kernel."""
     kernel = initial_kernel(configuration, data)
     likelihood = gpflow.likelihoods.Bernoulli()
     model = gpflow.models.VGP((data["X"], data["Y"]), kernel, likelihood)
@@ -157,7 +156,7 @@ def train_full(configuration: Entries, data: Mapping[str, Array]) -> dict[str, A
 def train_sparse(
     configuration: Entries, data: Mapping[str, Array], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A sparse model with the kernel of the full one."""
+    """The figures of a sparse model with the kernel of the full one."""
     kernel = initial_kernel(configuration, data)
     values = {name: np.array(value) for name, value in parameters.items()}
     gpflow.utilities.multiple_assign(kernel, values)
@@ -174,7 +173,7 @@ def train_sparse(
     likelihood = gpflow.likelihoods.Bernoulli()
     model = kind(kernel, likelihood, places, num_data=len(data["X"]))
     rows, alone = (data["X"], data["Y"]), configuration["q_steps"]
-    # One compiled step serves both phases: in the first one Adam's steps have length zero.
+    # One compiled step serves both phases: in the first phase Adam's steps have length zero.
     rate = tf_keras.optimizers.schedules.PiecewiseConstantDecay(
         [alone - 1], [0.0, configuration["learning_rate"]]
     )
@@ -199,7 +198,7 @@ def grid_axes(X: Array) -> list[Array]:
 
 def judged(model: Any, data: Mapping[str, Array]) -> dict[str, Any]:
     """Errors of training and test rows, the centres, and the probabilities on the grid, in steps of
-    1/255, compressed, as text."""
+    1/255, as compressed text."""
     predict = Predictor(model, 2)
     test = class_errors(model, data["X_test"], data["Y_test"], predict)
     train = class_errors(model, data["X"], data["Y"], predict)
@@ -219,7 +218,7 @@ def judged(model: Any, data: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def probabilities_of(result: Mapping[str, Any]) -> Array:
-    """What `judged` has packed, [GRID, GRID]."""
+    """The probabilities on the grid that `judged` has packed, [GRID, GRID]."""
     steps = zlib.decompress(base64.b64decode(result["probabilities"]))
     return np.frombuffer(steps, dtype=np.uint8).reshape(GRID, GRID) / 255.0
 

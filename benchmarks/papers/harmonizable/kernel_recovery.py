@@ -2,18 +2,18 @@
 section 5.1 and Figures 3 and 5.
 
 gsm         a generalized spectral mixture of one part on [-1, 1] (eqs. 72 and 73), with
-            w(x) = 1 + 0.3 sin(pi x), l(x) = 0.4 + 0.1 cos(pi x), mu(x) = 2 + x;
-ifbm_0.5    time-inverted fractional Brownian motion on (0.1, 1.1], h = 1/2: 1 / max(s, t);
-ifbm_0.75   the same with h = 3/4, which is smoother.
+            w(x) = 1 + 0.3 sin(pi x), l(x) = 0.4 + 0.1 cos(pi x), mu(x) = 2 + x.
+ifbm_0.5    time-inverted fractional Brownian motion on (0.1, 1.1], h = 1/2: 1 / max(s, t).
+ifbm_0.75   time-inverted fractional Brownian motion with h = 3/4, which is smoother.
 The paper does not give w, l, mu and h. Each target is approximated by
-hmk         a HarmonizableMixture of P components with Q frequencies and complex amplitudes;
+hmk         a HarmonizableMixture of P components with Q frequencies and complex amplitudes.
 sm          a stationary SpectralMixture of as many trainable numbers.
 
-The mean squared error over all pairs of 64 + 64 random places is minimised by Adam, as in the
-paper, then that over a regular grid of 81 x 81 by L-BFGS. Reported is the error over a regular grid
-of 100 x 100, also relative to the mean square of the target, and beside it the least error that any
-stationary function has there. Starts are random: centres spread over the domain (for ifbm in
-log t), windows as wide as their distance, frequencies and amplitudes random.
+Adam minimises the mean squared error over all pairs of 64 + 64 random places, as in the paper. Then
+L-BFGS minimises the error over a regular grid of 81 x 81. The table has the error over a regular
+grid of 100 x 100, and its ratio to the target's mean square. It also has the least error of
+stationary functions. Starts are random: centres spread over the domain (for ifbm in log t), windows
+as wide as the distance of the centres, random frequencies and amplitudes.
 
 The pictures kernel_recovery.png and kernel_recovery_wigner.png are drawn from the records.
 """
@@ -40,7 +40,7 @@ from benchmarks._lib.tables import ranges, tabulated
 KERNELS = ("hmk", "sm")
 PHASES = ("adam_seconds", "lbfgs_seconds")
 FITTED_GRID, TESTED_GRID = 81, 100
-WIGNER_PLACES = (-0.9, 0.9)  # where the ridge is measured: not at the ends
+WIGNER_PLACES = (-0.9, 0.9)  # the range in which the ridge is measured, without the ends
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
                         "num_frequencies": Q if hmk else 1,
                         "steps": 20 if short else 2_000 if hmk else 500,
                         "batch_size": 64,
-                        "learning_rate": 0.02,  # a tenth of it at the end
+                        "learning_rate": 0.02,  # falls to a tenth
                         "iterations": 5 if short else 300 if hmk else 100,
                         "seed": seed,
                     }
@@ -114,7 +114,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
         return recover(configuration)
 
     def table(self, records: Records) -> str:
-        """One row for each target and approximation: the best and the median start."""
+        """One row for each target and approximation, with the best and the median start."""
         rows, ridge = [], ""
         for target in TARGETS:
             for kernel in KERNELS:
@@ -153,7 +153,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """The paper's Figure 3 (kernels) and Figure 5 (the Wigner distribution of the GSM)."""
+        """Draw the paper's Figures 3 (kernels) and 5 (the Wigner distribution of the GSM)."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(15.0, 2.9 * len(TARGETS)), layout="constrained")
@@ -195,7 +195,7 @@ class KernelRecovery(Benchmark, targets=TARGETS, kernels=KERNELS, seeds=range):
 
 
 def build_kernel(configuration: Entries) -> Any:
-    """An approximation at its random start."""
+    """An approximation at its random initial parameters."""
     target = TARGETS[configuration["target"]]
     generator = np.random.default_rng(configuration["seed"])
     P, Q = configuration["num_components"], configuration["num_frequencies"]
@@ -203,7 +203,7 @@ def build_kernel(configuration: Entries) -> Any:
     power = np.diag(target.K(tested, tested).numpy())
 
     def precision(smallest: float, largest: float, unit: float) -> float:
-        """The s of exp(-2 pi^2 s t^2), a squared exponential of a lengthscale that is drawn."""
+        """The s of exp(-2 pi^2 s t^2), a squared exponential of a random lengthscale."""
         lengthscale = unit * np.exp(generator.uniform(np.log(smallest), np.log(largest)))
         return float(1 / (4 * math.pi**2 * lengthscale**2))
 
@@ -218,7 +218,7 @@ def build_kernel(configuration: Entries) -> Any:
                 for _ in range(P)
             ]
         )
-    # A random centre in each of P cells; those of Brownian motion, which varies with 1 / t, are
+    # A random centre in each of P cells; cells of Brownian motion, which varies with 1 / t, are
     # equal in log t.
     places = (np.arange(P) + 0.5 + 0.3 * generator.uniform(-1.0, 1.0, P)) / P
     ends, ratio = np.arange(P + 1) / P, target.high / target.low
@@ -247,7 +247,7 @@ def build_kernel(configuration: Entries) -> Any:
 
 
 def recover(configuration: Entries) -> dict[str, Any]:
-    """One start: Adam on random pairs, L-BFGS on a grid; errors on another grid."""
+    """The errors of one start on a grid: Adam on random pairs, then L-BFGS on another grid."""
     target = TARGETS[configuration["target"]]
     tested, fitted = target.grid(TESTED_GRID), target.grid(FITTED_GRID)
     truth = target.K(tested, tested).numpy()
@@ -257,8 +257,8 @@ def recover(configuration: Entries) -> dict[str, Any]:
     class Matching(
         gpflow.models.BayesianModel, gpflow.models.training_mixins.ExternalDataTrainingLossMixin
     ):
-        """A model for `fit` whose data (x, x') are places, and whose loss is the mean squared error
-        over all their pairs, relative to the target's mean square."""
+        """A model for `fit` whose data (x, x') are places. Its loss is the mean squared error over
+        all their pairs, relative to the target's mean square."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -303,7 +303,7 @@ def recover(configuration: Entries) -> dict[str, Any]:
         },
     }
     if target.hurst is None and configuration["kernel"] == "hmk":
-        # How far the frequency at which the Wigner distribution is largest is from the two.
+        # The distances of the Wigner distribution's largest frequency from the two curves.
         x, w = np.linspace(*WIGNER_PLACES, 91), np.linspace(0.0, 6.0, 601)
         ridge = w[np.argmax(kernel.wigner(x[:, None], w[:, None]).numpy(), axis=1)]
         result["ridge"] = {
@@ -315,21 +315,21 @@ def recover(configuration: Entries) -> dict[str, Any]:
 
 def least_stationary_error(matrix: Array) -> float:
     """The mean squared error of the best function of the lag on a regular grid: its values are the
-    means along the diagonals. No stationary kernel has less."""
+    means along the diagonals. No stationary kernel has a smaller error."""
     count = len(matrix)
     diagonals = (np.diagonal(matrix, lag) for lag in range(1 - count, count))
     return sum(len(values) * float(np.var(values)) for values in diagonals) / count**2
 
 
 def kernel_records(records: Records, target: str, kernel: str) -> list[Record]:
-    """The records of a target and an approximation, those of least error first."""
+    """The records of a target and an approximation, in the order of their errors."""
     wanted = {"target": target, "kernel": kernel}.items()
     chosen = [record for record in records if wanted <= record["configuration"].items()]
     return sorted(chosen, key=lambda record: record["result"]["mse"])
 
 
 def recovered_kernel(record: Record) -> Any:
-    """The kernel of a record, as training left it."""
+    """The trained kernel of a record."""
     kernel = build_kernel(record["configuration"])
     values = {path: np.array(v) for path, v in record["result"]["parameters"].items()}
     gpflow.utilities.multiple_assign(kernel, values)

@@ -3,19 +3,18 @@
 Yearly values from 1610 to 2000, of which five intervals of 20 or 30 years are left out and
 predicted. Inputs and outputs are standardised by the training years. Collapsed regression (SGPR)
 with at most 50 inducing variables:
-se   squared exponential, 50 points;
-sm   a spectral mixture of 5 components, 50 points (with the paper's 3 it has none left for the
-     11-year cycle);
+se   squared exponential, 50 points.
+sm   a spectral mixture of 5 components, 50 points (the paper's 3 leave none for the 11-year cycle).
 hmk  a harmonizable mixture of 5 components of 3 frequencies, 5 Fourier features for each component.
 hmk_whole
-     the same with 25 Fourier features of the whole mixture (the paper's section 4.3).
-Beside them, what is left of the difference without the sparse approximation, or with the other
-inducing variables: se_exact, sm_exact and hmk_exact (GPR), hmk_points (50 points).
+     hmk with 25 Fourier features of the whole mixture (the paper's section 4.3).
+Models without the sparse approximation, or with other inducing variables, show what is due to them:
+se_exact, sm_exact and hmk_exact (GPR), hmk_points (50 points).
 
-Everything is trained by L-BFGS from five starts (lengthscales; k-means with five seeds, with noise
-on the frequencies of the spectral mixture); the one with the best bound on the training years is
-the model, as in the paper. The picture, solar.png, is drawn from the records: predictions, and the
-Wigner distribution of the harmonizable mixture with the frequencies of its features.
+L-BFGS trains all parameters from five starts: lengthscales, and k-means with five seeds, with noise
+on the frequencies of the spectral mixture. The model is the start with the best bound on the
+training years, as in the paper. The picture, solar.png, is drawn from the records: predictions, and
+the Wigner distribution of the harmonizable mixture with the frequencies of its features.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         years = load_years(arguments.data_dir)
         model = build_model(configuration, years.train)
         outcome = idm.fit(
-            model,  # which has its data
+            model,  # it holds its data
             steps=configuration["max_iterations"],
         )
         return {
@@ -78,7 +77,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         }
 
     def table(self, records: Records) -> str:
-        """One row for each model: the start with the best bound, and the range over all."""
+        """One row for each model: the start with the best bound, and the range over all starts."""
         rows = []
         for model, found in by_model(records).items():
             results = [record["result"] for record in found]
@@ -102,7 +101,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
         )
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """Figure 4: a prediction for each kernel, and the Wigner distribution."""
+        """Draw Figure 4: a prediction for each kernel, and the Wigner distribution."""
         years = load_years(arguments.data_dir)
         from matplotlib.figure import Figure
 
@@ -134,7 +133,7 @@ class Solar(Benchmark, data_dir=str, models=MODELS, starts=range):
 
 
 class Years(NamedTuple):
-    """Standardised inputs and outputs of all years ``[N, 1]``, and which are test years."""
+    """Standardised inputs and outputs of all years ``[N, 1]``, and a mask of the test years."""
 
     X: Array
     Y: Array
@@ -143,7 +142,7 @@ class Years(NamedTuple):
 
     @property
     def train(self) -> tuple[Array, Array]:
-        """Inputs and outputs of the years to learn from."""
+        """Inputs and outputs of the training years."""
         return self.X[~self.is_test], self.Y[~self.is_test]
 
 
@@ -157,7 +156,7 @@ def load_years(data_dir: str | None) -> Years:
 
 
 def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> Any:
-    """A model at its start."""
+    """A model at its initial parameters."""
     X, Y = data
     start, name = configuration["start"], configuration["model"]
     kind, _, inference = name.partition("_")
@@ -188,8 +187,8 @@ def build_model(configuration: Mapping[str, Any], data: tuple[Array, Array]) -> 
 
 
 def results_of(model: Any, years: Years) -> dict[str, Any]:
-    """Errors of the test years and the prediction of all; for the features, the Wigner
-    distribution and where their frequencies are."""
+    """Errors of the test years and the prediction of all years; for the features, the Wigner
+    distribution and their frequencies."""
     mean, variance = Predictor(model, 1)(years.X)
     noise = float(model.likelihood.variance.numpy())
     variance = variance + noise
@@ -220,7 +219,7 @@ def results_of(model: Any, years: Years) -> dict[str, Any]:
 
 
 def rounded(values: Array) -> list[float]:
-    """Five digits, for pictures."""
+    """Values with five digits, for pictures."""
     return [float(f"{value:.5g}") for value in np.ravel(values)]
 
 

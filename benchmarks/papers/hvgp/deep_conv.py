@@ -1,21 +1,21 @@
 """Deep convolutional GPs: Sun et al. 2021, Table 2, with two layers.
 
 mnist and the part of CIFAR-10 in `--data-dir` (5,000 training and 1,000 test images). The first
-layer takes patches of 5 x 5 pixels, two pixels apart, to an image of ten channels, with the pixel
-in the middle as its mean; the second is a convolutional GP for each class on patches of 3 x 3 of
-that image, with a weight for each place. Squared exponentials, softmax likelihood, Adam and natural
-gradients for the last layer, minibatches of 64, the same CPU seconds for each, tracing included:
-M          M inducing patches in each layer
-2M         twice as many
-M+M        M, and M orthogonal to them
-2xM        M for each of the two harmonic blocks of the negation of patches, mean-field; in the
-           second layer these are the blocks of one convolutional kernel
-2xM (sum)  the same model, but each block has a convolutional kernel of its own in the second layer
-With "as authors" the kernel of the second layer is a product with one of the patches' locations
-(TICK, Dutordoir et al. 2020; they take a Matern-3/2), and the channels of the first share one
-covariance of q, as in the authors' code.
-The paper has all 50,000 images, M = 384 and 1,000, and GPUs: accuracies cannot be its, the order of
-the models can.
+layer maps patches of 5 x 5 pixels, two pixels apart, to an image of ten channels; its mean is the
+pixel in the middle. The second layer is a convolutional GP for each class on patches of 3 x 3 of
+that image, with a weight for each place. Squared exponentials, softmax likelihood, Adam, natural
+gradients for the last layer, minibatches of 64, equal CPU seconds for each, tracing included.
+M          M inducing patches in each layer.
+2M         twice as many.
+M+M        M, and M orthogonal to them.
+2xM        M for each of the two harmonic blocks of the negation of patches, mean-field. In the
+           second layer they are the blocks of one convolutional kernel.
+2xM (sum)  2xM, with a convolutional kernel for each block in the second layer: an equal model.
+The protocol "authors" is that of the authors' code. The kernel of the second layer is multiplied by
+a kernel of the patches' locations (TICK, Dutordoir et al. 2020; the authors take a Matern-3/2). The
+channels of the first layer share one covariance of q. The protocol "simple" has neither.
+The paper has all 50,000 images, M = 384 and 1,000, and GPUs. The order of the models can be the
+paper's, accuracies cannot.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=fl
                 }
 
     def table(self, records: Records) -> str:
-        """The last evaluation, and the curve."""
+        """The last evaluation, and the accuracy by seconds."""
         rows = []
         for run, result in runs(records):
             trace, paper = result["trace"], PAPER[run["model"]] if run["data"] == "cifar10" else ()
@@ -76,7 +76,7 @@ class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=fl
                     **run,
                     **trace[-1],
                     "percent": 100 * trace[-1]["accuracy"],
-                    "protocol": "authors" if "as_authors" in run else "ours",
+                    "protocol": "authors" if "as_authors" in run else "simple",
                     "per_step": seconds_per_step(trace),
                     **dict(zip(("their_accuracy", "their_nll"), paper, strict=False)),
                     "curve": ", ".join(curve),
@@ -92,7 +92,7 @@ class DeepConv(Benchmark, data_dir=str, datasets=DATA, models=MODELS, seconds=fl
 
 
 def measured(**run: Any) -> dict[str, Any]:
-    """Train one model, in a process of its own; its errors by CPU seconds."""
+    """Train one model, in its own process; return its errors by CPU seconds."""
     images = load_images(run["data"], run["data_dir"])
     number = run["images"]
     rows = labelled_rows(images, train=number, test=number // 5, seed=run["seed"])
@@ -123,7 +123,7 @@ def errors(model: Any, rows: Any) -> dict[str, float]:
 
 
 def built(run: dict[str, Any], X: Any, shape: Sequence[int], num_classes: int) -> Any:
-    """Two layers; the second on the image that the first one's mean makes."""
+    """Two layers; the inputs of the second are images of the first layer's mean."""
     from interdomain import deep  # needs the extra of this name
 
     kernel, q = prior(run, X, shape, FIRST, CHANNELS, convolutional=False)
@@ -201,7 +201,7 @@ def patches_of(
     *,
     places: bool = False,
 ) -> Any:
-    """Different patches of the images, drawn at random, each moved a little; with their places."""
+    """Different patches of the images, drawn at random and perturbed, with their places."""
     rng = np.random.default_rng(seed)
     pixels = np.asarray(X).reshape([len(X), *shape[:2], -1])
     found, corners = [], []

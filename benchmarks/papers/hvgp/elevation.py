@@ -4,9 +4,9 @@
 (not used here), 20% for testing, drawn at random. Inputs are unit vectors in R^3; the kernel is
 gpflow's SquaredExponential with one lengthscale. Minibatches of 1,000; 200 steps of Adam 0.01 with
 natural gradients of 0.1 for q.
-svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points;
-hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24, which
-                    give 7 and 13 components), m inducing points for each component.
+svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points.
+hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24: 7 and 13
+                    components), with m inducing points for each component.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ COMPONENTS = {"svgp_m": 1, "svgp_3m": 3, "hvgp_7xm": 7, "hvgp_13xm": 13}
 MODELS = ("svgp_m", "svgp_3m", "hvgp_7xm", "hvgp_13xm")
 INITIAL_LENGTHSCALE = 0.15
 BATCH_SIZE = 1_000
-ROWS_FOR_CENTRES = 20_000  # k-means sees so many of the training rows
+ROWS_FOR_CENTRES = 20_000  # training rows for k-means
 
-# Table 1 of the paper (paper 000: Sun, Shi, Wilson, Grosse, ICML 2021): test RMSE, test NLL, hours.
+# Table 1 of the paper (Sun, Shi, Wilson, Grosse, ICML 2021): test RMSE, test NLL, hours.
 # On 6,480,000 elevations (6 arc minutes), m = 1,000, 100,000 steps, one GPU (HVGP: four).
 PAPER = {
     "svgp_m": ("1k", 0.252, 0.040, 0.38),
@@ -57,7 +57,7 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
                 "batch_size": BATCH_SIZE,
                 "learning_rate": 0.01,
                 "natural_gradient": 0.1,
-                "test_rows": 2_000 if short else None,  # None: all
+                "test_rows": 2_000 if short else None,  # None: all rows
                 "seed": 0,
                 "source": source_of(arguments.data_dir),
             }
@@ -82,7 +82,7 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
         return {**errors, **trained, "num_train": len(rows.X_train), "test_seconds": seconds}
 
     def table(self, records: Records) -> str:
-        """One row per model and size, the paper's figures beside ours."""
+        """One row for each model and size, with the paper's figures."""
         rows = []
         order = sorted(figures(records), key=lambda o: (o["steps"], MODELS.index(o["model"])))
         for one in order:
@@ -106,7 +106,7 @@ class Elevation(Benchmark, data_dir=str, models=MODELS):
 
 
 def load_elevations(data_dir: str | None, seed: int) -> Split:
-    """Unit vectors and elevations of `etopo20`, these standardised by the training rows."""
+    """Unit vectors and elevations of `etopo20`, which are standardised by the training rows."""
     arrays = load_arrays("etopo20", data_dir)
     heights = np.asarray(arrays["elevation"], dtype=np.float64)
     longitudes, latitudes = np.meshgrid(arrays["lon"], arrays["lat"])
@@ -119,7 +119,7 @@ def load_elevations(data_dir: str | None, seed: int) -> Split:
 
 
 def build_model(configuration: Entries, data: Split) -> Any:
-    """One model at its initial parameters; inducing points are centres of k-means."""
+    """A model at its initial parameters; inducing points are centres of k-means."""
     name, num_inducing = configuration["model"], configuration["num_inducing"]
     kernel = gpflow.kernels.SquaredExponential(lengthscales=INITIAL_LENGTHSCALE)
     likelihood = gpflow.likelihoods.Gaussian(variance=0.1)

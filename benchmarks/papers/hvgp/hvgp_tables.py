@@ -1,16 +1,15 @@
 """HVGP's regression benchmarks (Sun et al. 2021, Figures 5, 8 and 10), on protein and keggdirected.
 
-svgp_m, svgp_2m, svgp_4m   gpflow's SVGP with M, 2M and 4M inducing points
-hvgp_2xm, ..., hvgp_8xm    HVGP under the negation of 1, 2 or 3 groups of principal directions, M
-                           points for each of the 2, 4 or 8 components
+svgp_m, svgp_2m, svgp_4m   gpflow's SVGP with M, 2M and 4M inducing points.
+hvgp_2xm, ..., hvgp_8xm    HVGP under the negation of 1, 2 or 3 groups of principal directions: 2, 4
+                           or 8 components with M points each.
 
-As in the paper a Matern-3/2 with one lengthscale for all columns, at first the median distance; in
-place of its M = 1,000 and data sets of 200,000 rows and more M = 200 and two tables at hand, the
-first split. Points begin at centres of k-means, those of components at k-means of different rows.
-Minibatches of 1,000, natural gradients of the default sizes for q, Adam 0.01 for the rest. Each
-model runs in a process of its own, on the seconds of its processors: k-means and start-up count,
-imports and looks do not. What is shown after equal steps and after equal seconds comes from the
-same training.
+As in the paper, a Matern-3/2 has one lengthscale for all columns, at first the median distance. The
+paper has M = 1,000 and data sets of at least 200,000 rows; here are M = 200 and the first split of
+two tables. Points start at centres of k-means, of different rows for each component. Minibatches of
+1,000, natural gradients of the default sizes for q, Adam 0.01 for the rest. Each model runs in its
+own process. Its clock counts CPU seconds of k-means and start-up, and excludes imports and
+evaluations. Figures after equal steps and after equal seconds come from one training.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class HvgpTables(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
                 }
 
     def table(self, records: Records) -> str:
-        """A table for each data set, and who is best when."""
+        """A table for each data set."""
         parts = []
         for data in DATA:
             models = {
@@ -68,7 +67,7 @@ class HvgpTables(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
 
 
 def measured(**run: Any) -> Entries:
-    """Train one model, in a process of its own."""
+    """Train one model, in its own process."""
     rows = normalise(take_split(load_table(run["data"], run["data_dir"]), run["split"]))
     data, held_out = (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
     started = time.process_time()
@@ -89,7 +88,7 @@ def measured(**run: Any) -> Entries:
 
 
 def parts_of(name: str) -> tuple[int, int]:
-    """The number of components of a model, and M times what its points are."""
+    """The number of components of a model, and the number of its points divided by M."""
     times = int(name.split("_")[1].rstrip("m").rstrip("x") or 1)
     return (times, 1) if name.startswith("hvgp") else (1, times)
 
@@ -131,7 +130,7 @@ def _table(data: str, found: Mapping[str, Record]) -> str:
         rows,
         f"model; points; s per step = per_step .4f; NLL after {step} steps = then_0; "
         f"RMSE then = then_1; bound of a row then = then_2; NLL after {after} s = by_time; "
-        "NLL at last = last_0; RMSE at last = last_1; bound of a row at last = last_2; steps",
+        "final NLL = last_0; final RMSE = last_1; final bound of a row = last_2; steps",
     )
 
 

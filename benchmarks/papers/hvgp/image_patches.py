@@ -1,22 +1,22 @@
 """One-layer convolutional GPs on MNIST and on a part of CIFAR-10: Sun et al. 2021, Table 2, top.
 
-M              gpflow's SVGP with M inducing patches
-2M             ... with 2M
-M + M          OrthogonalSVGP: M and M orthogonal patches (SOLVE-GP)
-2 x M, 4 x M   AdditiveSVGP over HarmonicKernel: M patches for each part of the patch response,
-               which is even or odd when all pixels of a patch are negated through the mean
-               (2 x M), or those of its upper and its lower half by themselves (4 x M)
+M              gpflow's SVGP with M inducing patches.
+2M             gpflow's SVGP with 2M inducing patches.
+M + M          OrthogonalSVGP: M and M orthogonal patches (SOLVE-GP).
+2 x M, 4 x M   AdditiveSVGP over HarmonicKernel: M patches for each part of the patch response. A
+               part is even or odd under negations through the mean: of all pixels of a patch
+               (2 x M), or of its upper and of its lower half (4 x M).
 
-Ten latent GPs with the same kernel: patches of 5 x 5, of all channels, every second (MNIST) or
-third pixel, a squared exponential, a weight for each place. With "places" it is multiplied by one
-of the patches' locations, three pixels long at first, as in the authors' code (TICK, Dutordoir et
-al. 2020; they take a Matern-3/2). Softmax likelihood: under the robust
-maximum, gpflow's other one, the expected loss is nearly linear in the probability of an error, so
-that q becomes certain where errors cannot be avoided and the log density is worse than a guess's.
-Minibatches, natural gradients of 0.02 for q (those of 0.1 diverge after some hundred minibatches of
-a hundred images), Adam for the rest. Each model runs in a process of its own, on the seconds of its
-processors; start-up counts, imports and looks do not. What is shown after equal steps and after
-equal seconds comes from the same training.
+Ten latent GPs with one kernel: patches of 5 x 5, of all channels, every second (MNIST) or third
+pixel, a squared exponential, a weight for each place. "places" is a factor: a kernel of the
+patches' locations with an initial lengthscale of three pixels, as in the authors' code (TICK,
+Dutordoir et al. 2020; they take a Matern-3/2). Softmax likelihood: under the robust maximum
+the expected loss is nearly linear in the probability of an error. q then becomes certain even where
+errors are unavoidable, and the log density is worse than that of a guess. Minibatches, natural
+gradients of 0.02 for q (0.1 diverges after some hundred minibatches of a hundred images), Adam for
+the rest. Each model runs in its own process. Its clock counts CPU seconds, start-up included, and
+excludes imports and evaluations. Figures after equal steps and after equal seconds come from one
+training.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchmarks.papers.hvgp.negations import axis_negations
 MODELS = ("m", "2m", "m_plus_m", "2xm", "4xm")
 TITLES = {"m": "M", "2m": "2M", "m_plus_m": "M + M", "2xm": "2 x M", "4xm": "4 x M"}
 SETS = {"m": 1, "2m": 2, "m_plus_m": 2, "2xm": 2, "4xm": 4}
-"""How many times M patches there are."""
+"""The numbers of patches of the models, divided by M."""
 HARMONIC = ("2xm", "4xm")
 PAPER = {
     "m": ("65.70 ± 0.06", "1.65", "0.21"),
@@ -51,8 +51,8 @@ PAPER = {
     "2xm": ("66.26 ± 1.11", "1.76 ± 0.17", "0.45"),
     "4xm": ("67.76 ± 0.05", "1.51 ± 0.01", "0.52"),
 }
-"""Accuracy in percent, NLL and seconds of an iteration on GPUs (4 x M on four of them), of
-CIFAR-10 with M = 1,000."""
+"""Accuracy in percent, NLL and seconds of an iteration on GPUs (4 x M on four of them), on CIFAR-10
+with M = 1,000."""
 DATA = ("mnist", "cifar10")
 NUM_IMAGES = {"mnist": 60_000, "cifar10": 5_000}
 STRIDE = {"mnist": 2, "cifar10": 3}
@@ -89,7 +89,7 @@ class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
                 }
 
     def table(self, records: Records) -> str:
-        """A table for each data set and size, and who is best when."""
+        """A table for each data set and size."""
         groups: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in records:
             run = record["configuration"]
@@ -99,7 +99,7 @@ class ImagePatches(Benchmark, data_dir=str, datasets=DATA, models=MODELS):
 
 
 def measured(**run: Any) -> dict[str, Any]:
-    """Train one model, in a process of its own."""
+    """Train one model, in its own process."""
     tf.random.set_seed(run["seed"])
     images = load_images(run["data"], run["data_dir"])
     rows = labelled_rows(images, train=run["images"], test=run["test_images"], seed=run["seed"])
@@ -177,7 +177,7 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
         "model; patches; paper: accuracy % = accuracy; paper: NLL = nll; "
         f"paper: s per step = seconds; s per step = per_step .3f; error % after {then} = then_0; "
         f"NLL then = then_1; bound then = then_2; error % after {seconds[-1]:.0f} s = last_0; "
-        "NLL at last = last_1; bound at last = last_2; steps",
+        "final NLL = last_1; final bound = last_2; steps",
     )
 
 

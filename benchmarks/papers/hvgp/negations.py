@@ -11,8 +11,8 @@ from benchmarks._lib.data import Array
 
 
 def axis_negations(X: Array, num_groups: int, *, interleaved_about: Array | None = None) -> Any:
-    """The negation of each of `num_groups` groups of columns: neighbouring ones, through their
-    means; or, with a centre [D], every `num_groups`-th one, about it.
+    """The negation of each of `num_groups` groups of columns: neighbouring columns, through their
+    means; or, with a centre [D], every `num_groups`-th column, about it.
 
     `num_groups` groups decompose a kernel into 2^`num_groups` components.
     """

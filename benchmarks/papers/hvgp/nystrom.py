@@ -1,10 +1,10 @@
 """HVGP's Figure 6: the error of the Nystrom approximation, tr(Kff - Kfu Kuu^-1 Kuf) / N.
 
-3,000 random rows, standardised; Matern-3/2 with the median distance as its one lengthscale and
-variance 1, not trained. Inducing points are centres of k-means, then optimised by L-BFGS on the
-trace error itself; both errors are reported.
-svgp_m, svgp_2m     M and 2M inducing points;
-axes_8xm            8 components from the negation of three groups of columns through the data mean;
+3,000 random rows, standardised; Matern-3/2 with variance 1 and the median distance as its one
+lengthscale, not trained. Inducing points are centres of k-means; L-BFGS then optimises them on the
+trace error. The table has both errors.
+svgp_m, svgp_2m     M and 2M inducing points.
+axes_8xm            8 components from the negation of three groups of columns through the data mean.
 pca_8xm             8 components from the negation of three groups of principal directions.
 The components have M inducing points each, and the errors are summed over components (eq. 24).
 """
@@ -67,7 +67,7 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
                 kernel, X, size, seed=seed
             )
 
-        def error() -> tf.Tensor:  # not yet per row: L-BFGS stops where gradients are below 1e-5
+        def error() -> tf.Tensor:  # not per row: L-BFGS stops where gradients are below 1e-5
             return nystrom_trace_error(kernel, points, X)
 
         before, start = float(error()), time.perf_counter()
@@ -86,7 +86,7 @@ class Nystrom(Benchmark, data_dir=str, datasets=DATASETS, models=MODELS, max_ite
         }
 
     def table(self, records: Records) -> str:
-        """One row per data set and model."""
+        """One row for each data set and model."""
         order = [(dataset, model) for dataset in DATASETS for model in MODELS]
         rows = [
             {**one, "ended": f"{'yes' if one['converged'] else 'no'}, {one['iterations']}"}

@@ -1,31 +1,30 @@
-"""HVGP's Figures 2 and 4: transforms that match the data against transforms that do not.
+"""HVGP's Figures 2 and 4: transforms that match the data, and transforms that do not.
 
-flip       every MNIST image is flipped up-down and left-right, each with probability one half;
-translate  every image is shifted cyclically by random numbers of pixels, 0 to 27, along both axes
-           (the paper shifts "leftwards and downwards"; whether cyclically it does not say), then
-           halved to 14 x 14 by means over 2 x 2 pixels.
+flip       every MNIST image is flipped up-down and left-right, each with probability one half.
+translate  every image is shifted cyclically by random numbers of pixels, 0 to 27, along both axes.
+           It is halved to 14 x 14 by means over 2 x 2 pixels. The paper shifts "leftwards and
+           downwards"; it does not say whether cyclically.
 
 Ten classes, ten latent functions; a SquaredExponential with one lengthscale, at first the median
-distance. Inducing points start at random training images: centres of k-means of shifted images are
-nearly constant images, on which all components but one vanish.
-svgp_m, svgp_Tm   gpflow's SVGP with m and with T*m inducing points;
-matching          HVGP under flips of both axes (T = 4) or under shifts by a seventh of the width (4
-                  of 28 pixels) along both axes ((7, 7)-cyclic, T = 16), m inducing points for each
-                  component;
-matching_shared   the same, m inducing points shared by all components (translate only);
-negations         HVGP under negation of 2 (T = 4) or 4 (T = 16) groups of pixels, which are
-                  neighbouring rows of the image, through the mean image;
-negations_grey    the same as in the authors' code: every second (or fourth) pixel makes a group,
+distance. Inducing points start at random training images. Centres of k-means of shifted images
+would be nearly constant images, on which all components except one vanish.
+svgp_m, svgp_Tm   gpflow's SVGP with m and with T*m inducing points.
+matching          HVGP with m inducing points for each component: under flips of both axes (T = 4),
+                  or shifts by 4 of 28 pixels along both axes ((7, 7)-cyclic, T = 16).
+matching_shared   matching; all components share m inducing points (only translate).
+negations         HVGP under negation of 2 (T = 4) or 4 (T = 16) groups of pixels through the mean
+                  image; a group has neighbouring rows of the image.
+negations_grey    negations as in the authors' code: every second (or fourth) pixel makes a group,
                   which is negated about a grey of one half.
-The claim to show: matching transforms beat negations at equal T x m. It is measured by
-untrained   the Nystrom errors of the inducing points at the start, of both tasks;
+The paper's claim is that matching transforms are better than negations at equal T x m. Measures:
+untrained   the Nystrom errors of the initial inducing points, of both tasks.
 optimal_q   regression on one-hot labels (less their mean of 0.1) of flips of 14 x 14 pixels with
-            the optimal q all along, which is known in closed form: 40 iterations of L-BFGS for
-            kernel, noise and points on 5,000 images. What is compared is what the models explain;
-robust_max  both tasks by minibatches of 256 images of 14 x 14 pixels, with the authors' likelihood
-            (robust maximum) and all blocks at the same points at first, as in their code. The loss
-            per image of 10,000 after steps of Adam 0.01, 2,000 with 50 points (flips) and 600 with
-            20 (shifts). The paper's are 100,000 of Adam 0.001, with 100 and 50 points.
+            the closed-form optimal q: 40 iterations of L-BFGS for kernel, noise and points on 5,000
+            images. It compares what the models can explain.
+robust_max  both tasks by minibatches of 256 images of 14 x 14 pixels. As in the authors' code, the
+            likelihood is the robust maximum, and all blocks have equal initial points. The loss
+            per image of 10,000 after 2,000 (flips, 50 points) or 600 (shifts, 20) steps of Adam
+            0.01. The paper has 100,000 steps of Adam 0.001, with 100 and 50 points.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def load_digits(configuration: Entries, data_dir: str | None) -> Split:
 
 
 def transformed(images: NDArray[Any], task: str, generator: np.random.Generator) -> NDArray[Any]:
-    """Each of the images [N, H, W] flipped along each axis with probability one half, or shifted
+    """The images [N, H, W], each flipped along each axis with probability one half, or shifted
     cyclically along both axes."""
     if task == "flip":
         flips = generator.integers(2, size=(len(images), 2)).astype(bool)
@@ -136,7 +135,7 @@ def transformed(images: NDArray[Any], task: str, generator: np.random.Generator)
 
 
 def flattened(images: NDArray[Any], pixels: int) -> Array:
-    """Means over squares, so that [N, pixels^2] are left; between 0 and 1."""
+    """Means over squares, as rows [N, pixels^2] between 0 and 1."""
     square = images.shape[1] // pixels
     squares = images.reshape(len(images), pixels, square, pixels, square)
     return np.asarray(squares.mean(axis=(2, 4)).reshape(len(images), -1) / 255.0)
@@ -148,7 +147,7 @@ def one_hot(Y: NDArray[np.int64]) -> Array:
 
 
 def build_model(configuration: Entries, digits: Split) -> Any:
-    """One model at its initial parameters."""
+    """A model at its initial parameters."""
     task, name, m = (configuration[key] for key in ("task", "model", "num_inducing"))
     seed, T = configuration["seed"], COMPONENTS[task]
     lengthscale = median_distance(digits.X_train, seed, max_rows=1_000)
@@ -190,9 +189,9 @@ def unexplained(model: Any, rows: Array) -> float:
 
 
 def trained_with_optimal_q(model: Any, digits: Split, iterations: int) -> dict[str, float]:
-    """Train the kernel, the noise and the inducing points by L-BFGS on the bound that the optimal q
-    has on one-hot labels; minus the bound per image before and after, iterations, seconds of the
-    processors, the unexplained share of the variance, and errors."""
+    """Train the kernel, the noise and the inducing points by L-BFGS on the bound of the optimal q
+    for one-hot labels. The figures are minus the bound per image before and after, iterations, CPU
+    seconds, the unexplained share of the variance, and errors."""
     X, Y = digits.X_test, digits.Y_test
     optimal = OptimalQ(model, (digits.X_train, one_hot(digits.Y_train)))
     before = float(optimal.training_loss())
@@ -259,7 +258,7 @@ def table_of_optimal_q(records: Records) -> str:
         "unexplained % = unexplained .2f; accuracy = accuracy .4f; NLL = nll .3f; "
         "CPU s = train_seconds .0f",
     )
-    return f"Flips, one-hot labels, the optimal q all along\n\n{table}" if rows else ""
+    return f"Flips, one-hot labels, always the optimal q\n\n{table}" if rows else ""
 
 
 def untrained(records: Records) -> str:

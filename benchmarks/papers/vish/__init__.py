@@ -1,2 +1,2 @@
 """Dutordoir, Durrande & Hensman 2020, "Sparse Gaussian processes with spherical harmonic
-features": VISH, beside the variational Fourier features of Hensman, Durrande & Solin 2018."""
+features": VISH; and the variational Fourier features of Hensman, Durrande & Solin 2018."""

@@ -1,15 +1,15 @@
 """Banana classification by the number of spherical harmonics (Dutordoir et al. 2020, Figure 5).
 
-VISH with all harmonics up to degree 2, 14 and 27 (M = 9, 225 and 784, the paper's), and degrees
-between: `DualSVGP` by `fit`, Bernoulli likelihood, SphericalMatern32 with a scale
-for each input, 400 training rows, 4,900 test rows, inputs standardised.
-full        the prior of the paper: the bound pays for the degrees above the highest
-fixed       full, under the kernel that training with the highest degree of all has found: the same
-            prior for all degrees, so that every harmonic can only raise the bound
-vgp         gpflow's VGP, the exact prior at all training rows, under the `fixed` kernel: the limit
+VISH with all harmonics up to degree 2, 14 and 27 (M = 9, 225 and 784, as in the paper), and degrees
+between them: `DualSVGP` by `fit`, Bernoulli likelihood, SphericalMatern32 with a scale for each
+input, 400 training rows, 4,900 test rows, inputs standardised.
+full        the prior of the paper: the bound pays for degrees above the highest one.
+fixed       full, under the kernel that is trained with the highest degree of all. The prior is
+            equal for all degrees, so that every harmonic can only raise the bound.
+vgp         gpflow's VGP, the exact prior at all training rows, under the `fixed` kernel: the limit.
 
-The picture, banana_degree.png, has the paper's Figures 3 and 4: how much of the prior variance each
-product of two columns' waves (VFF) has, and each harmonic; a line is drawn around 49 of both.
+The picture, banana_degree.png, has the paper's Figures 3 and 4: the shares of the prior variance of
+each product of two columns' waves (VFF) and of each harmonic; a line is drawn around 49 of both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
                 }
 
     def table(self, records: Records) -> str:
-        """A row for each prior and degree, and whether bounds rise with the degree."""
+        """A row for each prior and degree, and a line that says whether bounds rise with it."""
         order = (*PRIORS, LIMIT)
         fits = [fit for record in records for fit in record["result"]["fits"]]
         fits.sort(key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
@@ -78,7 +78,7 @@ class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
         return "\n\n".join(lines)
 
     def draw(self, folder: Path, records: Records, arguments: Arguments) -> None:
-        """The paper's Figures 3 and 4."""
+        """Draw the paper's Figures 3 and 4."""
         from matplotlib.figure import Figure
 
         waves, harmonics = shares_of_variables()
@@ -97,8 +97,8 @@ class BananaDegree(Benchmark, data_dir=str, priors=PRIORS, degrees=range):
 
 def shares_of_variables() -> tuple[Any, Any]:
     """The shares of the prior variance of products of two columns' waves ``[13, 13]``, and of
-    harmonics by degree and order ``[10, 19]``, where NaN stands for none. Initial Matern-3/2
-    kernels; waves of the interval [-1, 1]."""
+    harmonics by degree and order ``[10, 19]``; NaN if there is no such harmonic. The kernels are
+    initial Matern-3/2; the waves are those of the interval [-1, 1]."""
     waves = idm.inducing_variables.VariationalFourierFeatures(-1, 1, 6, polynomial_degree=0)
     kernel = gpflow.kernels.Matern32()
     variances = 1 / np.diagonal(gpflow.covariances.Kuu(waves, kernel))
@@ -114,7 +114,7 @@ def shares_of_variables() -> tuple[Any, Any]:
 
 
 def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[str, Any]:
-    """Fit one model, or those under the same kernel, in a process of its own."""
+    """Fit one model, or several models under one kernel, in their own process."""
     train, held_out = banana(data_dir)
     fits: list[dict[str, Any]] = []
 
@@ -137,12 +137,12 @@ def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[st
 
 
 def harmonics_up_to(kernel: Any, degree: int) -> Any:
-    """All of two inputs."""
+    """All harmonics of two inputs up to a degree."""
     return idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=degree)
 
 
 def fitted(train: Rows, degree: int) -> tuple[Any, float]:
-    """A model whose kernel is trained, and its bound."""
+    """A model with a trained kernel, and its bound."""
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = harmonics_up_to(kernel, degree)
     model = idm.models.DualSVGP(train, kernel, gpflow.likelihoods.Bernoulli(), harmonics)
@@ -151,8 +151,8 @@ def fitted(train: Rows, degree: int) -> tuple[Any, float]:
 
 
 def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple[Any, float]:
-    """The optimal q of harmonics up to a degree, or of the values at all rows (None), under a
-    kernel that stays as it is; and the bound."""
+    """The optimal q of harmonics up to a degree, or of the values at all rows (None), under a fixed
+    kernel; and the bound."""
     gpflow.set_trainable(kernel, False)
     likelihood = gpflow.likelihoods.Bernoulli()
     if degree is None:

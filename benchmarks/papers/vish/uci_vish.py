@@ -1,19 +1,19 @@
 """VISH's Table 1: UCI regression, test MSE and NLPD on normalised data (lower is better).
 
-Methods, all with a Matern-3/2 kernel with one scale per input; L-BFGS over every parameter, but for
-minibatches:
-vish  gpflow's SGPR with SphericalHarmonics and SphericalMatern32, the paper's M;
+All methods have a Matern-3/2 kernel with one scale per input. L-BFGS trains every parameter, except
+for minibatches:
+vish  gpflow's SGPR with SphericalHarmonics and SphericalMatern32, the paper's M.
 vish_log
-      the same with the tighter bound, charge="log" of StructuredSGPR;
+      vish with the tighter bound, charge="log" of StructuredSGPR.
 vish_truncated
-      the same with the kernel of finite rank that the harmonics explain whole. The paper's figures
-      seem to be those of this model (an inference: see README.md here), so both are compared;
+      vish with the kernel of finite rank that the harmonics represent completely. We infer that the
+      paper's figures are those of this model (see README.md), so both are compared.
 svgp  gpflow's SVGP with as many inducing points, full batch, L-BFGS over kernel, noise, inducing
-      points and q together, as the paper says; q starts at its optimum for the initial kernel;
+      points and q together, as in the paper; q starts at its optimum for the initial kernel.
 minibatch, minibatch_log
-      an SVGP with 100 points, by steps of natural gradients of 0.1 and Adam 0.01 on 256 rows (half
-      of them if there are fewer than 512), with the stock bound and with charge="log" of SVGP;
-gpr   exact regression, where there are at most 2,000 rows.
+      SVGP with 100 points, with GPflow's bound and with charge="log" of SVGP. Steps of natural
+      gradients of 0.1 and Adam 0.01 on 256 rows (half of the rows if there are fewer than 512).
+gpr   exact regression, if there are at most 2,000 rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MINIBATCH = ("minibatch", "minibatch_log")
 METHODS = ("vish", "vish_log", "vish_truncated", "svgp", *MINIBATCH, "gpr")
 
 NUM_POINTS = 100
-"""Of the models that are trained by minibatches."""
+"""Inducing points of the models that are trained by minibatches."""
 
 
 class UciVish(
@@ -90,7 +90,7 @@ class UciVish(
 def build_model(
     method: str, split: NormalisedSplit, num_inducing: int, max_degree: int, seed: int
 ) -> Any:
-    """The model of one method at its initial parameters: unit scales, noise variance 0.1."""
+    """The model of a method at its initial parameters: unit scales, noise variance 0.1."""
     data = (split.X_train, split.Y_train)
     num_rows, input_dim = split.X_train.shape
     if method.startswith("vish"):

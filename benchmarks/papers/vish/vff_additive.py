@@ -1,21 +1,21 @@
-"""Additive variational Fourier features (A-VFF) beside VISH, on the UCI sets of VISH's Table 1.
+"""Additive variational Fourier features (A-VFF) and VISH, on the UCI sets of VISH's Table 1.
 
 Test MSE and NLPD on normalised data (lower is better). Methods, all trained by L-BFGS over every
 parameter:
 a_vff           a sum of Matern-3/2 kernels on one column each, VariationalFourierFeatures for each,
                 30 frequencies per column, in gpflow's SGPR: q is optimal, and joint over the
-                columns; waves alone, as in the paper;
+                columns; only waves, as in the paper.
 a_vff_polynomials
-                the same with three polynomials per column, on the data's own range;
+                a_vff with three polynomials per column, on the data's own range.
 a_vff_mean_field
-                the same in AdditiveSVGP, with an independent q for each column, at its optimum;
-a_gpr           exact regression with the same sum of kernels, where there are at most 1,000 rows:
-                the limit of both with more frequencies;
-vish_truncated  the paper's VISH, as in uci_vish; vish is that with the full prior;
+                a_vff in AdditiveSVGP, with an independent q for each column, at its optimum.
+a_gpr           exact regression with this sum of kernels, if there are at most 1,000 rows: the
+                limit of both with more frequencies.
+vish_truncated  the paper's VISH, as in uci_vish; vish has the full prior.
 
 For the additive models each column is mapped to [0, 1] by the training rows; constant columns are
-left out. The interval of waves alone reaches beyond the data by --margin lengths of their range on
-either side.
+left out. The interval of a_vff extends beyond the data by --margin lengths of their range on either
+side.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FREQUENCIES = 30  # per column, as in the paper
 MARGIN = 1.0  # lengthscales of up to 0.4 lose 0.4% of their variance at the ends of the data
 LENGTHSCALE = 0.3  # initial: about the standard deviation of uniform inputs in [0, 1]
 BY_DEFAULT = ("vish_truncated", "a_vff", "a_vff_polynomials", "a_gpr")
-LARGE = ("kin8nm", "power")  # one split, and no exact regression
+LARGE = ("kin8nm", "power")  # sets with one split, and without exact regression
 
 
 class VffAdditive(
@@ -78,8 +78,8 @@ class VffAdditive(
 
     def table(self, records: Records) -> str:
         return (
-            "Bound: the objective at the end; bounds of the additive models are comparable, "
-            "a_gpr's is the evidence itself.\n\n" + accuracy_table(records, METHODS)
+            "Bound: the final objective; bounds of the additive models are comparable, a_gpr's is "
+            "the evidence.\n\n" + accuracy_table(records, METHODS)
         )
 
     def run(self, configuration: Entries, arguments: Arguments) -> Entries:
@@ -133,7 +133,7 @@ class VffAdditive(
 
 
 def unit_inputs(split: NormalisedSplit) -> NormalisedSplit:
-    """Columns mapped to [0, 1] by the training rows; those that are constant there are left out."""
+    """Columns mapped to [0, 1] by the training rows; constant columns are left out."""
     lower, upper = split.X_train.min(axis=0), split.X_train.max(axis=0)
     varying = upper > lower
     lower, length = lower[varying], (upper - lower)[varying]

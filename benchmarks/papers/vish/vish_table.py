@@ -1,6 +1,6 @@
 """VISH's Table 1, for the benchmarks that repeat parts of it: sizes, printed figures, verdicts.
 
-Paper 001: Dutordoir, Durrande, Hensman, ICML 2020; test MSE and NLPD on normalised data.
+Dutordoir, Durrande, Hensman, ICML 2020; test MSE and NLPD on normalised data.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SIZES = {
 }
 
 # (MSE, NLPD); a_vff and a_gpr are the additive models.
-# Signs of the NLPD were INFERRED: the text we have lost the minus signs. A Gaussian prediction that
-# is calibrated has NLPD = log(2 pi e MSE) / 2, so each figure got the sign that is nearer to that.
-# It leaves no doubt except for power, where that value is -0.04 (vish), 0.00 (a_vff), 0.00 and
-# -0.03 (svgp) and the printed figures are 0.005, 0.002 and 0.029: there either sign is possible.
+# We INFER the signs of the NLPD, because our text of the paper has lost the minus signs. A
+# calibrated Gaussian prediction has NLPD = log(2 pi e MSE) / 2; each figure got the nearer sign.
+# Only power is in doubt: that value is -0.04 (vish), 0.00 (a_vff), 0.00 and -0.03 (svgp). The
+# printed figures are 0.005, 0.002 and 0.029, so that either sign is possible.
 PAPER = {
     ("yacht", "vish"): (PaperFigure(0.004, 0.00), PaperFigure(-1.698, 0.21)),
     ("yacht", "a_vff"): (PaperFigure(0.010, 0.01), PaperFigure(-0.861, 0.36)),
@@ -59,9 +59,9 @@ DOUBTFUL_SIGNS = {("power", "vish"), ("power", "a_vff"), ("power", "svgp")}
 
 
 def paper_verdict(dataset: str, method: str, metric: str, ours: float) -> tuple[str, str]:
-    """The paper's figure as text, and whether ours is within two of its standard deviations.
+    """The paper's figure as text, and the verdict whether ours is within two of its deviations.
 
-    :param method: a column of the paper, perhaps with "_truncated" or "_mean_field" behind it.
+    :param method: a column of the paper, with or without "_truncated" or "_mean_field" at its end.
     """
     method = method.removesuffix("_truncated").removesuffix("_mean_field")
     figures = PAPER.get((dataset, method))
@@ -77,7 +77,7 @@ def paper_verdict(dataset: str, method: str, metric: str, ours: float) -> tuple[
 
 
 def accuracy_table(records: Records, methods: Sequence[str]) -> str:
-    """One row per data set and method; our figures are means over the finished splits."""
+    """One row for each data set and method; our figures are means over the finished splits."""
     keys = ("frequencies", "margin", "source", "max_iterations")
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
@@ -115,6 +115,6 @@ def accuracy_table(records: Records, methods: Sequence[str]) -> str:
     return (
         "VISH's Table 1: test MSE and NLPD on normalised data, lower is better. Signs of the "
         "paper's NLPD are inferred (see vish_table.py).\n"
-        '"undecided": the printed digits do not tell (a deviation of 0.00 may be up to 0.005).\n\n'
+        '"undecided": the printed digits do not suffice (a deviation 0.00 may be up to 0.005).\n\n'
         + markdown(headers, rows)
     )
