@@ -73,7 +73,7 @@ def test_the_newest_good_checkpoint_is_used(kept: Path, tmp_path: Path) -> None:
         for path in folder.glob("checkpoint"):  # it names the files with their folder
             path.write_text(path.read_text().replace(str(kept), str(folder)))
         damage(folder / name)
-        with pytest.warns(UserWarning, match="over .step-8: .* goes on from step 6."):
+        with pytest.warns(UserWarning, match="skipped .step-8: .* resumes from step 6."):
             assert restored(folder) == 6, (name, damage)
         checkpoints, numbers = opened(folder)
         with pytest.warns(UserWarning, match=str(folder)):
@@ -99,7 +99,7 @@ def test_a_fit_goes_on_from_the_newest_good_checkpoint(
     run(whole, tmp_path / "whole")
     run(make_line(), tmp_path / "damaged", steps=8)
     halved(tmp_path / "damaged" / DATA)
-    with pytest.warns(UserWarning, match="step-8: .*goes on from step 6"):
+    with pytest.warns(UserWarning, match="step-8: .*resumes from step 6"):
         assert run(resumed, tmp_path / "damaged") == 6
     assert_same_bits(resumed, whole)
     assert steps(tmp_path / "damaged") == [8, 10, 12]

@@ -1,8 +1,8 @@
 """Estimators that choose a model for a data set, and comparisons of models.
 
-``GPRegressor`` and ``GPClassifier`` have the interface of scikit-learn and need it: ``pip install
-"interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend`` compares the
-models that suit a data set.
+``GPRegressor`` and ``GPClassifier`` have the interface of scikit-learn and need it:
+``pip install "interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend``
+compares the models that suit a data set.
 
 The package is an annex: it is imported on demand, and uses only public names of the library.
 """

@@ -50,8 +50,7 @@ class PreparedData:
     :ivar scaler: The scaler, which also scales further rows.
     :ivar targets: The function of :mod:`.outputs` that scaled Y.
     :ivar likelihood_code: The likelihood in a program; None if the user passes it.
-    :ivar on_globe: Whether the numeric columns are latitude and longitude in degrees, and no
-        others.
+    :ivar on_globe: Whether the numeric columns are just latitude and longitude in degrees.
     :ivar sentences: Remarks on the columns for the user.
     :ivar X_new: Rows at which the model is to predict, ``[n, D]`` on the same scale; or None.
     :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None if Y is not scaled.
@@ -127,8 +126,7 @@ class PreparedData:
 
         :param rows: X on the scale of the first rows.
         :param Y: The targets in their own units.
-        :raises ValueError: For another number of outputs, or levels that the first rows do not
-            have.
+        :raises ValueError: For another number of outputs, or levels that are new.
         """
         targets = outputs.matrix(Y)
         if targets.shape[1] != self.Y.shape[1]:

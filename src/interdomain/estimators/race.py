@@ -70,12 +70,12 @@ def race(
     ['points', 'waves']
 
     :func:`interdomain.fit` trains the models. A StructuredSGPR, DualSVGP or VecchiaSGPR is trained
-        until it converges, whatever the time. A model that holds its data is trained by L-BFGS, and
-        any other model on minibatches of 1,000 rows.
+    until it converges, whatever the time. A model that holds its data is trained by L-BFGS, and any
+    other model on minibatches of 1,000 rows.
 
-    :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y ``[N,
-        P]``). A pair ``(points, {"optimizer": (None, 0.01)})`` gives arguments of ``fit`` as well;
-        the second is None if the function ``points`` trains the model.
+    :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
+        ``[N, P]``). A pair ``(points, {"optimizer": (None, 0.01)})`` gives arguments of ``fit`` as
+        well; the second is None if the function ``points`` trains the model.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite. Y may have NaN for likelihoods that leave it
         out (``allow_nan = True``); other models fail.
     :param seconds: The time of each model, which is evaluated after an eighth, a quarter, a half

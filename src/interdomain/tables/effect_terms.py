@@ -1,10 +1,10 @@
 """Effects of sets of columns under the distribution of some rows, as sums of centred functions.
 
 ``f = sum_m w_m phi_m(x)``, each feature phi the product of functions psi of its columns. Kuu of
-these features is diagonal: one over the prior variances s of the weights. So ``w = Kuu^{-1} u = s
-u``; with whitened variables v of prior N(0, I), ``w = sqrt(s) v``. Under a product of distributions
-of the columns, psi has the means m. A feature of an effect e is then a sum over the subsets S of
-its columns:
+these features is diagonal: one over the prior variances s of the weights. So
+``w = Kuu^{-1} u = s u``; with whitened variables v of prior N(0, I), ``w = sqrt(s) v``. Under a
+product of distributions of the columns, psi has the means m. A feature of an effect e is then a sum
+over the subsets S of its columns:
 
     prod_{i in e} psi_i(x_i) = sum_S prod_{i in S} (psi_i(x_i) - m_i) prod_{i in e, not in S} m_i.
 
@@ -90,8 +90,7 @@ class EffectTerm(NamedTuple):
     left_over: float
 
     def at(self, centred: Sequence[Array]) -> tuple[Array, Array]:
-        """The mean and the variance, ``[N]`` each, by centred functions ``[1 + h, N]`` of
-        columns."""
+        """The mean and the variance, ``[N]`` each, by centred functions ``[1 + h, N]``."""
         products = np.ones([1, centred[0].shape[1]])
         for functions, of_column in zip(self.functions.T, centred, strict=True):
             products = products * of_column[functions]
@@ -99,8 +98,7 @@ class EffectTerm(NamedTuple):
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
-        """The variances ``[S]`` of coefficients ``[n, S]`` under the distribution of the
-        columns."""
+        """The variances ``[S]`` of coefficients ``[n, S]`` under the columns' measure."""
         gram = np.ones([1, 1])
         for functions, of_column in zip(self.functions.T, self.columns, strict=True):
             gram = gram * of_column.covariances[np.ix_(functions, functions)]

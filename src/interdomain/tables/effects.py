@@ -179,8 +179,8 @@ def _sums_of_effects(
 
 
 def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:
-    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``; blocks with separate q are
-    independent."""
+    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``, with independent blocks for
+    independent q."""
     means: Any = model.q_mu
     roots: Any = model.q_sqrt
     if isinstance(means, gpflow.Parameter):

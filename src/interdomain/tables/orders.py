@@ -64,8 +64,8 @@ def _candidates(
     features has in an effect of variance one; and this variance.
 
     :param most: The largest number of periods in each column of the table.
-    :param of_waves: The variance of waves in a kernel of variance one, for each lengthscale, ``[P,
-        J]``.
+    :param of_waves: The variance of waves in a kernel of variance one, for each lengthscale,
+        ``[P, J]``.
     """
     numeric = [k for k in effect if kernel.columns[k].num_levels is None]
     product = np.array(1 / math.prod(kernel.columns[k].num_levels or 1 for k in effect))

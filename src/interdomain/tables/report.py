@@ -52,7 +52,7 @@ class Effects:
     :ivar total_share_deviations: The standard deviations of ``total_shares``, ``[D]``.
     :ivar variance_draws: The variances of effects under the measure, for draws of f from the
         posterior, ``[num_draws, E]``.
-    :ivar variances_of_mean: The variances of effects for the posterior mean of f, ``[E]``.
+    :ivar variances_of_mean: The variances of effects of the posterior mean, ``[E]``.
     """
 
     effects: tuple[Effect, ...]
@@ -94,8 +94,9 @@ class Effects:
         return numbers
 
     def at(self, X: TensorType) -> tuple[Array, Array]:
-        """The posterior mean and variance of each effect at rows X ``[N, D]`` of the model, ``[N,
-        E]`` both. The means and the mean of :attr:`constant` add up to the posterior mean of f.
+        """The posterior mean and variance of each effect at rows X ``[N, D]`` of the model,
+        ``[N, E]`` both. The means and the mean of :attr:`constant` add up to the posterior mean of
+        f.
 
         :raises ValueError: If X is not finite, or has other columns.
         """

@@ -168,8 +168,7 @@ class TableScaler:
         return labels if self._order is None else [labels[place] for place in self._order]
 
     def _latitude_first(self, numbers: Array) -> list[int]:
-        """The places of latitude and longitude among the columns; an error unless there are just
-        two."""
+        """The places of latitude and longitude; an error unless these are the only columns."""
         numbers = numbers[:, self._others]
         levels = [self._reader.levels[place] for place in self._others]
         places = named_places([self._names[place] for place in self._others]) or (0, 1)
