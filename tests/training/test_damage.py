@@ -45,7 +45,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 def steps(folder: Path) -> list[int]:
-    """Those of the files in the folder, of which nothing else is left."""
+    """The steps of the files in the folder, which holds nothing else."""
     return sorted(int(path.stem.partition("-")[2]) for path in folder.glob("step-*.index"))
 
 
@@ -121,7 +121,7 @@ def test_tensorflows_list_of_checkpoints_is_not_needed(kept: Path) -> None:
 
 
 def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
-    """Those of another fit, of another program, of nothing that can be read; and files."""
+    """Folders of another fit, of another program, of nothing that can be read; and files."""
     with pytest.raises(ValueError, match="of another fit .seed: 0; now seed: 1.; pass what was"):
         opened(kept, seed=1)[0].restore()
     with pytest.raises(ValueError, match="of another version .*; pass another folder. tf.train.Ch"):
