@@ -71,7 +71,7 @@ html_sidebars = {"index": [], "start": []}
 
 
 def write_pages(app, config) -> None:
-    """What is made from the notebooks, the stored results and the package, before Sphinx reads."""
+    """Write the pages made from notebooks, stored results and the package, before Sphinx reads."""
     gallery.write(DOCS / "gallery")
     benchmark_pages.write(DOCS / "benchmarks")
     reference.write(DOCS / "reference", DOCS)
@@ -79,7 +79,7 @@ def write_pages(app, config) -> None:
 
 
 def public_bases(app, name, kind, options, bases) -> None:
-    """Of a class: public ones by their public names, the bases of others in their place."""
+    """Replace the bases of a class by public names; private bases by their own bases."""
     bases[:] = [
         f":py:class:`~{base}`" if isinstance(base, str) else base
         for base in reference.public_bases(bases)

@@ -1,4 +1,4 @@
-"""What makes the whole suite faster and changes nothing of what it tests; and what all share."""
+"""Settings that make the whole suite faster without changing its tests; and shared fixtures."""
 
 import contextlib
 import ctypes
@@ -19,9 +19,9 @@ os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 )
 
-# TensorFlow asks for each argument of each operation whether it is a tensor, which is a Protocol.
-# Before Python 3.12, which remembers them, the names that a Protocol has are collected anew each
-# time: a seventh of the time of what runs eagerly.
+# TensorFlow checks for each argument of each operation whether it is a tensor, which is a Protocol.
+# Before Python 3.12, which caches them, the names of a Protocol are collected again each time. That
+# is a seventh of the time of eager code.
 if sys.version_info < (3, 12):
     vars(typing)["_get_protocol_attrs"] = functools.cache(vars(typing)["_get_protocol_attrs"])
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported by now stays: the collector of garbage need not go through it.
+    """Imported objects stay, so the garbage collector skips them.
 
     And TensorFlow Probability's bijectors remember nothing. Their cache saves work only where the
     same tensor is transformed twice; it takes 9 s of 69 s in tests/conformance/test_classes.py,

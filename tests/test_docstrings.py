@@ -13,7 +13,7 @@ SOURCE = Path(interdomain.__file__).parent
 
 
 def _examples() -> Iterator[doctest.DocTest]:
-    """Of every module that has a prompt in its text."""
+    """The examples of every module that has a prompt in its text."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for path in sorted(SOURCE.rglob("*.py")):
         if ">>>" in path.read_text():
@@ -33,7 +33,7 @@ WITH_FIT = {
     "estimators.race.race",
     "models.vecchia_sgpr.model.VecchiaSGPR",
 }
-"""Those that take seconds."""
+"""The examples that take seconds."""
 
 
 @pytest.mark.parametrize(

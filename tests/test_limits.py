@@ -183,7 +183,7 @@ def explained(kernel: gpflow.kernels.Kernel, points: object, X: np.ndarray) -> f
 
 
 def largest_correlation(X: np.ndarray) -> float:
-    """Of two variables in different blocks, under the best joint q(u)."""
+    """The largest correlation of two variables in different blocks, under the best joint q(u)."""
     kernel = HarmonicKernel(gpflow.kernels.SquaredExponential(1.0, 0.8), Negation(0))
     points = HarmonicInducingPoints([[[0.4], [1.1]], [[0.6], [1.4]]])
     model = gpflow.models.SGPR((X, np.sin(X)), kernel, points, noise_variance=0.5)

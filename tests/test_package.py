@@ -1,4 +1,4 @@
-"""What `import interdomain` does and does not do, and what the distribution contains."""
+"""The effects of `import interdomain`, and the contents of the distribution."""
 
 import ast
 import importlib.metadata
@@ -101,7 +101,7 @@ def calls(tree: ast.AST, *functions: str) -> list[ast.Call]:
 
 
 def asked(tree: ast.Module) -> set[str]:
-    """What a file asks for with isinstance, issubclass, `type(...) is` or `in`."""
+    """The classes that a file checks with isinstance, issubclass, `type(...) is` or `in`."""
     kinds = [kind for call in calls(tree, "isinstance", "issubclass") for kind in call.args[1:]]
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and calls(node, "type"):

@@ -83,7 +83,7 @@ def test_variance_terms() -> None:
 
 @pytest.fixture(scope="module")
 def report() -> Effects:
-    """Of a table with columns of numbers, one with far values, and of levels."""
+    """The effects of a table with numeric columns, one with far values, and a column of levels."""
     rng = np.random.default_rng(0)
     table = np.column_stack(
         [rng.uniform(20, 80, 90), rng.lognormal(3.0, 1.5, 90), rng.choice([1.0, 2.0, 7.0], 90)]
@@ -99,7 +99,7 @@ def report() -> Effects:
 
 
 def test_effects_of_one_column(report: Effects) -> None:
-    """Of numbers, in the column's units, and of levels; with two standard deviations."""
+    """Effects of numbers, in the column's units, and of levels; with two standard deviations."""
     _, given = pyplot.subplots()
     assert report.plot_effect("income", given, label="f in mg") is given
     line = given.lines[1].get_xydata()
@@ -127,7 +127,7 @@ def test_maps_of_pairs(report: Effects) -> None:
 
 
 def test_the_largest_effects(report: Effects) -> None:
-    """Those of three columns cannot be drawn; the axes of effects are the same."""
+    """Effects of three columns cannot be drawn; the axes of effects are the same."""
     figure = report.plot(5)
     panels = [ax for ax in figure.axes if ax.get_title()]
     drawable = [k for k in report.order if len(report.effects[k]) <= 2][:5]

@@ -18,8 +18,8 @@ from matplotlib import pyplot  # noqa: E402
 
 
 def import_tensorflow() -> None:
-    """Without what it writes to the standard error, unless it fails: its own variable for that does
-    not silence what it writes before it has read it."""
+    """Import TensorFlow, and hide the standard error unless the import fails. TensorFlow's own
+    variable does not silence messages that come before it is read."""
     sys.stderr.flush()
     visible = os.dup(2)
     with tempfile.TemporaryFile() as hidden:
@@ -27,7 +27,7 @@ def import_tensorflow() -> None:
         try:
             import tensorflow as tf
 
-            tf.constant(0)  # devices are looked for
+            tf.constant(0)  # finds devices, with messages
         except BaseException:
             hidden.seek(0)
             os.write(visible, hidden.read())

@@ -1,11 +1,11 @@
-"""How many small mistakes in the source the tests would notice: `make mutants`.
+"""The number of small mistakes in the source that the tests notice: `make mutants`.
 
 A mutant is the source with one mistake: a sign, a factor, an off-by-one, two arguments swapped, a
-term or a flag dropped. It is killed if one of the tests that run the changed line fails. Where a
-fixture runs it, all tests of the fixture's file count. Look at survivors by hand: a cached result,
-or a process that a test starts, is not seen here. TensorFlow is imported once, and each mutant is
-tested in a fork. Published tools start Python anew for each mutant (cosmic-ray), or leave out
-decorated functions (mutmut), which are most of this library.
+term or a flag dropped. A mutant is killed if one of the tests that run the changed line fails. If a
+fixture runs the line, all tests of the fixture's file count. Look at survivors by hand: this tool
+does not see cached results, or processes that a test starts. TensorFlow is imported once, and each
+mutant is tested in a fork. Published tools start Python again for each mutant (cosmic-ray), or
+leave out decorated functions (mutmut), which are most of this library.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
 chain = itertools.chain.from_iterable
-JOBS, SECONDS, MOST_TESTS = 2, 900, 400  # at a time, and of one mutant
-# By pytest's exit status (2 or 4: the mutated source cannot be imported), and the last signal.
+JOBS, SECONDS, MOST_TESTS = 2, 900, 400  # forks at a time; limits of one mutant
+# Outcomes by exit status of pytest (2 or 4: the source cannot be imported) or by signal (-9).
 OUTCOMES = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -9: "too long"}
 FLIPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 BOUNDS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
@@ -55,7 +55,7 @@ class Mutant(NamedTuple):
 
 
 def mistakes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The kinds of mistakes that could be made at a node, and what would stand there."""
+    """The kinds of mistakes at a node, and the expression that replaces the node."""
     match node:
         case ast.BinOp(left, op, right) if type(op) in FLIPS and not texts(left, right):
             kind = "sign" if isinstance(op, (ast.Add, ast.Sub)) else "factor"
@@ -80,13 +80,13 @@ def mistakes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def texts(*nodes: ast.expr) -> bool:
-    """Whether one of the nodes is text or a list, whose sums are no arithmetic."""
+    """Whether one of the nodes is text or a list, whose sums are not arithmetic."""
     parts = [*nodes, *(getattr(node, "value", None) for node in nodes)]
     return any(isinstance(part, (str, *TEXTS)) for part in parts)
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """What a function computes with: no messages, no signatures, no inner functions' decorators."""
+    """The nodes that compute: no messages, no signatures, no decorators of inner functions."""
     yield node
     for child in ast.iter_child_nodes(node):
         name = ast.unparse(getattr(child, "func", child)).rpartition(".")[2]
@@ -112,7 +112,7 @@ def mutants_of(path: Path) -> list[Mutant]:
 
 
 def choose(number: int, seed: int) -> list[Mutant]:
-    """As many of each kind of mistake in each package as can be."""
+    """Mutants drawn at random, spread evenly over kinds of mistakes and packages."""
     rng, groups = random.Random(seed), collections.defaultdict(list)
     files = sorted((ROOT / "src/interdomain").rglob("*.py"))
     for mutant in chain(map(mutants_of, files)):
@@ -124,8 +124,8 @@ def choose(number: int, seed: int) -> list[Mutant]:
 
 
 def tests_of(data: coverage.CoverageData, mutant: Mutant) -> list[str]:
-    """The tests that run the lines of a mutant, or the files of fixtures that do, at most
-    `MOST_TESTS`, drawn at random; the coverage data have a context for each test."""
+    """The tests that run the lines of a mutant, or the files of fixtures that run them. At most
+    `MOST_TESTS` are drawn at random. The coverage data have a context for each test."""
     file = next((name for name in data.measured_files() if name.endswith(mutant.file)), "")
     lines, found = data.contexts_by_lineno(file) if file else {}, set[str]()
     for line in range(mutant.place[0], mutant.place[2] + 1):
@@ -136,7 +136,7 @@ def tests_of(data: coverage.CoverageData, mutant: Mutant) -> list[str]:
 
 
 def test_in_fork(mutant: Mutant, tests: list[str], log: str) -> None:
-    """In a process of its own: the mutated source, the tests, an exit status of pytest."""
+    """Test a mutant in a process of its own, which exits with the status of pytest."""
     import pytest
 
     if not tests:

@@ -2,12 +2,11 @@
 
     python tools/run_notebooks.py [--jobs 2] [notebooks/one.py ...]
 
-Without arguments: every `notebooks/*.py` but those that begin with an underscore. The executed
-notebook is written beside its source, as `notebooks/<name>.ipynb`, which is committed and is what
-GitHub and the site show. With INTERDOMAIN_SMOKE=1 it is a short run (`tools/short_runs.py`), which
-goes to `notebooks/output/`, as does a notebook of which a cell fails. As in Jupyter, the working
-directory is the notebook's own folder. The exit status is 1 if a notebook
-fails, or if there is none.
+Without arguments, all `notebooks/*.py` are executed, except names that begin with an underscore.
+The executed notebook is written as `notebooks/<name>.ipynb`, which is committed and which GitHub
+and the site show. With INTERDOMAIN_SMOKE=1 it is a short run (`tools/short_runs.py`). Short runs
+and notebooks with a failed cell go to `notebooks/output/`. As in Jupyter, the working directory is
+the notebook's own folder. The exit status is 1 if a notebook fails, or if there is none.
 """
 
 import argparse
@@ -29,16 +28,16 @@ from short_runs import shortened
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
 
-# What TensorFlow writes to the standard error of any process that imports it.
+# Messages that TensorFlow writes to the standard error of any process that imports it.
 CHATTER = re.compile(r"^(WARNING: All log messages before|[IWE]\d{4} |\d{4}-\d\d-\d\d |To enable )")
 
 
 class ThisInterpreter(KernelSpecManager):
-    """Starts this very Python, whatever kernels the user has registered under its name."""
+    """A kernel manager that starts this Python, whatever kernels the user has registered."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        # The kernel listens on the loopback interface only; its warning that TCP is not
-        # encrypted would stand between the lines of every run.
+        # The kernel listens on the loopback interface only, so its warning that TCP is not
+        # encrypted is hidden.
         launch = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR"]
         return KernelSpec(
             argv=[*launch, "-f", "{connection_file}"],
@@ -48,7 +47,7 @@ class ThisInterpreter(KernelSpecManager):
 
 
 def execute(path: Path, timeout: float) -> str | None:
-    """Execute one notebook; return what went wrong, or None."""
+    """Execute one notebook, and return the error, or None."""
     source = path.read_text()
     notebook = jupytext.reads(shortened(path.stem, source) if SMOKE else source, fmt="py:percent")
     client = NotebookClient(
@@ -71,7 +70,7 @@ def execute(path: Path, timeout: float) -> str | None:
 
 
 def tidied(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Without what differs from run to run and says nothing to a reader."""
+    """The notebook without ids and outputs that differ from run to run."""
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         kept = []

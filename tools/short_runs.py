@@ -1,7 +1,7 @@
-"""Shorter runs of the notebooks: numbers that take the place of those in their text.
+"""Shorter runs of the notebooks: numbers that replace the numbers in their text.
 
-A notebook has `NUM_FEATURES = 1080` and nothing else to say about short runs. With
-INTERDOMAIN_SMOKE=1 `tools/run_notebooks.py` executes it with the number that stands here.
+A notebook has `NUM_FEATURES = 1080`, and no code for short runs. With INTERDOMAIN_SMOKE=1,
+`tools/run_notebooks.py` executes it with the number in this file.
 """
 
 import re
@@ -27,7 +27,7 @@ NUMBERS = {
 def shortened(name: str, source: str) -> str:
     """The text of a notebook with its short numbers.
 
-    :raises ValueError: if it does not have one of them, once, as an assignment of its own.
+    :raises ValueError: unless each number is assigned exactly once, on a line of its own.
     """
     for variable, number in NUMBERS.get(name, {}).items():
         source, found = re.subn(

@@ -109,7 +109,7 @@ def test_every_file_is_complete_and_makes_a_table() -> None:
 
 
 def test_records_can_be_drawn(tmp_path: Path) -> None:
-    """Of the benchmark whose pictures show records alone; others need data, or fit a model."""
+    """The benchmark whose pictures show only records is drawn; others need data, or fit a model."""
     benchmark = BENCHMARKS["pareto"]()
     records = ResultFile(RESULTS_FOLDER / "pareto.jsonl").records()
     benchmark.draw(tmp_path, records, benchmark._parser().parse_args([]))

@@ -90,7 +90,7 @@ def test_regression(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_labels() -> None:
-    """The same for classes, whose fits are resumed in tests/models/dual_svgp."""
+    """Harmonics are chosen for classes, too; tests/models/dual_svgp resumes their fits."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     f = 3 * np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])

@@ -58,7 +58,7 @@ def pursue(model: StructuredSGPR, num_inducing: int, steps: int = 0, **arguments
 
 @pytest.mark.filterwarnings("ignore:data. columns of X are far")
 def test_harmonics_that_made_the_data_are_found_first() -> None:
-    """Of degree 4 in six columns: 182 harmonics, beside 112 of lower degrees."""
+    """Harmonics of degree 4 in six columns are found: 182, beside 112 of lower degrees."""
     sphere = np.random.default_rng(1).normal(size=[600, 7])
     rows = sphere[:, :6] / np.abs(sphere[:, 6:])  # so that they are uniform there
     truth = np.array([[0, 0, 0, 1, 2, 4], [-2, 2, 2, 2, 3, 4], [1, 4, 4, 4, 4, 4]])

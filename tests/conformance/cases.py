@@ -54,7 +54,7 @@ from interdomain.tables import (
 from interdomain.transforms import Negation, Rotation
 
 KINDS = ("diagonal", "full", "blocks", "low rank", "low-rank blocks")
-"""Of the operators of Kuu: what posteriors, KL divergences and compilers can tell apart."""
+"""The kinds of operators of Kuu that posteriors, KL divergences and compilers distinguish."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def active_dims() -> tuple[Kernel, InducingVariables]:
 
 @case("harmonics-chosen", 4)
 def chosen() -> tuple[Kernel, InducingVariables]:
-    """Those of no whole degree, in an order of their own."""
+    """Harmonics that fill no whole degree, in their own order."""
     kernel = SphericalMatern32(
         variance=1.1, lengthscale=0.7, weight_variances=[0.8, 0.1, 1.4], active_dims=[0, 3, 2]
     )
@@ -225,7 +225,7 @@ PATCHES = 1.2 * np.array([[1.0, 0.2], [-0.3, 1.1], [-1.0, -0.4], [0.3, -1.2]])
 
 @case("patches", 6, "full", representative=True)
 def patches() -> tuple[Kernel, InducingVariables]:
-    """Of 3 x 2 pixels."""
+    """A case of patches of 3 x 2 pixels."""
     base = gpflow.kernels.SquaredExponential(variance=4.0, lengthscales=[1.6, 2.1])
     kernel = Convolutional(base, (3, 2), (2, 1), weights=[0.8, 1.3, 1.1, 0.6])
     return kernel, InducingPatches(PATCHES)
@@ -241,7 +241,7 @@ def softplus_units() -> tuple[Kernel, InducingVariables]:
 
 @case("channels", 4, "blocks")
 def channels() -> tuple[Kernel, InducingVariables]:
-    """Of 2 x 1 pixels and two channels, which share their patches."""
+    """A case of patches of 2 x 1 pixels, which two channels share."""
     first = gpflow.kernels.Matern52(variance=3.0, lengthscales=1.1)
     second = gpflow.kernels.SquaredExponential(variance=2.0, lengthscales=1.2)
     kernel = MultiChannelConvolutional([first, second], (2, 1, 2), (1, 1))

@@ -56,7 +56,7 @@ class Oracle(gpflow.models.SVGP):
 
 
 def dense_twin(model: gpflow.models.SVGP) -> gpflow.models.SVGP:
-    """The same SVGP over the dense twin: it shares every parameter with ``model``."""
+    """The SVGP over the dense twin: it shares every parameter with ``model``."""
     twin = Oracle(
         model.kernel,
         model.likelihood,

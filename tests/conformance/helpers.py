@@ -127,7 +127,7 @@ def assert_slopes(
     step: float = 1e-5,
     num_directions: int = 1,
 ) -> None:
-    """Of a number along random directions of all variables, by central differences."""
+    """Check slopes of a number along random directions of all variables, by central differences."""
     gradients = [tf.convert_to_tensor(g) for g in value_and_gradients(function, variables)[1]]
     starts = [np.array(variable.numpy()) for variable in variables]
     for _ in range(num_directions):
@@ -197,7 +197,7 @@ def assert_same_results(
 
 
 assert_same_objective = assert_same_results
-"""Of one number."""
+"""The check of results for an objective, which is one number."""
 
 
 def assert_gradients(
@@ -207,7 +207,7 @@ def assert_gradients(
     step: float = 1e-5,
     rtol: float = 1e-6,
 ) -> None:
-    """Of each entry of the vector ``function()``, to each entry of each variable."""
+    """Check gradients of all entries of the vector ``function()``, for all entries of variables."""
     with tf.GradientTape(persistent=True) as tape:
         parts = tf.unstack(function())
     gradients = [tape.gradient(part, variables, unconnected_gradients="zero") for part in parts]
@@ -238,7 +238,7 @@ def moved(model: Any) -> Any:
 
 
 def step_graph(model: gpflow.models.SVGP, data: Data) -> ConcreteFunction:
-    """Of a step of training: the elbo and its gradients."""
+    """The graph of a step of training: the elbo and its gradients."""
     step = tf.function(
         lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
         autograph=False,

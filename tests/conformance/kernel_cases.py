@@ -35,7 +35,7 @@ class KernelCase:
         return self.kernel_class.__name__
 
     def columns(self, num_columns: int) -> int:
-        """That many, or as many as there can be."""
+        """The given number of columns, within the limits of the case."""
         return max(self.min_columns, min(num_columns, self.max_columns))
 
     def inputs(self, num: int, num_columns: int, seed: int = 0) -> np.ndarray:
@@ -67,7 +67,7 @@ def _free_spectrum(num_columns: int) -> idm.kernels.FreeSpectrum:
 
 
 def _globe(kernel_class: type[idm.kernels.ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
-    """Of angles in degrees, as many as the columns; tested in sphere/test_globe.py."""
+    """A kernel of angles in degrees, one for each column; tested in sphere/test_globe.py."""
     return KernelCase(
         kernel_class,
         lambda D: kernel_class(variance=1.3, lengthscale=0.6),
@@ -93,7 +93,7 @@ def _channels(num_columns: int) -> int:
 
 
 def _convolutional(num_columns: int) -> idm.kernels.Convolutional:
-    """Of images of one row; how its patches are cut is tested in test_convolutional.py."""
+    """A kernel of images of one row; test_convolutional.py tests how patches are cut."""
     width = (num_columns + 1) // 2
     weights = column_variances(num_columns - width + 1)
     return idm.kernels.Convolutional(_plain(), (1, num_columns), (1, width), weights=weights)
@@ -112,7 +112,7 @@ def _channel_additive(num_columns: int) -> idm.kernels.ChannelAdditive:
 
 
 def _harmonizable(num_columns: int, **options: Any) -> idm.kernels.HarmonizableComponent:
-    """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
+    """A component of two frequencies, with a complex B; tested in test_harmonizable.py."""
     each = column_variances(num_columns)
     options |= {"centre": 0.2, "scales": 1.1, "envelope": 0.005 * each, "lag": 0.02}
     options["amplitudes"] = [[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]]
@@ -211,7 +211,7 @@ SAME_KIND = (
 KINDS = [case for case in CASES if case.kernel_class not in SAME_KIND]
 
 ZONAL_CASES = [case for case in CASES if getattr(case.build(2), "inputs", None) == "euclidean"]
-"""Of inputs that are lifted."""
+"""The cases of zonal kernels whose inputs are lifted."""
 
 
 def public_kernel_classes() -> set[type[gpflow.kernels.Kernel]]:

@@ -1,4 +1,4 @@
-"""What each class of inducing variable is tested for.
+"""Tests of each class of inducing variable.
 
 Each class has one case here, unwhitened and with a full q, which has most to do. How q is given
 matters to the kind of operator alone (test_kinds.py), and what stock models do with Kuu and Kuf,

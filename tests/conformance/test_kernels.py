@@ -32,7 +32,7 @@ def test_every_public_kernel_has_a_case() -> None:
 
 @each_class
 def test_positive_semidefinite_with_its_diagonal(case: KernelCase) -> None:
-    """Of one argument and of two."""
+    """Matrices of one argument and of two are positive semidefinite, with the right diagonal."""
     for num_columns in sorted({case.columns(number) for number in (1, 8)}):
         kernel, X = case.build(num_columns), case.inputs(20, num_columns)
         columns = f"{num_columns} columns"

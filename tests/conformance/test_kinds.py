@@ -1,4 +1,4 @@
-"""What each kind of operator of Kuu is tested for: forms of q, several outputs, graphs.
+"""Tests of each kind of operator of Kuu: forms of q, several outputs, graphs.
 
 One case stands for its kind: posterior and KL divergence see the operator, and nothing else of a
 family. (An unwhitened full q is in test_classes.py, for each class.)
@@ -150,7 +150,7 @@ two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case
 
 
 def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
-    """Of independent columns."""
+    """The log density of independent columns."""
     zero = np.zeros(len(Y))
     return sum(
         tfp.distributions.MultivariateNormalFullCovariance(zero, covariance).log_prob(y).numpy()

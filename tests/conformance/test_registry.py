@@ -40,7 +40,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def test_every_public_inducing_variable_and_kind_of_operator_has_a_case() -> None:
-    """Those of several outputs wrap each of them in test_multioutput."""
+    """Inducing variables of several outputs wrap each of the cases in test_multioutput."""
     assert {case.kind for case in CASES} == set(KINDS)
     assert [case.kind for case in ONE_OF_EACH_KIND] == list(KINDS)
     assert len({case.name for case in CASES}) == len(CASES)

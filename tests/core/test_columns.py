@@ -145,7 +145,7 @@ def inputs(count: int, num_columns: int, name: str = "") -> np.ndarray:
 
 
 def results(name: str, build: Callable[[Any], Pair], dims: Any, columns: int) -> dict[str, Any]:
-    """Of everything that takes rows with all columns."""
+    """The results of everything that uses rows with all columns."""
     kernel, features = build(dims)
     X, X2 = (placed(inputs(count, columns, name), dims) for count in (7, 4))
     found = {

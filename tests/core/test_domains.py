@@ -72,7 +72,7 @@ def test_boxes_are_in_columns_of_x() -> None:
 
 
 def test_rounding_leaves_no_row_outside() -> None:
-    """Of the rows that an interval was made from, in either type."""
+    """Rows that an interval was made from lie inside of it, in either float type."""
     X = np.random.default_rng(0).normal(size=(200, 1)) * np.pi
     iv = VariationalFourierFeatures.from_data(X, 3, margin=0.0)
     for dtype in (np.float64, np.float32):

@@ -139,7 +139,7 @@ def test_against_dense_matrices(make: Callable[[], tuple[Any, Any]]) -> None:
 
 @pytest.mark.parametrize("make", [box, points], ids=lambda make: make.__name__)
 def test_the_bound_is_the_evidence(make: Callable[[], tuple[Any, Any]]) -> None:
-    """Of both collapsed models, with gradients and predictions, without a term of the diagonal."""
+    """Bounds of both collapsed models, with gradients and predictions, have no diagonal term."""
     base, features = make()
     kernel = FiniteRank(base, features)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)

@@ -1,4 +1,4 @@
-"""What holds of every layer: in GPflux's Keras models, and in `deep.DeepGP`."""
+"""Tests of every layer: in GPflux's Keras models, and in `deep.DeepGP`."""
 
 import importlib
 import sys
@@ -40,7 +40,7 @@ from .cases import (
 
 @pytest.fixture
 def keras() -> Iterator[Any]:
-    """That of GPflux's models, with the type of GPflow's numbers."""
+    """The Keras backend of GPflux's models, with GPflow's float type."""
     from gpflow.keras import tf_keras
 
     before = tf_keras.backend.floatx()
@@ -153,7 +153,7 @@ X, _ = make_data()
 
 
 def test_hidden_outputs_that_cannot_be_seen() -> None:
-    """As the first layer they see the data; as the second they would see anything."""
+    """Layers whose outputs cannot be hidden: the first one gets the data, the second anything."""
     hidden = harmonics(2, gpflow.mean_functions.Identity())
     likelihood, globe = gpflow.likelihoods.Gaussian(), SphericalMatern32(inputs="unit_vectors")
     box = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])

@@ -1,4 +1,4 @@
-"""What features explain: the Nystrom error, the ranking of transformations, terms of variances."""
+"""Explained variance: the Nystrom error, the ranking of transformations, terms of variances."""
 
 from collections.abc import Callable
 from typing import Any
@@ -60,7 +60,7 @@ def shared() -> tuple[Pair, float]:
 
 
 def complete() -> tuple[Pair, float]:
-    """As many variables as the orbits have points: the error is theirs (Theorem 4.1)."""
+    """Features with one variable for each point of the orbits: the errors agree (Theorem 4.1)."""
     kernel = HarmonicKernel(RBF(1.3, 0.8), Rotation(3))
     orbit = tf.reshape(kernel.transform.orbit(Z), [-1, 2]).numpy()
     error = unexplained(kernel.base_kernel, orbit)
@@ -169,7 +169,7 @@ def randomise(*parameters: gpflow.Parameter | None) -> None:
 
 
 def checked_terms(model: gpflow.models.SVGP, X: np.ndarray) -> VarianceTerms:
-    """Those at X, which add up to the variance."""
+    """The terms at X, which add up to the variance."""
     terms, variance = variance_terms(model, X), model.predict_f(X)[1].numpy()
     assert all(term.shape == (30, P) for term in terms)
     total = terms.prior - terms.explained + terms.uncertain

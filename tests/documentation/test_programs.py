@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Those that are run: all but those below `<!-- not run: a reason -->`."""
+    """The blocks that are run: all but blocks below `<!-- not run: a reason -->`."""
     text = page.read_text()
     for found in BLOCK.finditer(text):
         if not found["not_run"]:
@@ -73,14 +73,14 @@ PAGES = {str(page.relative_to(ROOT)): page for page in pages()}
 
 EXAMPLES = ("covariances", "inducing_variables", "kernels", "plotting", "transforms")
 QUICK = {"README.md", *(f"docs/examples/{name}.md" for name in EXAMPLES)}
-"""Those that train no model, or a small one."""
+"""The pages that train no model, or a small one."""
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow, id=n) for n in PAGES]
 )
 def test_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one program, block by block; an error names the line of the page."""
+    """A page runs as one program, block by block; an error names the line of the page."""
     # A function that is pickled or traced is looked up in its module.
     names: dict[str, object] = {"__name__": "__main__"}
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What the site is made from: every public name, every benchmark, every figure that is quoted."""
+"""The contents of the site: every public name, every benchmark, every quoted figure."""
 
 import json
 import re

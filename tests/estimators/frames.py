@@ -6,12 +6,12 @@ from typing import Any
 
 
 class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
+    """A minimal data frame: columns by name, each with its own type."""
 
     columns = property(lambda self: list(self))
 
 
 def printed(code: str, **names: Any) -> dict[str, Any]:
-    """What code leaves when it is run as it is printed, without the __future__ of this file."""
+    """The variables of printed code after it has run, without the __future__ of this file."""
     exec(compile(code, "printed", "exec", dont_inherit=True), names)
     return names

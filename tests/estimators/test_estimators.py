@@ -114,7 +114,7 @@ def test_pipeline() -> None:
 
 
 def test_column_transformer_in_cross_validation() -> None:
-    """What it makes is a frame by ``set_output``, whose column of whole numbers is a category."""
+    """Its ``set_output`` gives a frame, whose column of whole numbers is a category."""
     columns = ColumnTransformer(
         [("numbers", StandardScaler(), ["a", "b"]), ("shops", OrdinalEncoder(), ["shop"])]
     ).set_output(transform="pandas")
@@ -227,7 +227,7 @@ def test_known_noise_of_rows() -> None:
 
 
 def test_outliers() -> None:
-    """Of Student-t noise, intervals hold what they say, and the mean is not drawn away."""
+    """With Student-t noise, intervals have their coverage, and outliers do not move the mean."""
     rng = np.random.default_rng(1)
     noisy = F + rng.standard_t(1.5, size=len(F))
     found = regressor(noise="student").fit(X, noisy)

@@ -107,7 +107,7 @@ def test_a_race_of_all_kinds_of_models(clock: None) -> None:
 
 
 def test_the_best_in_time_is_first() -> None:
-    """Those that are ready too late come last."""
+    """Models that are ready too late come last."""
     traces = {
         "late": [(11.0, 9.0, 0.1)],
         "second": [(5.0, 3.0, 0.1), (10.0, 1.0, 0.1), (12.0, 8.0, 0.1)],

@@ -1,4 +1,4 @@
-"""Which models fit a table, that their code runs as it stands, and the race between small ones."""
+"""The models for a table, their printed code, and the race between small models."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_each_recipe_is_in_a_program() -> None:
 
 
 def test_parameters_of_many_groups_are_those_of_a_part() -> None:
-    """Of 40 levels, which are the part and all: the model is that of all rows, trained."""
+    """With 40 levels, the part has all of them: the model is the trained model of all rows."""
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.uniform(size=(240, 2)), np.arange(240) % 40])
     targets = np.sin(6 * rows[:, :1]) + rng.normal(size=40)[rows[:, 2].astype(int), None]
@@ -251,7 +251,7 @@ module = importlib.import_module("interdomain.estimators.recommend")  # a functi
 
 
 def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of waves, and of an exact GP that breaks; there is no time for others."""
+    """A report of waves, and of an exact GP that breaks; there is no time for others."""
 
     def broken(data: Any) -> Any:
         """A model that breaks."""
@@ -352,7 +352,7 @@ def test_neighbours_that_win_are_named_with_harmonics_which_there_is_no_time_to_
 
 
 def test_passes_end_with_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a DualSVGP, which would not end before the bound is at its optimum."""
+    """The passes of a DualSVGP end with the seconds, before the bound is at its optimum."""
     hour = [0.0]
     monkeypatch.setitem(module.CLOCKS, "cpu", lambda: hour[0])
     _, asked = raced({}, seconds=30, Y=LABELS, likelihood=Bernoulli())

@@ -119,7 +119,7 @@ class ChainSums(Sums):
         return tuple(map(tf.reshape, parts, shapes))
 
     def prior_gram(self, num_columns: int) -> np.ndarray:
-        """As ``A = I`` of the values themselves, the sum is ``Kuu^{-1}``."""
+        """The sum for the values themselves, for which ``A = I``: it is ``Kuu^{-1}``."""
         diagonals = np.ravel(tf.stack(inverse_of(self.prior())))
         return np.pad(diagonals, (0, self.gram_shape(num_columns)[0] - len(diagonals)))
 
@@ -148,11 +148,11 @@ def inverse_of(chain: MarkovChain) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class ChainCollapsed(NamedTuple):
-    """What bound and q are made of.
+    """The parts of the bound and of q.
 
     :ivar prior: Kuu.
     :ivar diagonal: The diagonal of ``A A^T``, ``[M]``.
-    :ivar beside: The one beside it, ``[M]``.
+    :ivar beside: The diagonal beside it, ``[M]``.
     :ivar columns: ``A (Y - m)``, ``[M, P]``.
     """
 
@@ -196,7 +196,7 @@ class ChainCollapsed(NamedTuple):
         return root.solve(mean, adjoint=True), root.solve(q_root, adjoint=True)
 
     def mean_of_weights(self, noise_variance: tf.Tensor) -> np.ndarray:
-        """Of the features A: the mean of u."""
+        """The mean of the weights of the features A: the mean of u."""
         mean, _ = self.whitened_q(noise_variance)
         return np.asarray(tf.matmul(tf.linalg.cholesky(self.prior.to_dense()), mean))
 

@@ -62,7 +62,7 @@ def nested(v: tf.Tensor) -> Operator:
 
 
 def chain(v: tf.Tensor) -> Operator:
-    """Of a family that is not the library's."""
+    """An operator of a family outside of the library."""
     return MarkovChain(tf.sigmoid(v[..., 0, 1:]), tf.exp(v[..., 0, 0]))
 
 
@@ -106,7 +106,7 @@ TABLES = WaveTables(BoxWaves(np.arange(2), np.full(2, -3.0), np.array([6.0, 7.0]
 
 
 def waves(v: tf.Tensor) -> Operator:
-    """Of 18 rows."""
+    """A Gram matrix of waves at 18 rows."""
     table = TABLES.table(np.reshape(v, [-1, 2]), np.ones([18, 1]))[0]
     return WaveGram(TABLES, table)
 
@@ -212,7 +212,7 @@ def test_an_arrow_of_no_rows() -> None:
 
 @EACH
 def test_gradients(build: Callable[[tf.Tensor], Operator]) -> None:
-    """Of all that is asked of a root, against those of dense algebra."""
+    """The gradients of all methods of a root agree with dense algebra."""
     v = tf.constant(numbers())
     size = build(v).domain_dimension
     x = np.random.default_rng(2).normal(size=(size, 3))

@@ -105,7 +105,7 @@ def test_sums_and_values(case: str) -> None:
 
 @pytest.mark.parametrize("mean", [None, gpflow.mean_functions.Linear(np.ones((4, 2)), np.ones(2))])
 def test_statistics_of_a_model(few: pytest.MonkeyPatch, mean: Any) -> None:
-    """Of rows that come from a generator, too."""
+    """The statistics of a model, also of rows that come from a generator."""
     kernel, inducing_variable = box([0, 3], 30)
 
     def statistics(data: Any) -> Any:

@@ -102,7 +102,7 @@ def test_no_tensor_is_quadratic(make: Any, model_class: type) -> None:
 
 
 def test_no_array_is_quadratic() -> None:
-    """Of 4,000 variables one would have 128 MB."""
+    """No array is quadratic in 4,000 variables, which would need 128 MB."""
     kernel, features = box(4_000)
     tracemalloc.start()
     try:
@@ -186,7 +186,7 @@ def test_nothing_large_is_factorised(sizes: tuple[int, ...], num_batches: int) -
 
 
 def gap(order: int, num_frequencies: int) -> float:
-    """What SGPR's bound lacks of the evidence, with waves alone."""
+    """The gap between SGPR's bound and the evidence, with waves alone."""
     kernel, (X, Y) = MATERNS[order](lengthscales=0.7), data()
     features = VariationalFourierFeatures(*ENDS, num_frequencies, polynomial_degree=0)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.05).log_marginal_likelihood()

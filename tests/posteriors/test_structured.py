@@ -19,8 +19,8 @@ from tests.conformance.helpers import assert_close
 
 
 def test_jitter_reaches_dense_blocks() -> None:
-    """That of GPflow's configuration, as in its own posterior: fused, cached, and in the KL
-    divergence. Blocks of different sizes."""
+    """Blocks get the jitter of GPflow's configuration, as in its own posterior: fused, cached, and
+    in the KL divergence. Blocks of different sizes."""
     kernel = gpflow.kernels.Matern52() + gpflow.kernels.Matern12(lengthscales=0.3)
     blocks = [InducingPoints(np.linspace(-2, 2, size)[:, None]) for size in (4, 7)]
     q = {"q_mu": np.ones([11, 1]), "q_sqrt": 0.3 * np.eye(11)[None], "whiten": False}
@@ -59,8 +59,8 @@ def assert_variances(
     *,
     finite_rank: bool = False,
 ) -> float:
-    """Of a known u, where nothing is added to what the features leave: its variances are finite
-    and not negative, fused and cached. The largest, relative to the prior's, is returned."""
+    """Check variances for a known u, where nothing is added to what the features leave: they are
+    finite and not negative, fused and cached. Return the largest, relative to the prior's."""
     inducing_variable = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
     kernel = FiniteRank(kernel, inducing_variable) if finite_rank else kernel
     X = np.random.default_rng(0).normal(size=(241, input_dim))
@@ -110,7 +110,7 @@ def test_types_of_inputs(make: Callable[[], Any]) -> None:
 
 
 def test_a_posterior_without_a_cholesky_factor_is_refused() -> None:
-    """As GPflow's own is, which says so where TensorFlow does not: the same point twice."""
+    """GPflow refuses the same point twice; its message is added if TensorFlow has none."""
     twice = InducingPoints(np.zeros([2, 1]))
     blocks = SumInducingVariables([twice, InducingPoints(np.ones([1, 1]))])
     kernel = gpflow.kernels.Matern52() + gpflow.kernels.Matern12()

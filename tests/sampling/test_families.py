@@ -96,7 +96,7 @@ def harmonic_patches() -> Kernel:
 
 
 def product() -> Kernel:
-    """Of kernels of which some know their columns, and one has a frequency of one sign."""
+    """A product of kernels; some have active_dims, and one has a frequency of one sign."""
     return (
         SE(lengthscales=[0.8, 1.1])
         * M32(active_dims=[1])
@@ -136,7 +136,7 @@ def test_the_covariance_of_functions_is_the_kernel(name: str) -> None:
 
 
 def test_what_a_zonal_spectrum_leaves_out_is_given_to_its_last_degree() -> None:
-    """That is 4% of the variance of a rough kernel of a short lengthscale."""
+    """The last degree gets 4% of the variance of a rough kernel of a short lengthscale."""
     kernel = idm.kernels.SphericalMatern12(lengthscale=0.2)
     shares, own = variance_shares_of_degrees(kernel, 3), kernel.variance_shares(3, 128).numpy()
     np.testing.assert_allclose(shares[:-1], own[:-1], rtol=1e-12)
@@ -179,7 +179,7 @@ def drawn(kernel: Kernel, num_columns: int, num_samples: int, num_features: int)
     "case", [case for case in CASES if case.name in PROJECTED], ids=lambda case: case.name
 )
 def test_covariances_with_f_and_of_u(case: Case) -> None:
-    """Those of Kuf and Kuu, to within the error of as many functions."""
+    """Covariances with f and of u are Kuf and Kuu, to within the error of as many functions."""
     kernel, inducing_variable = case.build()
     X = make_inputs(case, 4)
     sample = drawn(kernel, case.input_dim, NUM_SAMPLES, 6)
@@ -201,7 +201,7 @@ def harmonics() -> tuple[Kernel, InducingVariables, int]:
 
 
 def activations() -> tuple[Kernel, InducingVariables, int]:
-    """As many as the harmonics that they are made of: they span the same."""
+    """Activations, as many as the harmonics in them: they span the same functions."""
     first = idm.kernels.ArcCosine(1)
     kernel = idm.kernels.FreeSpectrum.from_kernel(first, input_dim=1, max_degree=4)
     features = idm.inducing_variables.ActivationFeatures.random(1, 7, "relu", 4, seed=1)

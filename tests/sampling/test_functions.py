@@ -1,4 +1,4 @@
-"""What functions are as objects: gradients, chunks, float32, copies; and what is refused."""
+"""Functions as objects: gradients, chunks, float32, copies; and errors."""
 
 import gpflow
 import numpy as np
@@ -24,7 +24,7 @@ def regression() -> gpflow.models.GPR:
 
 
 def harmonics() -> gpflow.models.SVGP:
-    """Of few degrees, of which the features leave some out."""
+    """Harmonics of few degrees, of which the features leave some out."""
     smooth = idm.kernels.SphericalMatern52(weight_variances=[2.0])
     kernel = idm.kernels.FreeSpectrum.from_kernel(smooth, input_dim=1, max_degree=6)
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=4)
@@ -32,7 +32,7 @@ def harmonics() -> gpflow.models.SVGP:
 
 
 def test_gradients_have_the_covariance_of_derivatives() -> None:
-    """That of the formula: the mean's derivative, and for the kernel k,
+    """Gradients have the moments of the formula: the mean's derivative, and for the kernel k,
     ``d2 (k - k(x, X) (K + s I)^-1 k(X, x')) / dx dx'``."""
     model = gpflow.models.GPR((X, Y), SquaredExponential(lengthscales=0.4), noise_variance=0.01)
     functions = sample_functions(model, NUM_SAMPLES, num_features=12, seed=2)

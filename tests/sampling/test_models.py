@@ -32,7 +32,7 @@ MEAN = gpflow.mean_functions.Linear(np.array([[0.3], [-0.2]]), [0.5])
 
 
 def zonal() -> tuple[Any, Any]:
-    """Of few degrees, of which the features leave some out."""
+    """A kernel and harmonics of few degrees, of which the features leave some out."""
     smooth = idm.kernels.SphericalMatern32(weight_variances=[1.0, 0.6])
     kernel = idm.kernels.FreeSpectrum.from_kernel(smooth, input_dim=2, max_degree=4)
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=2)
@@ -55,7 +55,7 @@ def mixed() -> LinearCoregionalization:
 
 
 def separate() -> gpflow.models.SVGP:
-    """Of two kinds, in an order of their own."""
+    """An SVGP with features of two classes, in an order of their own."""
     matern, (kernel, harmonics) = Matern32(lengthscales=0.7), zonal()
     kernel = gpflow.kernels.SeparateIndependent([matern, kernel, matern])
     point = InducingPoints(X[: int(harmonics.num_inducing)])
@@ -129,7 +129,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 OF_POSTERIORS = ("svgp-mixed", "additive", "orthogonal", "structured-sgpr", "gpr", "sgpr", "vgp")
-"""Those of which the posterior is passed."""
+"""The models whose posterior is passed."""
 
 
 @pytest.mark.parametrize("name", MODELS)

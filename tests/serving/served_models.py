@@ -28,7 +28,7 @@ class Counting(gpflow.mean_functions.Constant):
     def __init__(self, traced: Any) -> None:
         """
         :param traced: Called at each trace. Not a counter of its own: a model with another
-            attribute is another model, and is compiled anew.
+            attribute is another model, and is compiled again.
         """
         super().__init__(0.3)
         self.traced = traced
@@ -54,7 +54,7 @@ def svgp() -> gpflow.models.SVGP:
 
 
 def points_svgp(likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
-    """Of GPflow alone, which is traced and saved in the shortest time."""
+    """An SVGP of GPflow's classes alone, which is traced and saved in the shortest time."""
     return features_svgp(stationary(), rows(5, seed=1), likelihood, **options)
 
 

@@ -1,4 +1,4 @@
-"""What predict_in_batches keeps with a model is never out of date, and is freed with the model."""
+"""Results that predict_in_batches keeps with a model are up to date, and freed with the model."""
 
 import copy
 import gc
@@ -125,7 +125,7 @@ def test_changed_models_predict_anew(changes_of: Changes) -> None:
 
 
 def test_many_rows_and_few() -> None:
-    """Of waves, predictions of many rows are looked up in tables: both are kept."""
+    """Predictions by waves at many rows use tables: both ways are kept."""
     model, few = waves(), np.linspace(-1, 1, 5)[:, None]
     many = np.linspace(-1, 1, 80)[:, None]
     for _ in range(2):

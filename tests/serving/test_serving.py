@@ -182,7 +182,7 @@ def test_methods_and_signatures(served: Any) -> None:
 
 
 def test_no_data_and_no_variational_parameters(served: Any) -> None:
-    """What is in the files: the cache and the parameters that predictions need."""
+    """The files contain the cache and the parameters that predictions need."""
     model, folder = served
     found = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
     shapes = found.get_variable_to_shape_map()

@@ -262,7 +262,7 @@ def test_predictions_carry_gradients_of_the_parameters(rows: Any, make_model: An
 
 
 def test_the_log_density_of_parameters_without_a_factor(rows: Any, make_model: Any) -> None:
-    """It is minus infinity, with gradients of zero, and a chain goes on from such proposals."""
+    """It is minus infinity, with gradients of zero, and a chain continues after such proposals."""
     few = rows[0][:5], rows[1][:5]  # so that features have common directions without noise
     model = make_model(few)
     gpflow.set_trainable(model, False)

@@ -1,4 +1,4 @@
-"""What features depend on is read from their graph, family by family."""
+"""The parameters that features depend on are read from their graph, family by family."""
 
 import json
 from collections.abc import Callable

@@ -59,7 +59,7 @@ def both(monkeypatch: pytest.MonkeyPatch, results: Callable[[type], dict[str, An
 def test_regression(
     make: Any, weights: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two outputs: the bound with its gradients, predictions, statistics, weights and q."""
+    """Regression of two outputs: bound and gradients, predictions, statistics, weights and q."""
 
     def results(kind: type) -> dict[str, Any]:
         kernel, features = make()
@@ -124,7 +124,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of any likelihood: bounds of two passes, sites, and the gradients between passes."""
+    """Passes for any likelihood: two bounds, sites, and the gradients between passes."""
     likelihood, targets = CASES[name]
     latents = targets.shape[1]
 

@@ -1,4 +1,4 @@
-"""What a feature would add to a model, against dense matrices of all rows."""
+"""The gain of a feature to a model, against dense matrices of all rows."""
 
 from typing import Any
 

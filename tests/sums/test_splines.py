@@ -200,7 +200,7 @@ def test_narrow_splines_are_told_what_is_enough() -> None:
 
 
 def test_predictions_compile() -> None:
-    """Of known and of unknown numbers of rows, and with what is trained later on."""
+    """Predictions compile for known and unknown numbers of rows, and follow later training."""
     new, targets = RNG.uniform(-1, 1, size=[4, 3]), RNG.poisson(1.0, size=[4, 2]).astype(float)
     counts = RNG.poisson(np.exp(np.tanh(Y))).astype(float)
     kernel, splines = two_columns()

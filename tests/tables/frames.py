@@ -4,6 +4,6 @@ from typing import Any
 
 
 class Frame(dict[Any, Any]):
-    """What a data frame has: columns by name, each of a type of its own."""
+    """A minimal data frame: columns by name, each with its own type."""
 
     columns = property(lambda self: list(self))

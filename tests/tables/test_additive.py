@@ -54,7 +54,7 @@ def test_the_interaction_of_friedmans_function(friedman: AdditiveFit) -> None:
 
 
 def test_units() -> None:
-    """Of the model that the fits begin with: an optimiser does not see what the units are."""
+    """The units of the first model do not matter: an optimiser does not see them."""
     units, models = np.array([1e3, 1e-3, 1.0, 7.0, 1.0]), []
     for rows, targets in ((X, Y), (X * units + 3.0, Y / 1e9)):
         kernel = Additive.from_data(rows, separate_lengthscales=True)

@@ -167,7 +167,7 @@ def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
 
 
 def test_a_summand_of_a_kernel() -> None:
-    """Of a joint q, and of one for each summand."""
+    """A summand of a kernel, with a joint q, and with a q for each summand."""
     points = InducingPoints(rng.normal(size=(4, 3)))
     features = SumInducingVariables([points, FEATURES])
     kernel = RBF() + PRIOR

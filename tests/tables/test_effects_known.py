@@ -147,7 +147,7 @@ def test_effects_are_inside_of_their_bands(fitted: tuple[Known, Effects]) -> Non
 
 
 def test_closed_forms() -> None:
-    """Of the literature, for the functions above."""
+    """The closed forms of the literature, for the functions above."""
     shares = ishigami().shares
     for effect, expected in {(0,): 0.3139, (1,): 0.4424, (0, 2): 0.2437}.items():
         np.testing.assert_allclose(shares[effect], expected, atol=1e-4)

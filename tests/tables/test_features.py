@@ -83,7 +83,7 @@ def test_features_add_up_to_the_kernel() -> None:
 
 
 def test_a_pass_computes_functions_of_a_column_once() -> None:
-    """Of the three columns two have waves, in four of the five effects."""
+    """Two of the three columns have waves, in four of the five effects."""
     kernel, features = effects()
     X = inputs(6)
 
@@ -97,7 +97,7 @@ def test_a_pass_computes_functions_of_a_column_once() -> None:
 
 
 def test_unseen_levels_are_the_prior() -> None:
-    """Of the effects of the column; the others are known."""
+    """Unseen levels get the prior of the column's effects; the other effects are known."""
     kernel, features = effects()
     X = inputs(200)
     Y = np.sin(6 * X[:, :1]) + X[:, 1:2] + 0.01 * np.random.default_rng(1).normal(size=[200, 1])

@@ -159,7 +159,7 @@ def test_kernel_and_features_by_a_loop() -> None:
 
 
 def test_levels_of_text() -> None:
-    """Of text and of whole numbers; names that the data do not have are no level."""
+    """Levels of text and of whole numbers; names that the data do not have are no level."""
     names = np.array(["oslo", "bern", "rome", "bern"])
     kernel = GroupIntercepts.from_data(names)
     assert kernel.level_names == ("bern", "oslo", "rome")
@@ -237,7 +237,7 @@ def test_wrong_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_weights() -> None:
-    """Of rows without neighbours and with them all, against the dense normal density."""
+    """Weighted rows, without neighbours and with all, against the dense normal density."""
     X, Y = rows(1)
     weights = np.random.default_rng(5).uniform(0.3, 3, size=NUM_ROWS)
     kernel, features = blocks(3)

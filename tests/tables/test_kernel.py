@@ -20,7 +20,7 @@ INTEGRALS = {
     Matern52: 16 / (3 * np.sqrt(5)),
     SquaredExponential: np.sqrt(2 * np.pi),
 }
-"""Of each kernel of a distance over all of them, in lengthscales."""
+"""The integral of each kernel over all distances, in lengthscales."""
 
 
 def unit(kind: type, ratio: float, lags: np.ndarray) -> np.ndarray:
@@ -47,8 +47,8 @@ def test_column_kernels_are_sums_over_images(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_wave_variances_are_fourier_coefficients(kind: type) -> None:
-    """Of the cosine of j periods: ``int k(t) cos(2 pi j t) dt`` over a period, by the rectangle
-    rule, which is exact but for aliases."""
+    """The variance of the cosine of j periods: ``int k(t) cos(2 pi j t) dt`` over a period, by the
+    rectangle rule, which is exact but for aliases."""
     lags = np.arange(4096) / 4096
     for ratio in (0.1, 0.4):
         kernel = unit(kind, ratio, lags)
@@ -93,7 +93,7 @@ def table() -> tuple[Additive, np.ndarray]:
 
 
 def column_kernels(X: np.ndarray) -> list[np.ndarray]:
-    """Of :func:`table`, one for each column, ``[N, N]``."""
+    """The kernels of the columns of :func:`table`, ``[N, N]`` each."""
     age = np.interp(X[:, 0], [-1, 0, 3], [0, 0.5, 1]) / 1.5
     height = X[:, 1] / 2 / 2
     place = X[:, 2]
@@ -123,7 +123,7 @@ def test_sum_of_products_of_column_kernels() -> None:
 
 
 def test_separate_lengthscales() -> None:
-    """As many kernels with lengthscales of their own."""
+    """Separate lengthscales give as many kernels with their own lengthscales."""
     kernel, X = table()
     apart = Additive(
         kernel.columns,
@@ -190,7 +190,7 @@ def test_errors() -> None:
 
 
 class Frame:
-    """What a data frame shows of itself."""
+    """A minimal data frame."""
 
     columns = ("age", "site")
 

@@ -32,7 +32,7 @@ class Category:
 
 
 class NotAvailable:
-    """What pandas has for a missing value of a nullable column: neither true nor false."""
+    """The missing value of a nullable column of pandas: neither true nor false."""
 
     def __eq__(self, other: object) -> Any:
         return self

@@ -48,7 +48,7 @@ class Line(gpflow.models.BayesianModel, ExternalDataTrainingLossMixin):
 
 
 class NoisyLine(Line):
-    """The same with the variance of its noise: a second parameter, of another shape, positive."""
+    """A Line with the variance of its noise: a second parameter, of another shape, positive."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class NoisyLine(Line):
 
 
 class BayesianLine(Line):
-    """Of Gaussian weights: the smallest model with a q, full or diagonal, and a noise variance."""
+    """A Line of Gaussian weights: the smallest model with a q, full or diagonal, and noise."""
 
     def __init__(self, q_diag: bool = False) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ def stirred(model: Any) -> Any:
 
 
 def svgp(q_diag: bool = False) -> Any:
-    """Of points, whose graphs are made in half the time; with a diagonal q of harmonics."""
+    """An SVGP of points, traced in half the time; or with a diagonal q of harmonics."""
     kernel, features = gpflow.kernels.Matern32(lengthscales=[1.0, 1.0]), X[:9].copy()
     if q_diag:
         kernel, features = with_harmonics(SphericalMatern32(weight_variances=np.ones(2)), 1)
@@ -44,8 +44,8 @@ def unconstrained(model: Any) -> Arrays:
 
 
 def moves(model: Any, start: Arrays) -> Arrays:
-    """What training has added to the unconstrained parameters: after one step of gradient descent
-    the gradients, but for the learning rate."""
+    """The changes of the unconstrained parameters by training: after one step of gradient descent
+    the gradients, times the learning rate."""
     return [now - before for now, before in zip(unconstrained(model), start, strict=True)]
 
 

@@ -52,7 +52,7 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
 
 
 def ended_together(model: Any) -> dict[str, Any]:
-    """What one worker wishes, and the clock of the first that looks, end the fit of both. The model
+    """A wish of one worker, or the clock of the first that looks, ends the fit of both. The model
     was fitted before: nothing is compiled again."""
     ends = {}
     for name, arguments in {

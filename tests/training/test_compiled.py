@@ -1,4 +1,4 @@
-"""What fits compile: once a model, without AutoGraph, and nothing that is out of date."""
+"""Compilations of fits: one for each model, without AutoGraph, and up to date."""
 
 import copy
 import functools
@@ -75,7 +75,7 @@ def test_passes_compile_once(data, traces) -> None:
 
 
 def kept_by(model: Any) -> object:
-    """What is kept as if it had been compiled: another object when the model has changed."""
+    """An object kept as if compiled: another object when the model has changed."""
     return build_once(model, "compiled", None, object)
 
 
@@ -142,7 +142,7 @@ def test_fitted_model_is_handled_like_any_other(data, make_svgp, tmp_path, asser
 def test_checks_of_the_loss_are_not_steps(
     data, make_noisy_line, make_bayesian_line, assert_same_bits, tmp_path
 ) -> None:
-    """A checkpoint is written after the loss was computed once more, by the compiled step."""
+    """A checkpoint is written after the compiled step has computed the loss again."""
     size = gpflow.optimizers.NaturalGradient(0.1)
     for case, make, natural in [
         ("adam", make_noisy_line, None),
@@ -173,7 +173,7 @@ class BranchingLine(Line):
 
 
 class DoubledLine(Line):
-    """What it computes."""
+    """A Line whose objective is doubled without AutoGraph."""
 
     def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
         return 2.0 * super().maximum_log_likelihood_objective(data)

@@ -45,7 +45,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 def steps(folder: Path) -> list[int]:
-    """Those of the files in the folder, of which nothing else is left."""
+    """The steps of the files in the folder, which holds nothing else."""
     return sorted(int(path.stem.partition("-")[2]) for path in folder.glob("step-*.index"))
 
 
@@ -73,7 +73,7 @@ def test_the_newest_good_checkpoint_is_used(kept: Path, tmp_path: Path) -> None:
         for path in folder.glob("checkpoint"):  # it names the files with their folder
             path.write_text(path.read_text().replace(str(kept), str(folder)))
         damage(folder / name)
-        with pytest.warns(UserWarning, match="over .step-8: .* goes on from step 6."):
+        with pytest.warns(UserWarning, match="skipped .step-8: .* resumes from step 6."):
             assert restored(folder) == 6, (name, damage)
         checkpoints, numbers = opened(folder)
         with pytest.warns(UserWarning, match=str(folder)):
@@ -99,7 +99,7 @@ def test_a_fit_goes_on_from_the_newest_good_checkpoint(
     run(whole, tmp_path / "whole")
     run(make_line(), tmp_path / "damaged", steps=8)
     halved(tmp_path / "damaged" / DATA)
-    with pytest.warns(UserWarning, match="step-8: .*goes on from step 6"):
+    with pytest.warns(UserWarning, match="step-8: .*resumes from step 6"):
         assert run(resumed, tmp_path / "damaged") == 6
     assert_same_bits(resumed, whole)
     assert steps(tmp_path / "damaged") == [8, 10, 12]
@@ -121,7 +121,7 @@ def test_tensorflows_list_of_checkpoints_is_not_needed(kept: Path) -> None:
 
 
 def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
-    """Those of another fit, of another program, of nothing that can be read; and files."""
+    """Folders of another fit, of another program, of nothing that can be read; and files."""
     with pytest.raises(ValueError, match="of another fit .seed: 0; now seed: 1.; pass what was"):
         opened(kept, seed=1)[0].restore()
     with pytest.raises(ValueError, match="of another version .*; pass another folder. tf.train.Ch"):

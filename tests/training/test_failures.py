@@ -48,8 +48,8 @@ def run(model, rate=0.24, **arguments):
 
 
 def test_numbers_that_are_not_finite_go_back_to_the_last_multiple_of_every(tmp_path):
-    """Of the loss, of gradients and of updates. No checkpoint is written of finite parameters with
-    a loss that is not: step 5 leads to them, and one is due before they are used."""
+    """Numbers of the loss, of gradients and of updates. No checkpoint is written of finite
+    parameters with a loss that is not: step 5 leads to them, before a checkpoint is due."""
     saved = {"options": {"every": 5}, "checkpoint_dir": tmp_path / "5"}
     for beyond, arguments, message, kept in [
         (nan_loss, saved, "step 6: the loss is nan", 0),
@@ -213,7 +213,7 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
 
 
 def test_reasons_of_l_bfgs(data, make_line, assert_same_bits, tmp_path) -> None:
-    """The same after a resume, which restores what has ended and does nothing."""
+    """The reason stays after a resume, which restores a fit that has ended and does nothing."""
     arguments: dict[str, Any] = {"progress": False}
     for reason, options in {"converged": {}, "stalled": {"maxfun": 1}}.items():
         arguments |= {"checkpoint_dir": tmp_path / reason, "options": options}

@@ -1,4 +1,4 @@
-"""What a fit does to a model, against GPflow's own loops."""
+"""The effects of a fit on a model, against GPflow's own loops."""
 
 import gpflow
 import keras
@@ -37,7 +37,7 @@ def test_lbfgs_equals_gpflow(data, make_valley):
 
 @pytest.mark.parametrize("family", [tf_keras, keras])
 def test_optimizers_equal_a_plain_loop(family, data, make_noisy_line):
-    """The same optimizer in an eager loop over the same batches."""
+    """A fit equals the optimizer in an eager loop over the same batches."""
     ours, theirs = make_noisy_line(), make_noisy_line()
     settings = {"batch_size": 16, "steps": 7, "progress": False, "options": {"seed": 2}}
     result = fit(ours, data, optimizer=family.optimizers.Adam(0.05), **settings)
@@ -177,7 +177,7 @@ def test_progress_bar(data, make_line, capsys):
 
 
 def regression(targets, inducing_variable=None):
-    """Of harmonics, or of points; the noise variance is fixed."""
+    """A regression by harmonics, or by points; the noise variance is fixed."""
     X = np.linspace(-1, 1, len(targets))[:, None]
     parts = gpflow.kernels.Matern32(), inducing_variable
     if inducing_variable is None:

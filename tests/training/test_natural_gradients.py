@@ -78,7 +78,7 @@ def test_steps_out_of_the_cone_are_halved():
 
 
 def test_the_default(data, make_svgp):
-    """Of each q and one latent GP for each column, with a rate alone."""
+    """The default steps of each q with a latent GP for each column, also with a rate."""
     model, frozen = make_svgp(q_diag=True), make_svgp()
     gpflow.set_trainable(frozen.q_mu, False)
     classes = make_svgp(num_latent_gps=2)

@@ -1,7 +1,7 @@
-"""A page of the site for each benchmark: its question, its table from the stored results, its
-pictures, and what benchmarks/README.md says of it.
+"""Pages of the site, one for each benchmark: its question, its table from the stored results, its
+pictures, and its section of benchmarks/README.md.
 
-Nothing here is typed: a benchmark answers for its own table (`Benchmark.table`).
+No number is typed here: `Benchmark.table` makes each table.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ GROUPS = {
 
 
 def questions() -> dict[str, str]:
-    """What each benchmark asks, from the table of benchmarks/README.md."""
+    """The question of each benchmark, from the table of benchmarks/README.md."""
     return dict(QUESTION.findall(README.read_text()))
 
 
 def notes() -> dict[str, str]:
-    """The section of benchmarks/README.md about each benchmark; a heading may name several."""
+    """The section of benchmarks/README.md for each benchmark; a heading may name several."""
     sections = re.split(r"^## (.+)$", README.read_text(), flags=re.MULTILINE)[1:]
     found: dict[str, str] = {}
     for heading, text in zip(sections[::2], sections[1::2], strict=True):
@@ -54,7 +54,7 @@ def notes() -> dict[str, str]:
 
 
 def pictures(name: str) -> list[Path]:
-    """Those that the benchmark has drawn beside its results."""
+    """The pictures that the benchmark has drawn beside its results."""
     others = [other for other in BENCHMARKS if other != name and other.startswith(name)]
     return [
         path
@@ -65,7 +65,7 @@ def pictures(name: str) -> list[Path]:
 
 
 def table(benchmark: Benchmark) -> str:
-    """Of the stored results."""
+    """The table of the stored results of a benchmark."""
     records = ResultFile(RESULTS_FOLDER / f"{benchmark.name}.jsonl").records()
     return benchmark.table(records) if records else "There are no stored results yet."
 
@@ -88,19 +88,19 @@ def page(kind: type[Benchmark], note: str | None) -> str:
 
 
 def _as_page(note: str) -> str:
-    """Headings one level down; links to other sections become links to other pages."""
+    """A note with its headings one level down, and with links to pages instead of sections."""
     note = re.sub(r"^(#+) ", r"#\1 ", note, flags=re.MULTILINE)
     note = re.sub(r"\]\(#(\w+)\)", r"](\1.md)", note)
     return note.replace("](../docs/", "](../").replace("](results/", "](images/")
 
 
 def _paragraphs(docstring: str) -> str:
-    """A docstring as it stands: its lists are aligned by spaces."""
+    """A docstring as literal text, since spaces align its lists."""
     return f"```text\n{docstring.strip()}\n```"
 
 
 def write(folder: Path) -> None:
-    """All pages, and the one that lists them, into a folder that holds nothing else."""
+    """Write all pages, and the page that lists them, into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)
     for path in RESULTS_FOLDER.glob("*.png"):

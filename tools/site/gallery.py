@@ -1,7 +1,7 @@
 """The notebooks as pages of the site, and cards with thumbnails that lead to them.
 
-What is shown was executed before (`make notebooks`): the stored `.ipynb` beside each `.py`, or the
-source where there is none. Building the site executes nothing.
+Building the site executes nothing. It shows the stored `.ipynb` beside each `.py`, which `make
+notebooks` has executed, or the source if there is none.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ GROUPS = {
 
 
 def sources() -> list[Path]:
-    """The notebooks; what begins with an underscore is a helper of theirs."""
+    """The notebooks; files that begin with an underscore are helpers."""
     return sorted(FOLDER.glob("[!_]*.py"))
 
 
 def notebook(source: Path) -> nbformat.NotebookNode:
-    """The executed notebook; its source, which says so, if it was not executed."""
+    """The executed notebook; if there is none, its source with a note."""
     executed = source.with_suffix(".ipynb")
     if executed.exists():
         return nbformat.read(executed, as_version=4)
@@ -59,7 +59,7 @@ def title_and_summary(pages: nbformat.NotebookNode) -> tuple[str, str]:
 
 
 def thumbnail(pages: nbformat.NotebookNode) -> bytes | None:
-    """The picture of the cell tagged `thumbnail`; else the last one."""
+    """The picture of the cell with the tag `thumbnail`; otherwise the last picture."""
     found = None
     for cell in pages.cells:
         for output in cell.get("outputs", []):
@@ -72,7 +72,7 @@ def thumbnail(pages: nbformat.NotebookNode) -> bytes | None:
 
 
 def write(folder: Path) -> None:
-    """All pages, their thumbnails, and the page of cards."""
+    """Write all pages, their thumbnails, and the page of cards."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "thumbnails").mkdir(parents=True)
     cards = {}

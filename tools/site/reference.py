@@ -1,7 +1,7 @@
-"""A page of the site for each public name, from the lists `__all__`: nothing can be forgotten.
+"""Pages of the site, one for each public name of the lists `__all__`, so that none is missing.
 
-Sphinx's autodoc renders the docstrings. Each page also names what uses the name: examples of the
-guides and notebooks, found by their text.
+Sphinx's autodoc renders the docstrings. Each page also lists the guides and notebooks whose
+examples use the name, which a search of their text finds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OTHERS = (
     "LinearOperatorBlockDiag, PathLike, Axes, Callback, object, BaseException, tuple, dict, list, "
     "MultiOutputMixin, RegressorMixin, ClassifierMixin, BaseEstimator"
 )
-"""Classes of others, whose members are described by them."""
+"""Classes of other packages, which document their members."""
 
 
 TOP = "interdomain"
-"""The owner of the functions that stand at the top, and are described nowhere else."""
+"""The owner of the functions at the top, which are described nowhere else."""
 
 
 def modules() -> list[str]:
@@ -44,18 +44,18 @@ def module(name: str) -> ModuleType:
 
 
 def qualified(owner: str, *name: str) -> str:
-    """The name as Python imports it."""
+    """The full name, as Python imports it."""
     return ".".join([TOP, *([] if owner == TOP else [owner]), *name])
 
 
 def names_of(owner: str) -> list[str]:
-    """The public names of a module, without those that stand at the top."""
+    """The public names of a module, without the functions at the top."""
     top = [n for n in interdomain.__all__ if inspect.isfunction(getattr(interdomain, n))]
     return top if owner == TOP else [n for n in module(owner).__all__ if n not in top]
 
 
 def public_names() -> Iterator[tuple[str, str]]:
-    """Pairs of module and name."""
+    """The pairs of a module and a public name."""
     for owner in modules():
         for name in names_of(owner):
             yield owner, name
@@ -68,7 +68,7 @@ def directive(owner: str, name: str) -> str:
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
         options += [":members:", ":show-inheritance:"]
-        if owner != "deep":  # its classes have a hundred members of tf_keras
+        if owner != "deep":  # its classes inherit a hundred members of tf_keras
             options.append(f":inherited-members: {OTHERS}")
         # Scikit-learn adds these methods to each estimator, and describes them.
         routing = re.compile(r"set_\w+_request|get_metadata_routing")
@@ -89,7 +89,7 @@ def directive(owner: str, name: str) -> str:
 
 
 def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
-    """Public classes as names to refer to, those of others as they are; each only once."""
+    """The bases: public classes as names, classes of other packages as they are; each once."""
     public = {pair: getattr(module(pair[0]), pair[1]) for pair in public_names()}
     names = {value: qualified(*pair) for pair, value in public.items()
              if inspect.isclass(value)}  # fmt: skip
@@ -105,7 +105,7 @@ def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
 
 
 def _first_owner(name: str, value: object) -> str:
-    """The module in which a name that stands in several is described for the index."""
+    """The module whose page is in the index, for a name that is in several modules."""
     owners = [owner for owner in modules() if getattr(module(owner), name, None) is value]
     if TOP in owners:
         return TOP
@@ -119,7 +119,7 @@ def _typed(owner: str, name: str) -> str:
 
 
 def uses(name: str, sources: dict[str, str]) -> list[str]:
-    """The pages whose text has `owner.name`, the owner being the module."""
+    """The pages whose text has `owner.name`, where the owner is the module."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     return [page for page, text in sources.items() if pattern.search(text)]
 
@@ -136,7 +136,7 @@ def examples(docs: Path) -> dict[tuple[str, str], str]:
 
 
 def _as_rst(section: str) -> str:
-    """Blocks of programs and of what they print."""
+    """The blocks of programs and outputs of a section, as reStructuredText."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return "\n\n".join(
         f".. code-block:: {language}\n\n{indent(text.rstrip(), '   ')}" for language, text in blocks
@@ -144,7 +144,7 @@ def _as_rst(section: str) -> str:
 
 
 def has_example(owner: str, name: str, pages: dict[str, str]) -> bool:
-    """Whether the docstring of a name, or of one of its methods, or a page has an example."""
+    """Whether a page, or the docstring of a name or of its methods, has an example."""
     value = getattr(module(owner), name)
     docstrings = [value.__doc__ or ""]
     if inspect.isclass(value):
@@ -153,7 +153,7 @@ def has_example(owner: str, name: str, pages: dict[str, str]) -> bool:
 
 
 def sources(docs: Path) -> dict[str, str]:
-    """The program text of every page with examples that are run, by its place in the site."""
+    """The programs of every page whose examples are run, by the place of the page in the site."""
     found = {}
     for path in sorted([docs / "start.md", *docs.glob("guides/*.md"), *docs.glob("which/*.md")]):
         blocks = re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.M | re.S)
@@ -197,7 +197,7 @@ def listing(title: str, introduction: str, entries: dict[str, str]) -> str:
 
 
 def write(folder: Path, docs: Path) -> None:
-    """All pages, into a folder that holds nothing else."""
+    """Write all pages, into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     pages, shown = sources(docs), examples(docs)
     listed = {}

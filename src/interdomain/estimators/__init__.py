@@ -1,10 +1,10 @@
-"""Estimators that choose a model by themselves, and what they choose with.
+"""Estimators that choose a model for a data set, and comparisons of models.
 
-``GPRegressor`` and ``GPClassifier`` have the interface of scikit-learn, which they need: ``pip
-install "interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend``
-compares the models that suit some data.
+``GPRegressor`` and ``GPClassifier`` have the interface of scikit-learn and need it:
+``pip install "interdomain[estimators]"``. ``race`` compares models on one clock, and ``recommend``
+compares the models that suit a data set.
 
-An annex: imported on demand, it takes kernels, features and models by their public names.
+The package is an annex: it is imported on demand, and uses only public names of the library.
 """
 
 import importlib
@@ -21,7 +21,7 @@ _ON_DEMAND = {"GPClassifier": "classifier", "GPRegressor": "regressor"}
 
 
 def __getattr__(name: str) -> Any:
-    """An estimator, which needs scikit-learn."""
+    """The estimator of this name, imported on demand because it needs scikit-learn."""
     if name not in _ON_DEMAND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

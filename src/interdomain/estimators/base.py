@@ -1,4 +1,4 @@
-"""What both estimators share: rows of scikit-learn's kinds, and the choice of a model."""
+"""The base class of both estimators: the checks of rows, and the choice of a model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .prepared import prepare
 from .recommend import choose
 
 _MARGIN = 0.1
-"""How far the box of a model exceeds the rows, in ranges of the rows."""
+"""The margin of a model's box around the training rows, in ranges of each column."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator that chooses a GPflow model of the rows: the parameters of both."""
+    """The base of both estimators, which choose a GPflow model of the rows."""
 
     _noise_is_known = False
 
@@ -44,10 +44,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.inputs, self.random_state, self.progress = inputs, random_state, progress
 
     def _checked(self, X: Any, y: Any = None, *, reset: bool = False, **y_options: Any) -> Any:
-        """Rows of numbers as a matrix, with their targets if they are training rows. A frame stays
-        as it is, and so do rows with categories.
+        """The checked rows X, with y if they are training rows. Rows of numbers become a matrix. A
+        data frame, and rows with categories, stay as they are.
 
-        :param y_options: What scikit-learn has to know of targets that are numbers.
+        :param y_options: The options of scikit-learn's checks for y that holds numbers.
         """
         if not reset:
             check_is_fitted(self)
@@ -68,9 +68,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _choose(
         self, X: Any, Y: Any, likelihood: Likelihood | None, *, grows: bool = False, **options: Any
     ) -> None:
-        """Train the named model, or the one that predicts held-out rows best.
+        """Train the named model, or the model that predicts held-out rows best.
 
-        :param grows: Whether rows will be added.
+        :param grows: Whether rows will be added later.
         :param options: Further arguments of :func:`.prepare`.
         """
         started, seed = time.process_time(), check_random_state(self.random_state).randint(2**31)
@@ -91,21 +91,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _shown(self) -> Iterator[None]:
-        """Bars if they are wanted, and no advice on parameters that the estimator chooses."""
+        """Show progress bars if they are wanted; hide warnings of narrow splines."""
         with bars(shown=self.progress), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*are so narrow beside the kernel")
             yield
 
     def _rows(self, checked: Any) -> tuple[Array, BoolArray]:
-        """Checked rows on the scale of the model; and which of them are beyond its box, whose edge
-        a model of a box has for them."""
+        """Checked rows on the scale of the model, and a mask of rows outside of the box. If the
+        model has a box, these rows are moved to its edge."""
         rows: Array = self._data.scaler(checked)
         inside, beyond = self._data.in_box(rows)
         return (inside if self._is_boxed else rows), beyond
 
     def _predict(self, X: Any) -> tuple[Array, Array, BoolArray]:
-        """Mean and variance of y at rows, or of f if noise is known, ``[N, P]`` each on the scale
-        of the model; and which rows are beyond its box, where these are zero and one."""
+        """The mean and the variance of y (or f, if the noise is known), ``[N, P]`` on the scale of
+        the model; and a mask of rows outside of its box, which get mean 0 and variance 1."""
         rows, beyond = self._rows(self._checked(X))
         options: Any = {"method": "predict_f" if self._noise_is_known else "predict_y"}
         moments = predict_in_batches(self.model_, rows, progress=self.progress, **options)

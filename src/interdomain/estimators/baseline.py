@@ -1,4 +1,4 @@
-"""What the mean of Y alone predicts: a model that has learnt something does better."""
+"""The baseline of all models: the log density of held-out rows under a constant f."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpflow.utilities import deepcopy
 from .._targets import number_of_latents
 
 _STEPS, _LEAST = 50, 1e-12
-"""The number of training steps, and the least variance of Y in training rows."""
+"""The largest number of steps of L-BFGS, and the least variance of Y."""
 
 
 def density_of_the_mean(
     likelihood: Likelihood | None, train: RegressionData, held_out: RegressionData
 ) -> float:
-    """The mean log density of held-out rows under the best constant f, with the parameters of the
-    likelihood that suit it, both found on training rows; None stands for Gaussian noise."""
+    """The mean log density of held-out rows under a constant f. The constant and the parameters of
+    the likelihood are fitted to the training rows. None stands for Gaussian noise."""
     if likelihood is None:
         mean, variance = np.mean(train[1], axis=0), np.maximum(np.var(train[1], axis=0), _LEAST)
         densities = np.square(held_out[1] - mean) / variance + np.log(2 * np.pi * variance)

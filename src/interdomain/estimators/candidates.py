@@ -1,4 +1,4 @@
-"""Which models suit a table, how large, and the code of each."""
+"""The candidates for a data set: suitable models, their sizes, and the program of each."""
 
 from __future__ import annotations
 
@@ -30,49 +30,48 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "effects": ("effects",),
     "points": ("points",),
 }
-"""The candidates by the names that estimators have for them; the first that suits is taken."""
+"""The candidates of each ``model`` of an estimator; the first that suits is used."""
 
 ENDING = ("waves", "splines", "neighbours", "effects", "harmonics", "effects and harmonics", BOTH)
-"""Candidates whose training ends by itself. Rows can be added to them under Gaussian noise."""
+"""Candidates whose training ends by itself. With Gaussian noise, rows can be added to them."""
 
 BOXED = "waves", "splines"
-"""Candidates that know nothing beyond their rows."""
+"""Candidates of a box, outside of which they have no information."""
 
 _MOST_COLUMNS = 2, 3, 50
-"""For splines, waves and harmonics: with more, there are too many harmonics of degree two."""
+"""The largest numbers of columns for splines, waves, and harmonics of degree 2."""
 
 _SPLINES_EACH = 20
-"""How many splines there are for each feature of another kind: they are sparse."""
+"""The number of splines, which are sparse, for each feature of another candidate."""
 
 MOST_ROWS_EXACT, _MOST_PATCHES, _BATCH_SIZE = 2_000, 100, 1_000
 
 _WEIGHTED = {"waves", "splines", "neighbours", "harmonics"}
-"""Candidates that take noise weights of rows."""
+"""Candidates that support noise weights of rows."""
 
 _SUMS = {"waves", "splines", "effects", "harmonics", "effects and harmonics"}
 """Candidates that are computed from sums over rows."""
 
 _MOST_LEVELS_TRAINED = 2_000
-"""Levels of groups beside neighbours: the parameters of more are trained on a part of them."""
+"""The largest number of levels with neighbours whose rows all train the parameters."""
 
-_GROUPS = "a number for each level of the columns of many categories"
+_GROUPS = "Each level of a column of many categories adds a number."
 
 _FEW_ROWS = 2_000
-"""Estimators with as many rows or fewer need no candidates of minibatches, which would take all
-of the seconds."""
+"""The largest number of rows for which estimators leave out candidates of minibatches. Their
+training would need all of the seconds."""
 
 MOST_ROWS_OF_Q, _STEPS_OF_Q = 200, 200
-"""The largest number of rows of a q of all rows, and the number of steps: classes that are apart
-have no finite optimum."""
+"""The largest number of rows of VGP, and its steps: separable classes have no finite optimum."""
 
 _PASSES = 60
-"""The largest number of passes of a DualSVGP."""
+"""The largest number of passes over the rows of a DualSVGP."""
 
 STEPS = 3_000
-"""The number of training steps with minibatches of candidates at full size."""
+"""The number of minibatch steps that train a candidate at full size."""
 
 _RATE = 0.03
-"""Adam's learning rate with harmonics (``benchmarks/any_likelihood``)."""
+"""Adam's learning rate for harmonics on minibatches (``benchmarks/any_likelihood``)."""
 
 
 _Listed: TypeAlias = tuple[
@@ -81,11 +80,11 @@ _Listed: TypeAlias = tuple[
 
 
 class Candidate(NamedTuple):
-    """A model that is suitable for a data set, with its size and how to train it.
+    """A model that suits a data set, with its size and the arguments of its training.
 
-    :ivar why: What the model is, and when it is worth trying.
-    :ivar code: The program (:func:`.programs.program`) that makes and trains it.
-    :ivar entrant: It as an entrant of a :func:`~interdomain.race` on scaled rows.
+    :ivar why: A description of the model, and of data for which it is worth trying.
+    :ivar code: The program (:func:`.programs.program`) that makes and trains the model.
+    :ivar entrant: The model as an entrant of a :func:`~interdomain.race` on scaled rows.
     """
 
     why: str
@@ -100,7 +99,7 @@ def candidates_for(
 
     :param likelihood: The likelihood; None for Gaussian noise.
     :param num_inducing: The largest number of points, harmonics or features of effects.
-    :param steps: The argument ``steps`` of minibatches; nothing, to leave it to a race.
+    :param steps: ``{"steps": number}`` for training on minibatches; empty if a race ends it.
     """
     gaussian, num_rows, outputs = likelihood is None, len(data.X), data.Y.shape[1]
     columns, numbers = data.num_numeric, data.X[:, : data.num_numeric]
@@ -108,7 +107,7 @@ def candidates_for(
     two = np.all((numbers == numbers.min(axis=0)) | (numbers == numbers.max(axis=0)), axis=0)
     common = {
         "num_inducing": size,
-        "categorical": np.flatnonzero(two).tolist(),  # two values count as categories
+        "categorical": np.flatnonzero(two).tolist(),  # columns of two values
         "image_shape": data.image_shape,
         "likelihood": likelihood or Gaussian(0.1),
         "latents": number_of_latents(likelihood, outputs) if likelihood else outputs,
@@ -116,11 +115,11 @@ def candidates_for(
         "inputs": "degrees" if data.on_globe else "euclidean",
         "box": data.box,
     }
-    # Arguments with defaults that have to be passed.
+    # Whether an argument with a default is passed.
     passed = {"likelihood": not gaussian, "box": data.box is not None}
     is_table, real = data.image_shape is None, gaussian or type(likelihood) is StudentT
     few, boxed, enough = (is_table and columns <= most for most in _MOST_COLUMNS)
-    zonal = enough and not few  # of few columns waves say the same, sooner
+    zonal = enough and not few  # for few columns waves are faster
     several, near = is_table and columns > 1, enough and real
     effects = recipes.effects if gaussian else recipes.effects_of_all_pairs
     patches, twice = {"num_inducing": min(size, _MOST_PATCHES)}, {"num_inducing": 2 * size}
@@ -132,7 +131,7 @@ def candidates_for(
     nearby = {} if data.X_new is None else {"options": {"predict_at": data.X_new}}
     minibatches, exact = recipes.harmonics_by_minibatches, gaussian and num_rows <= MOST_ROWS_EXACT
     both, passes = near and zonal and gaussian, {} if gaussian else {"steps": _PASSES}
-    # The name, whether it suits, the recipe, the arguments of `fit`, and what is other than common.
+    # The name, whether it suits, the recipe, the arguments of `fit`, and changes of `common`.
     listed: list[_Listed] = [
         ("exact", exact, recipes.exact, {}, {}),
         (
@@ -178,7 +177,7 @@ def candidates_for(
                 settings["settings"] = _settings(given["recipe"], given, passed)
             code = program(data, recipe, settings, training)
             why = " ".join(str(given.get("recipe", recipe).__doc__).split())
-            why += f" Beside it, {_GROUPS}." * (recipe is group_recipes.beside_groups)
+            why += f" {_GROUPS}" * (recipe is group_recipes.beside_groups)
             known = data.noise_weights is not None
             build = functools.partial(_built, recipe, settings, known_noise=known)
             suitable[name] = Candidate(why, code, (build, training))
@@ -191,8 +190,8 @@ def names_for(
     """The names of the candidates of an estimator; None for all.
 
     :param model: "auto", or a name of :data:`NAMED`.
-    :param gaussian: Whether noise is Gaussian.
-    :param grows: Whether rows will be added.
+    :param gaussian: Whether the noise is Gaussian.
+    :param grows: Whether rows will be added later.
     """
     if model != "auto":
         return NAMED[model]
@@ -213,8 +212,9 @@ def _with_groups(
     recipe_arguments: Mapping[str, Any],
     num_levels: Sequence[int],
 ) -> _Listed:
-    """The candidate with a number for each level of groups: as it is known with groups, or beside
-    them. The candidates of minibatches are left out, whose q would have to be of all levels."""
+    """The candidate with a number for each level of groups, by a recipe for groups or by
+    :func:`.beside_groups`. Candidates of minibatches do not suit: their q would need all levels.
+    """
     if name == "exact":
         return name, suits, group_recipes.exact_and_groups, training, {}
     if name == "neighbours":
@@ -231,7 +231,7 @@ def _with_groups(
 def _settings(
     recipe: Callable[..., Any], given: Mapping[str, Any], passed: Mapping[str, bool]
 ) -> dict[str, Any]:
-    """The arguments of a recipe beside the rows; of those with defaults the ones to pass."""
+    """The arguments of a recipe after the rows; those with defaults only if ``passed`` has them."""
     return {
         argument: given[argument]
         for argument, parameter in list(inspect.signature(recipe).parameters.items())[1:]
@@ -240,7 +240,7 @@ def _settings(
 
 
 def _highest_degree(columns: int, size: int) -> int:
-    """The highest degree up to which harmonics are no more than this; at least 1."""
+    """The highest degree with at most ``size`` harmonics; at least 1."""
     degree = 1
     while math.comb(degree + 1 + columns, columns) + math.comb(degree + columns, columns) <= size:
         degree += 1
@@ -254,13 +254,13 @@ def _built(
     *,
     known_noise: bool,
 ) -> Any:
-    """The model of scaled rows. Each has its own likelihood."""
+    """The model of scaled rows, with its own copy of the likelihood."""
     model = recipe(data, **_with_own_likelihoods(settings))
     return recipes.known_noise(model) if known_noise else model
 
 
 def _with_own_likelihoods(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a recipe, with copies of likelihoods."""
+    """The arguments of a recipe, with copies of the likelihoods."""
     own = dict[str, Any]()
     for name, value in settings.items():
         own[name] = deepcopy(value) if isinstance(value, Likelihood) else value

@@ -17,10 +17,10 @@ from .base import Estimator
 class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """A Gaussian process that predicts the probabilities of classes.
 
-    It chooses a model as :class:`GPRegressor` does, and X may be the same. Noise is Bernoulli, with
-    a probit link. Of more than two classes each has a latent GP, for this class against all others,
-    with the same kernel. There is no ``partial_fit``: sums over rows of a likelihood that is not
-    Gaussian depend on the posterior, so that old rows have to be looked at again.
+    It chooses a model as :class:`GPRegressor` does, and accepts the same X. The likelihood is
+    Bernoulli with a probit link. With more than two classes, each class has a latent GP for this
+    class against all others; the kernel is shared. There is no ``partial_fit``: sums over rows
+    depend on the posterior if the likelihood is not Gaussian, so old rows would be read again.
 
     >>> import numpy as np
     >>> from interdomain.estimators import GPClassifier
@@ -31,10 +31,10 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     ('red', (1, 2))
 
     :param model: "auto", "exact" (up to 200 rows), "waves", "harmonics", "effects", "globe" or
-        "points". :class:`GPRegressor` describes these, and all other parameters and attributes.
+        "points". :class:`GPRegressor` describes the models, other parameters and attributes.
     :ivar classes_: The classes, in increasing order.
-    :raises ValueError: In ``fit``, for values that are missing, a single class, a model that does
-        not suit the rows, and wrong arguments.
+    :raises ValueError: In ``fit``, for missing values, a single class, a model that does not suit
+        the rows, and wrong arguments.
     """
 
     def fit(self, X: Any, y: Any) -> GPClassifier:
@@ -59,7 +59,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class at rows, ``[n, C]``, in the order of ``classes_``.
 
-        Beyond the box of "waves" all classes are equally probable.
+        Outside of the box of "waves" all classes are equally probable.
 
         :param X: Rows ``[n, D]``, or a data frame with the columns of the training rows.
         """
@@ -70,7 +70,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, ``[n]``.
 
-        :param X: As for :meth:`predict_proba`.
+        :param X: Rows ``[n, D]``, or a data frame with the columns of the training rows.
         """
         places = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[places]

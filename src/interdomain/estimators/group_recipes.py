@@ -1,6 +1,6 @@
-"""Models of tables with columns of many categories, each of which gets a number for each level.
+"""Recipes for tables with columns of many categories: each level of such a column gets a number.
 
-Recipes as those of :mod:`.recipes`. The last columns of X hold the numbers of levels.
+They are like the recipes of :mod:`.recipes`. The last columns of X hold the numbers of levels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .recipes import lengthscales, weights_of
 
 
 def exact_and_groups(data: Data, num_levels: Sequence[int]) -> GPModel:
-    """An exact GP of numbers, and a number for each level of the last columns; O(N^3) a step."""
+    """An exact GP of all other columns, and a number for each level of groups; O(N^3) a step."""
     X = data[0]
     numbers, groups, _ = columns_and_groups(X, num_levels)
     kernel = Matern52(lengthscales=lengthscales(X[:, numbers]), active_dims=numbers)
@@ -56,7 +56,7 @@ def neighbours_and_many_groups(
     levels = np.random.default_rng(0).permutation(num_levels[largest])[:2_000]
     chosen = np.isin(X[:, first + largest], levels)
     rows, fewer = X[chosen], []
-    for k in range(first, X.shape[1]):  # levels are numbered anew
+    for k in range(first, X.shape[1]):  # levels get new numbers
         present, rows[:, k] = np.unique(rows[:, k], return_inverse=True)
         fewer.append(max(len(present), 2))
     parts = [part[chosen] for part in data[1:]]
@@ -77,8 +77,8 @@ def beside_groups(
     num_levels: Sequence[int],
     likelihood: Likelihood | None = None,
 ) -> GPModel:
-    """A number for each level of the last columns beside a model of the others, which comes first;
-    O(N M^2 + L M^2) for L levels."""
+    """The sum of a model of all other columns, which is trained first, and a number for each level
+    of the last columns; O(N M^2 + L M^2) for L levels."""
     numbers, groups, features = columns_and_groups(data[0], num_levels)
     model = recipe((data[0][:, numbers], *data[1:]), **settings)
     if training is not None:
@@ -99,7 +99,7 @@ def beside_groups(
 def columns_and_groups(
     X: TensorType, num_levels: Sequence[int]
 ) -> tuple[slice, list[Any], list[Any]]:
-    """The columns before those of groups; the kernels of the groups, and their features."""
+    """The columns that are no groups, as a slice; the kernels and the features of the groups."""
     size = X.shape[1] - len(num_levels)
     kernels = [
         idm.tables.GroupIntercepts(np.arange(levels), variance=0.5, active_dims=[size + k])
@@ -109,7 +109,7 @@ def columns_and_groups(
 
 
 def summed(priors: list[Any], features: list[Any]) -> tuple[Kernel, Any]:
-    """The sum of kernels, and the features of all."""
+    """The sum of kernels, and the features of all kernels."""
     if len(priors) == 1:
         return priors[0], features[0]
     together = idm.inducing_variables.SumInducingVariables(features)

@@ -1,4 +1,4 @@
-"""Rows of small versions of models: those of a part of the levels, and those that are held out."""
+"""The choice of rows for small versions of models: a part of the levels, and held-out rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .._arguments import Array, IntArray
 from .prepared import PreparedData
 
 _MOST_NEW = 10_000
-"""New rows whose distances are looked at."""
+"""The largest number of new rows whose distances are computed."""
 
 _SHARE = 1 / 3
-"""The largest share of rows that are taken away from training."""
+"""The largest share of the rows that balls remove from the training rows."""
 
 
 _MOST_LEVELS = 1_000
@@ -23,8 +23,8 @@ _MOST_LEVELS = 1_000
 
 
 def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
-    """The rows of a part of the levels, drawn at random: small versions of models of groups have as
-    many rows a level as those at full size."""
+    """The data with the rows of 1,000 levels at most, drawn at random. Small versions of models of
+    groups then have as many rows a level as models at full size."""
     X, num_levels = data.X, list(data.num_levels)
     largest = int(np.argmax([*num_levels, 0]))
     if not num_levels or num_levels[largest] <= _MOST_LEVELS:
@@ -43,17 +43,17 @@ def with_fewer_levels(data: PreparedData, seed: int) -> PreparedData:
 def held_out_rows(
     X: Array, number: int, seed: int, X_new: Array | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Draw rows to hold out, and the rows to train with, in random order.
+    """Draw the held-out rows and the training rows, in random order.
 
-    With new rows, the distances of held-out rows to the training rows are like the distances of new
-    rows to X. Balls around random rows are taken away from the training rows: the radius of a ball
-    is the distance of a random new row to the nearest row. Of the rows in the balls those are held
-    out whose distances suit best. Fewer rows are held out where a third of the rows is in balls of
-    few rows.
+    With new rows, the distances from held-out rows to training rows are like the distances from new
+    rows to X. Balls around random rows are removed from the training rows. The radius of a ball is
+    the distance of a random new row to its nearest row in X. Among the rows in the balls, the rows
+    whose distances match best are held out. Balls of many rows may remove a third of the rows
+    before ``number`` balls are drawn; no further balls are drawn then.
 
-    :param X: ``[N, D]``, in coordinates in which distances compare.
-    :param number: The number of held-out rows, at most.
-    :param X_new: Rows ``[n, D]`` at which a model is to predict; None for held-out rows at random.
+    :param X: Rows ``[N, D]``, in coordinates with comparable distances.
+    :param number: The largest number of held-out rows.
+    :param X_new: Rows ``[n, D]`` at which a model is to predict; None to hold out rows at random.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
@@ -64,7 +64,7 @@ def held_out_rows(
     apart, most = np.zeros(len(X), bool), int(_SHARE * len(X))
     for center, radius in zip(order[:number], rng.choice(distances, number), strict=True):
         within = tree.query_ball_point(X[center], np.nextafter(radius, 0))
-        if len(within) > most:  # new rows are farther away than a third of the rows allow
+        if len(within) > most:  # a ball has a third of the rows at most
             within = tree.query(X[center], most)[1]
         apart[within] = apart[center] = True
         if np.sum(apart) >= most:

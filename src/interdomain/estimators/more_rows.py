@@ -1,4 +1,4 @@
-"""Adds rows to a trained model of Gaussian noise, without a pass over the rows that it has."""
+"""Adds rows to a trained model of sums over rows, of neighbours, or of all rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .candidates import MOST_ROWS_EXACT
 
 
 def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
-    """The model with further rows: a new model from sums, or the same model.
+    """The model with further rows: a new StructuredSGPR; a VecchiaSGPR or GPR is changed in place.
 
-    Sums over rows add up, and parameters are trained again on the sums. Of neighbours only those of
-    the new rows are found, and parameters stay. GPR, which holds all rows, is trained again.
+    A StructuredSGPR adds the sums over the new rows, and trains its parameters on the total. For a
+    VecchiaSGPR only neighbours of new rows are found; parameters stay. GPR is trained again.
 
     :param model: A StructuredSGPR, VecchiaSGPR or GPR.
     :param rows: X ``[n, D]``, Y ``[n, P]`` and, if the model has them, noise weights ``[n]``.
-    :raises ValueError: For other models.
+    :raises ValueError: For other models, and for a GPR of more than 2,000 rows in total.
     """
     X, Y, *weights = rows
     if isinstance(model, VecchiaSGPR):
@@ -40,7 +40,7 @@ def with_more_rows(model: GPModel, rows: tuple[Array, ...]) -> GPModel:
         if len(model.data[0]) + len(X) > MOST_ROWS_EXACT:
             raise ValueError(
                 f"model must be another one than 'exact' for more than {MOST_ROWS_EXACT:,} rows, "
-                "which an exact GP keeps all; call partial_fit first with model='auto'."
+                "since an exact GP keeps all of them; call partial_fit first with model='auto'."
             )
         pairs: Any = zip(model.data, (X, Y), strict=True)
         model.data = tuple(tf.concat(pair, axis=0) for pair in pairs)

@@ -1,6 +1,6 @@
-"""Brings Y to the scale of models, and predictions back: functions that programs show.
+"""Functions that bring Y to the scale of models, and predictions back to the units of Y.
 
-:mod:`.programs` prints their source, as that of :mod:`.recipes`.
+:mod:`.programs` prints the source of these functions, and of :mod:`.recipes`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import interdomain as idm
 
 
 def matrix(Y: TensorType) -> AnyNDArray:
-    """Y as numbers [N, P]."""
+    """Y as a matrix of numbers [N, P]."""
     return np.asarray(Y, gpflow.default_float()).reshape(len(Y), -1)
 
 
 def standardised(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray, AnyNDArray]:
-    """Y [N, P] in standard deviations from its mean; the mean, and the standard deviation."""
+    """Y [N, P] in standard deviations from its mean; the mean; and the standard deviation."""
     rows = matrix(Y)
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     return (rows - mean) / deviation, mean, deviation
@@ -36,14 +36,14 @@ def labelled(Y: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
 
 
 def probabilities(mean: AnyNDArray) -> AnyNDArray:
-    """The probability of each class, [N, P]. Of more than two classes each has a GP of its own, for
-    this class against all others, and the sum of its probabilities is one."""
+    """The probability of each class, [N, C]. With more than two classes, each class has a GP
+    against all others; the probabilities are then scaled to the sum one."""
     columns = np.hstack([1 - mean, mean]) if mean.shape[1] == 1 else mean
     return columns / columns.sum(axis=1, keepdims=True)
 
 
 def predictor(model: Any, scaler: Any) -> Any:
-    """The function at the end of a program in which Y stays as it is."""
+    """The function ``predict`` of a program that keeps Y as it is."""
 
     def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
         """The mean and the standard deviation of y at new rows."""
@@ -55,7 +55,7 @@ def predictor(model: Any, scaler: Any) -> Any:
 
 
 def predictor_in_units(model: Any, scaler: Any, Y_mean: Any, Y_std: Any) -> Any:
-    """The function at the end of a program that standardises Y."""
+    """The function ``predict`` of a program that standardises Y."""
 
     def predict(X_new: TensorType) -> tuple[AnyNDArray, AnyNDArray]:
         """The mean and the standard deviation of y at new rows, in the units of Y."""
@@ -67,7 +67,7 @@ def predictor_in_units(model: Any, scaler: Any, Y_mean: Any, Y_std: Any) -> Any:
 
 
 def predictor_of_classes(model: Any, scaler: Any) -> Any:
-    """The function at the end of a program of labels."""
+    """The function ``predict`` of a program for labels."""
 
     def predict(X_new: TensorType) -> AnyNDArray:
         """The probability of each class at new rows."""
@@ -84,4 +84,4 @@ PREDICTORS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     standardised: predictor_in_units,
     labelled: predictor_of_classes,
 }
-"""The end of a program, by what it does with Y."""
+"""The maker of ``predict`` for each function that brings Y to the scale of models."""

@@ -1,4 +1,4 @@
-"""Recognises a table of places: two columns, latitude and longitude in degrees."""
+"""Recognises tables of places: two columns, latitude and longitude in degrees."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from .._arguments import Array, choice
 from ..tables.places import in_range, named_places
 
 _WIDE = 20.0
-"""Degrees of either column: a plane distorts wider areas."""
+"""The extent of a column, in degrees, above which a plane distorts the area."""
 
 _SENTENCES = {
-    "wide": "The columns are latitude and longitude: the models are those of the globe. Pass "
-    "inputs='euclidean' for those of a plane.",
+    "wide": "The columns are latitude and longitude: the models are models of the globe. Pass "
+    "inputs='euclidean' for models of a plane.",
     "small": "The columns are latitude and longitude of a small area, which is taken for a plane. "
     "Pass inputs='degrees' for models of the globe.",
     "among others": "Latitude and longitude are taken for columns of a plane, since there are "
-    "other columns: GlobeMatern52(active_dims=...) is the kernel of the globe for a sum or a "
-    "product.",
+    "other columns. To use the globe, add or multiply a kernel GlobeMatern52(active_dims=...).",
     "perhaps": "If the columns are latitude and longitude in degrees, pass inputs='degrees' (in "
     "this order) for models of the globe.",
 }
@@ -28,13 +27,13 @@ _SENTENCES = {
 def is_on_the_globe(
     names: Sequence[str], rows: Array, inputs: str | None, *, is_table: bool
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether a table is one of latitudes and longitudes, and what the user should know of it.
+    """Whether a table has latitudes and longitudes of a globe, and remarks for the user.
 
     :param names: The names of the columns.
     :param rows: The rows, ``[N, D]``.
     :param inputs: "degrees" for places, "euclidean" for a plane, None to recognise places by the
         names of the columns.
-    :raises ValueError: For "degrees" with other than two columns.
+    :raises ValueError: For "degrees" if there are not exactly two columns.
     """
     if inputs is not None:
         remedy = "pass None to recognise latitude and longitude by the names of the columns"

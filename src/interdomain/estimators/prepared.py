@@ -1,4 +1,4 @@
-"""Brings a table to the scales of models, as :func:`recommend` does, by code that it shows."""
+"""Brings a table to the scales of models, and writes the code that does so for programs."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ HELD_OUT = 5
 """One row in this many is held out."""
 
 MOST_INDICATORS = 10
-"""Columns of categories with more levels are groups, of one number for each level."""
+"""The largest number of levels that become indicators; columns of more levels are groups."""
 
 _TARGETS: Mapping[Callable[..., Any], str] = {
     outputs.matrix: "Y_train",
     outputs.standardised: "Y_train, Y_mean, Y_std",
     outputs.labelled: "Y_train, classes",
 }
-"""The names of what functions of Y return."""
+"""The names of the values that each function of Y returns."""
 
 _ROUNDING = 1e-9
-"""Scaled rows that are as close to the box are in it."""
+"""The distance from the box up to which scaled rows count as inside."""
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A table, scaled.
+    """A table on the scales of models.
 
     :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and degrees remain degrees. The
         last columns may hold numbers of levels.
-    :ivar Y: ``[N, P]``; standardised if ``units`` are other than zero and one.
-    :ivar code: Lines of code that make X_train and Y_train of the X and Y that were passed.
-    :ivar image_shape: The shape of the images that the rows are; None for a table.
-    :ivar on_globe: Whether X has two columns of numbers alone, latitude and longitude in degrees.
-    :ivar sentences: What the user should know of the columns.
-    :ivar X_new: Rows at which the model is to predict, ``[n, D]`` scaled likewise; or None.
-    :ivar scaler: What scales further rows.
-    :ivar targets: The function of :mod:`.outputs` that Y was brought to scale with.
+    :ivar Y: ``[N, P]``; standardised if ``units`` is not None.
+    :ivar code: Lines of code that make X_train and Y_train from the X and Y that were passed.
+    :ivar image_shape: The shape of the image in each row; None for a table.
+    :ivar scaler: The scaler, which also scales further rows.
+    :ivar targets: The function of :mod:`.outputs` that scaled Y.
     :ivar likelihood_code: The likelihood in a program; None if the user passes it.
-    :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None for a Y as it is.
+    :ivar on_globe: Whether the numeric columns are just latitude and longitude in degrees.
+    :ivar sentences: Remarks on the columns for the user.
+    :ivar X_new: Rows at which the model is to predict, ``[n, D]`` on the same scale; or None.
+    :ivar units: The mean and the standard deviation of Y, ``[P]`` each; None if Y is not scaled.
     :ivar noise_weights: The noise weight of each row, ``[N]``; None for ones.
-    :ivar box: The lowest and the highest value of each column of numbers, where bounds were given.
+    :ivar box: The lowest and the highest value of each numeric column; None without a box.
     :ivar num_levels: The number of levels of each of the last columns of X.
     """
 
@@ -76,24 +76,24 @@ class PreparedData:
 
     @property
     def num_numeric(self) -> int:
-        """The number of the other columns of X."""
+        """The number of columns of X that hold no levels."""
         return self.X.shape[1] - len(self.num_levels)
 
     def restricted_to(self, columns: BoolArray, X: Array, Y: Array) -> PreparedData:
-        """Other rows, of some of the columns.
+        """A copy with other rows, and with a part of the columns.
 
-        :param columns: Which columns are left, ``[D]``.
-        :param X: The rows, of these columns alone.
+        :param columns: A mask of the columns that are kept, ``[D]``.
+        :param X: The rows, with only the kept columns.
         """
         new = None if self.X_new is None else self.X_new[:, columns]
         box = self.box and np.array(self.box)[:, columns[: self.num_numeric]].tolist()
         return replace(self, X=X, Y=Y, X_new=new, box=box)
 
     def without_rows(self, margin: float | None = None) -> PreparedData:
-        """The scales and columns alone.
+        """A copy without rows, which keeps the scales and the columns.
 
-        :param margin: How far a box exceeds the rows, in ranges of the rows, where no bounds were
-            given; None for no box.
+        :param margin: The margin of the box around the rows, in ranges of the rows, without bounds;
+            None for no box.
         """
         box = self.box
         if box is None and margin is not None:
@@ -104,7 +104,7 @@ class PreparedData:
         return replace(self, **empty, box=box)
 
     def in_box(self, rows: Array) -> tuple[Array, BoolArray]:
-        """Scaled rows, those beyond the box at its edge; and which of them are beyond it."""
+        """Scaled rows, clipped to the box if there is one; and a mask of rows outside of it."""
         numbers = rows[:, : self.num_numeric]
         inside = numbers if self.box is None else np.clip(numbers, *np.array(self.box))
         beyond = np.any(np.abs(inside - numbers) > _ROUNDING, axis=1)
@@ -121,12 +121,12 @@ class PreparedData:
         return np.ones(self.Y.shape[1]) if self.units is None else self.units[1]
 
     def further_rows(self, rows: Array, Y: Any, noise_variance: Any = None) -> tuple[Array, ...]:
-        """Further training rows: X ``[n, D]``, Y ``[n, P]`` on the scale of the other rows, and
+        """Further training rows: X ``[n, D]``, Y ``[n, P]`` on the scale of the first rows, and
         noise weights ``[n]`` if ``noise_variance`` is passed.
 
-        :param rows: X on the scale of the other rows.
+        :param rows: X on the scale of the first rows.
         :param Y: The targets in their own units.
-        :raises ValueError: For rows of other outputs, or of levels that the rows do not have.
+        :raises ValueError: For another number of outputs, or levels that are new.
         """
         targets = outputs.matrix(Y)
         if targets.shape[1] != self.Y.shape[1]:
@@ -148,7 +148,7 @@ class PreparedData:
 
     @property
     def rows(self) -> tuple[Array, ...]:
-        """X and Y, and the noise weights where there are any."""
+        """X, Y and, if there are any, the noise weights."""
         weights = () if self.noise_weights is None else (self.noise_weights,)
         return (self.X, self.Y, *weights)
 
@@ -167,13 +167,13 @@ def prepare(
     bounds: Mapping[Any, tuple[float, float]] | None = None,
     noise_variance: Any = None,
 ) -> PreparedData:
-    """Bring X, and Y under Gaussian noise, to scales that suit the models; the arguments and the
+    """Bring X, and Y under Gaussian noise, to scales that suit the models. Other arguments and
     errors are those of :func:`recommend`.
 
-    :param targets: The function of :mod:`.outputs` that Y is brought to scale with; None for
-        ``standardised`` under Gaussian noise, and ``matrix`` otherwise.
+    :param targets: The function of :mod:`.outputs` that scales Y; None for ``standardised`` under
+        Gaussian noise, and ``matrix`` otherwise.
     :param likelihood_code: The likelihood in a program, if the user does not pass it.
-    :param categorical: As for :class:`~interdomain.tables.TableScaler`, and so are ``bounds``.
+    :param categorical: An argument of :class:`~interdomain.tables.TableScaler`, as is ``bounds``.
     :param noise_variance: The variance of the noise of each row, ``[N]``; None if it is unknown.
     """
     if targets is not outputs.labelled:
@@ -249,11 +249,11 @@ def prepare(
 
 
 def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | None) -> Array:
-    """The noise weights of rows, ``[N]``, of which the noise variance is known.
+    """The noise weights ``[N]`` of rows with known noise variances.
 
     :param noise_variance: ``[N]``, in the units of Y as it was passed.
     :param Y: ``[N, P]``.
-    :raises ValueError: For numbers that are not positive, and for several outputs.
+    :raises ValueError: For variances that are not positive, and for several outputs.
     """
     variances = finite_array("noise_variance", noise_variance, (1,), "a vector [N]")
     if len(variances) != len(Y) or Y.shape[1] != 1 or not np.all(variances > 0):
@@ -266,7 +266,7 @@ def noise_weights(noise_variance: Any, Y: Array, units: tuple[Array, Array] | No
 
 
 def _box(rows: Array) -> list[list[float]]:
-    """The lowest and the highest values of rows, and of scaled bounds."""
+    """The lowest and the highest value of each column, over rows and scaled bounds."""
     ends = np.full([2, rows.shape[1]], 3**0.5) * [[-1.0], [1.0]]
     return [
         np.minimum(ends[0], rows.min(axis=0)).tolist(),
@@ -275,7 +275,7 @@ def _box(rows: Array) -> list[list[float]]:
 
 
 def _scaled_new_rows(scaler: TableScaler, X_new: Any, shape: tuple[int, ...] | None) -> Array:
-    """:raises ValueError: For new rows of images, none, or with other columns than X has."""
+    """The scaled new rows; a ValueError for images, no rows, or other columns than in X."""
     if shape is not None:
         raise ValueError(
             "X_new must be None for images, whose distances say little, found rows; leave it out."
@@ -290,8 +290,7 @@ def _scaled_new_rows(scaler: TableScaler, X_new: Any, shape: tuple[int, ...] | N
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:
-    """The likelihood; None if it says no more than that noise is Gaussian, of one variance that
-    training finds."""
+    """The likelihood; None for a Gaussian with one trainable variance and no prior."""
     if likelihood is None:
         return None
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood", "pass one, or None")

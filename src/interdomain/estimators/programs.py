@@ -1,4 +1,4 @@
-"""Prints programs that make a model of X and Y, train it, and predict at new rows."""
+"""Writes programs that make a model of X and Y, train it, and predict at new rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NEW_ROWS = "scaler(X_new)"
 
 _MODULES = recipes, group_recipes, outputs
 _NAMES = {module.__name__ for module in _MODULES}
-"""The modules whose functions programs show."""
+"""The modules whose functions are printed in programs."""
 
 _AT = "predict_at"
-"""The option of ``fit`` that takes new rows."""
+"""The option of ``fit`` for new rows."""
 
 
 def program(
@@ -30,12 +30,12 @@ def program(
     settings: Mapping[str, Any],
     training: Mapping[str, Any] | None,
 ) -> str:
-    """A program of X and Y as they were passed; and of ``likelihood``, ``noise_variance`` and
-    ``X_new``, if they were passed.
+    """The text of a program that starts from X and Y as they were passed; and from ``likelihood``,
+    ``noise_variance`` and ``X_new``, if they were passed.
 
     :param data: The rows, with the lines that make X_train and Y_train.
     :param recipe: The function of :mod:`.recipes` that makes the model.
-    :param settings: The arguments of the recipe beside the rows.
+    :param settings: The arguments of the recipe after the rows.
     :param training: The arguments of ``fit``; None if the recipe trains the model.
     """
     lines, rows = [data.code], "(X_train, Y_train)"
@@ -72,7 +72,7 @@ def program(
 
 
 def _with_called(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The functions of :mod:`.recipes` that a function calls, at any depth, and the function."""
+    """The printed functions that a function calls, at any depth; then the function itself."""
     for used in inspect.getclosurevars(function).globals.values():
         if inspect.isfunction(used) and used.__module__ in _NAMES:
             yield from _with_called(used)
@@ -80,7 +80,7 @@ def _with_called(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 def _source(function: Callable[..., Any]) -> str:
-    """The source of a function, without types."""
+    """The source of a function, without type annotations."""
     body = textwrap.dedent(inspect.getsource(function)).partition('    """')[1:]
     arguments = [
         argument.replace(annotation=argument.empty)
@@ -90,12 +90,12 @@ def _source(function: Callable[..., Any]) -> str:
 
 
 def _arguments(first: list[str], others: Mapping[str, Any]) -> str:
-    """The arguments of a call."""
+    """The text of the arguments of a call."""
     return ", ".join([*first, *(f"{name}={_text(name, value)}" for name, value in others.items())])
 
 
 def _text(name: str, value: Any) -> str:
-    """An argument as code; a likelihood is called by its name, and new rows are scaled anew."""
+    """An argument as code: the name of a likelihood, and new rows with their scaling."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {_text(key, each)}' for key, each in value.items())}}}"
     if inspect.isfunction(value):

@@ -1,4 +1,4 @@
-"""Trains several models for the same time, and compares their predictions."""
+"""A race: several models are trained for the same time, and their predictions are compared."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .results import Clock, Point, Race, RaceEntry
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 Entrant: TypeAlias = tuple[Callable[[RegressionData], Any], Mapping[str, Any] | None]
-"""What builds a model, and the arguments of ``fit``; None if it is trained already."""
+"""A function that builds a model, and the arguments of ``fit``; None if it is trained already."""
 
 _SHARES = (0.125, 0.25, 0.5, 1.0)
 """The shares of the seconds after which models are evaluated, by default."""
 
 _HELD_OUT, _MOST_HELD_OUT, _LEAST_ROWS = 10, 10_000, 20
-"""One row of so many is held out; the most held-out rows, and the least rows."""
+"""One row in ten is held out; the largest number of held-out rows; the least number of rows."""
 
 _BATCH_SIZE, _STEPS = 1_000, 10**9
 
 _ENDING = StructuredSGPR, DualSVGP, VecchiaSGPR
-"""The models whose training ends by itself."""
+"""Models whose training ends by itself."""
 
 
 def race(
@@ -49,9 +49,9 @@ def race(
 ) -> Race:
     """Train several models for the same time, one after the other, and compare their predictions.
 
-    Each model is built anew by a function of the training rows, and has the full time for itself.
-    The clock runs while a model is built, traced and trained, and stops while it predicts the
-    held-out rows. If a model fails, the table gives the reason, and the race continues.
+    A function of the training rows builds each model, which has the full time for itself. The clock
+    runs while a model is built, traced and trained, and stops while it predicts the held-out rows.
+    If a model fails, the table gives the reason, and the race continues.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
@@ -69,29 +69,30 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    :func:`interdomain.fit` trains the models. A StructuredSGPR, DualSVGP or VecchiaSGPR ends by
-    itself, whatever the time. A model that holds its data is trained by L-BFGS, and any other by
-    minibatches of 1,000 rows.
+    :func:`interdomain.fit` trains the models. A StructuredSGPR, DualSVGP or VecchiaSGPR is trained
+    until it converges, whatever the time. A model that holds its data is trained by L-BFGS, and any
+    other model on minibatches of 1,000 rows.
 
     :param models: By name, functions that build a model of the training rows (X ``[N, D]``, Y
-        ``[N, P]``); or pairs of such a function and the arguments of ``fit``, such as ``(points,
-        {"optimizer": (None, 0.01)})``, None if the function has trained the model already.
-    :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out
-        (``allow_nan = True``), and other models fail.
-    :param seconds: How long each model is trained; it is evaluated after an eighth, a quarter and a
-        half of this time as well. Or the times of the evaluations. A model whose first
-        step ends later is evaluated then.
-    :param validation_data: Rows (X, Y) to compare predictions on; by default a tenth of the rows of
-        ``data``, drawn at random, is held out, up to 10,000.
-    :param clock: "wall", or "cpu" for the seconds of all processors together, which other programs
-        on the machine hardly change.
+        ``[N, P]``). A pair ``(points, {"optimizer": (None, 0.01)})`` gives arguments of ``fit`` as
+        well; the second is None if the function ``points`` trains the model.
+    :param data: (X ``[N, D]``, Y ``[N, P]``), finite. Y may have NaN for likelihoods that leave it
+        out (``allow_nan = True``); other models fail.
+    :param seconds: The time of each model, which is evaluated after an eighth, a quarter, a half
+        and all of it. A list gives the times of evaluation instead. A model whose first step ends
+        later is evaluated after this step.
+    :param validation_data: Rows (X, Y) on which predictions are compared. By default a tenth of the
+        rows of ``data``, up to 10,000, is drawn at random and held out.
+    :param clock: "wall", or "cpu" for the seconds of all processors together, which hardly depend
+        on other programs.
     :param seed: The seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
         before each model.
     :param progress: Show a progress bar over the models.
-    :return: A table, when printed. ``ranking`` has the names, best first; ``entries``, by name, the
-        ``model``, its ``trace`` of seconds, log densities and errors, and why it failed.
-    :raises ValueError: for no models; for rows that are not finite, or fewer than 20 rows of which
-        a tenth is held out.
+    :return: A table, when printed. ``ranking`` has the names, best first. ``entries`` has, by name,
+        the ``model``, its ``trace`` of seconds, log densities and errors, and the ``error`` of a
+        failed model.
+    :raises ValueError: If there are no models; for rows that are not finite; for fewer than 20 rows
+        without ``validation_data``.
     """
     rule = "a dict of one or more functions that build models, by name"
     instance("models", models, Mapping, rule, 'pass {"points": build_points}')
@@ -134,7 +135,7 @@ def race(
 
 
 class _Runner:
-    """One model on the clock, which stands while the model predicts."""
+    """The race of one model, on a clock that stops while the model predicts."""
 
     def __init__(
         self, now: Callable[[], float], times: tuple[float, ...], held_out: RegressionData
@@ -154,7 +155,7 @@ class _Runner:
                 self._train(model, train, seed, arguments)
             if not self._over:
                 self._look(model)
-        except Exception as exception:  # whatever it is, the others go on
+        except Exception as exception:  # the other models continue
             text = str(exception).strip().splitlines()
             error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
         return RaceEntry(model, self._trace, error, len(train[0]))
@@ -176,7 +177,7 @@ class _Runner:
         fit(model, data, **{**how, **arguments, "options": options})
 
     def _step(self, step: int, model: Any) -> None:
-        """After each step: a look, if it is time for one."""
+        """Evaluate the model after a step, if it is time."""
         passed = self._passed()
         due = [seconds for seconds in self._times if passed >= seconds]
         if due and (not self._trace or self._trace[-1][0] < due[-1]):
@@ -186,13 +187,13 @@ class _Runner:
             raise StopFit("the race is over")
 
     def _look(self, model: Any) -> None:
-        """Add what the model has learned to the trace, in time that does not count."""
+        """Add an evaluation on the held-out rows to the trace; the clock does not run meanwhile."""
         passed, before = self._passed(), self._now()
         X, Y = self._held_out
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
         rmse = float("nan")
         latent_mean = predict_in_batches(model, X[:1], progress=False)[0]
-        if np.shape(Y)[1] <= np.shape(latent_mean)[1]:  # further columns are no values of f
+        if np.shape(Y)[1] <= np.shape(latent_mean)[1]:  # more columns are not values of f
             means = np.asarray(predict_in_batches(model, X, method="predict_y", progress=False)[0])
             if means.shape == np.shape(Y):
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
@@ -201,17 +202,16 @@ class _Runner:
 
 
 def check_enough(name: str, count: int, one_in: int) -> None:
-    """Refuse so few rows that held-out rows, one in so many, would say nothing."""
+    """Raise a ValueError for fewer than 20 rows, since one held-out row in so many is too few."""
     if count < _LEAST_ROWS:
         raise ValueError(
-            f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, of which "
-            f"{_LEAST_ROWS // one_in} in {_LEAST_ROWS} are held out, take gpflow.models.GPR, whose "
-            "prior says more than rows held out."
+            f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few, "
+            f"one held-out row in {one_in} cannot compare models. Use gpflow.models.GPR."
         )
 
 
 def _checked_rows(name: str, data: Any) -> RegressionData:
-    """Rows in GPflow's type; NaN in Y may stand for a missing value, which models decide."""
+    """Rows X and Y in GPflow's float type; Y may have NaN, which some likelihoods support."""
     X, Y = pair(name, data)
     X = filled_matrix(f"{name}: X", X, "a matrix [N, D]")
     Y = finite_array(f"{name}: Y", Y, (2,), "a matrix [N, P]", missing=True)

@@ -1,8 +1,8 @@
-"""The models that :func:`recommend` knows, each as the function that a user would write.
+"""The recipes of :func:`recommend`: each makes a model as a user would write it.
 
 A recipe makes a model of scaled rows. Its docstring says what the model is, when it is worth a try,
-and its cost. What is shown is what is run: :mod:`.programs` prints the source of a recipe, of the
-functions of this file that it calls, and the imports that these need.
+and its cost. The printed program is the code that runs: :mod:`.programs` prints the source of a
+recipe, of the functions of this file that it calls, and the imports that they need.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ import interdomain as idm
 
 
 def known_noise(model: GPModel) -> GPModel:
-    """The model with the noise that its rows have, which is not trained."""
+    """The model with a noise variance of one, not trained: the noise weights of rows divide it."""
     model.likelihood.variance.assign(1.0)
     gpflow.set_trainable(model.likelihood.variance, False)
     return model
 
 
 def lengthscales(X: TensorType) -> AnyNDArray:
-    """Initial lengthscales of standardised columns, about as long as rows are apart."""
+    """Initial lengthscales of standardised columns: about the distance between rows."""
     return np.full(X.shape[1], X.shape[1] ** 0.5)
 
 
 def sums_over_rows(
     data: Data, kernel: Kernel, features: Any, likelihood: Likelihood | None
 ) -> GPModel:
-    """A model of features alone: one pass over the rows for Gaussian noise, else a few."""
+    """A model of features alone: one pass over the rows for Gaussian noise, else several."""
     prior = idm.kernels.FiniteRank(kernel, features)
     if likelihood is None:
         return idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
@@ -51,13 +51,12 @@ def zonal_harmonics(X: TensorType, max_degree: int) -> tuple[Kernel, Any]:
 
 
 def exact(data: Data) -> GPModel:
-    """An exact GP: with so few rows nothing has to be approximated; O(N^3) a step."""
+    """An exact GP: so few rows need no approximation; O(N^3) a step."""
     return gpflow.models.GPR(data, Matern52(lengthscales=lengthscales(data[0])), noise_variance=0.1)
 
 
 def all_rows(data: Data, likelihood: Likelihood, latents: int) -> GPModel:
-    """GPflow's VGP, with a q of all rows: with so few rows nothing has to be left out; O(N^3) a
-    step."""
+    """GPflow's VGP, with a q of all rows: so few rows need no inducing points; O(N^3) a step."""
     kernel = Matern52(lengthscales=lengthscales(data[0]))
     return gpflow.models.VGP(data, kernel, likelihood, num_latent_gps=latents)
 
@@ -73,7 +72,7 @@ def points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) 
 def orthogonal_points(
     data: Data, num_inducing: int, likelihood: Likelihood, latents: int
 ) -> GPModel:
-    """Points and points orthogonal to them; a quarter of the O(M^3) of one set."""
+    """Inducing points, and points orthogonal to them; a quarter of the O(M^3) of one set."""
     X = data[0]
     kernel = Matern52(lengthscales=lengthscales(X))
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
@@ -84,7 +83,7 @@ def orthogonal_points(
 
 
 def blocks(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
-    """A sum of smaller models, split by negations of principal components; O(T M^3) a step."""
+    """A sum of T smaller models, split by negations of principal components; O(T M^3) a step."""
     X = data[0]
     transforms = idm.transforms.PrincipalNegation.from_data(X, min(X.shape[1], 2))
     kernel = idm.kernels.HarmonicKernel(Matern52(lengthscales=X.shape[1] ** 0.5), transforms)
@@ -100,7 +99,7 @@ def patches(
     likelihood: Likelihood,
     latents: int,
 ) -> GPModel:
-    """Patches of images: what small parts look like; O(B P M + M^3) a step, P patches an image."""
+    """Inducing patches of images that have P patches each; O(B P M + M^3) a step."""
     X = data[0]
     base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
     side = min(5, *image_shape[:2])
@@ -112,7 +111,7 @@ def patches(
 def waves(
     data: Data, num_inducing: int, likelihood: Likelihood | None = None, box: Any = None
 ) -> GPModel:
-    """Fourier features of a box: one to three columns; O(N M^2), once."""
+    """Fourier features of a box, for one to three columns; O(N M^2), once."""
     X = data[0] if box is None else np.array(box)
     base = Matern32(lengthscales=np.full(X.shape[1], 0.3))
     kernel = idm.kernels.Periodized.from_data(base, X, margin=2)
@@ -121,24 +120,24 @@ def waves(
 
 
 def splines(data: Data, num_splines: list[int], box: Any = None) -> GPModel:
-    """B-splines of a grid, sparse: maps with many details; O(N) once, then O(M^1.5) a step."""
+    """B-splines of a grid, sparse, for maps with many details; O(N) once, then O(M^1.5) a step."""
     X = data[0] if box is None else np.array(box)
     base = [Matern32(lengthscales=0.3, active_dims=[k]) for k in range(X.shape[1])]
     for one in base[1:]:
-        gpflow.set_trainable(one.variance, False)  # the product has one
+        gpflow.set_trainable(one.variance, False)  # one variance is enough
     product = gpflow.kernels.Product(base) if len(base) > 1 else base[0]
-    # New rows have to be in the box, too: hence the margin.
+    # The margin leaves room in the box for new rows.
     features = idm.inducing_variables.SplineFeatures.from_data(X, num_splines, degree=2, margin=0.1)
     return sums_over_rows(data, product, features, None)
 
 
 def neighbours(data: Data, likelihood: Likelihood | None = None) -> GPModel:
-    """The nearest m rows: rough functions, or many rows and little noise; O(N m^3)."""
+    """The nearest m rows, for rough functions, or many rows and little noise; O(N m^3)."""
     return idm.models.VecchiaSGPR(data[:2], likelihood=likelihood, noise_weights=weights_of(data))
 
 
 def weights_of(data: Data) -> Any:
-    """The noise weights of rows (X, Y, weights); None of rows without them."""
+    """The noise weights of rows (X, Y, weights); None for rows (X, Y)."""
     return data[2] if len(data) > 2 else None
 
 
@@ -161,12 +160,12 @@ def effects_of_all_pairs(
 
 
 def harmonics(data: Data, likelihood: Likelihood | None = None) -> GPModel:
-    """Harmonics chosen by the targets: all columns together; O(N M^2), once."""
+    """Harmonics of all columns together, chosen by the targets; O(N M^2), once."""
     return sums_over_rows(data, *zonal_harmonics(data[0], 2), likelihood)
 
 
 def harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
-    """Harmonics, and the nearest rows for what they leave; O(N M^2 + N m^3)."""
+    """Harmonics, and the nearest m rows for the residuals; O(N M^2 + N m^3)."""
     zonal, features = zonal_harmonics(data[0], max_degree)
     prior = idm.kernels.FiniteRank(zonal, features)
     return idm.models.VecchiaSGPR(data, prior, features)
@@ -189,10 +188,10 @@ def effects_and_harmonics(data: Data, num_inducing: int, categorical: list[int])
 def harmonics_by_minibatches(
     data: Data, num_inducing: int, q_diag: bool, likelihood: Likelihood, latents: int
 ) -> GPModel:
-    """Harmonics by minibatches of B rows: for very many rows; O(B M^2) a step."""
+    """Harmonics on minibatches of B rows, for very many rows; O(B M^2) a step."""
     X = data[0]
     zonal, few = zonal_harmonics(X, 2)
-    idm.fit(sums_over_rows(data, zonal, few, likelihood), steps=1)  # scales, on a subset
+    idm.fit(sums_over_rows(data, zonal, few, likelihood), steps=1)  # scales, from a subset
     features = idm.inducing_variables.SphericalHarmonics.for_data(zonal, X, num_inducing)
     return gpflow.models.SVGP(
         idm.kernels.FiniteRank(zonal, features),
@@ -205,12 +204,12 @@ def harmonics_by_minibatches(
 
 
 def globe_exact(data: Data) -> GPModel:
-    """An exact GP on the globe: with so few rows nothing has to be approximated; O(N^3) a step."""
+    """An exact GP on the globe: so few rows need no approximation; O(N^3) a step."""
     return gpflow.models.GPR(data, idm.kernels.GlobeMatern52(), noise_variance=0.1)
 
 
 def globe_neighbours(data: Data, likelihood: Likelihood | None = None) -> GPModel:
-    """The nearest m places by great circles: rough functions, or many rows and little noise;
+    """The nearest m places by great circles, for rough functions, or many rows and little noise;
     O(N m^3)."""
     return idm.models.VecchiaSGPR(
         data[:2], likelihood=likelihood, local_inputs="degrees", noise_weights=weights_of(data)
@@ -225,7 +224,7 @@ def globe_harmonics(data: Data, max_degree: int, likelihood: Likelihood | None =
 
 
 def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
-    """Harmonics of the globe, and the nearest places for what they leave; O(N M^2 + N m^3)."""
+    """Harmonics of the globe, and the nearest m places for the residuals; O(N M^2 + N m^3)."""
     globe = idm.kernels.GlobeMatern52()
     features = idm.inducing_variables.SphericalHarmonics.for_kernel(globe, 2, max_degree)
     prior = idm.kernels.FiniteRank(globe, features)
@@ -233,7 +232,7 @@ def globe_harmonics_and_neighbours(data: Data, max_degree: int) -> GPModel:
 
 
 def globe_points(data: Data, num_inducing: int, likelihood: Likelihood, latents: int) -> GPModel:
-    """Stock inducing points with a kernel of the globe: the first thing to try; O(M^3) a step."""
+    """GPflow's SVGP with inducing points on the globe, the first model to try; O(M^3) a step."""
     X = data[0]
     kernel = idm.kernels.GlobeMatern52()
     Z, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)

@@ -1,4 +1,4 @@
-"""Recommends a model for a data set: compares small versions of suitable models in a race."""
+"""Recommends a model for a data set, by a race of small versions of suitable models."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ _ROWS, _SIZE = 3_000, 150
 """The largest numbers of training rows, and of points or features, of small versions."""
 
 _ROWS_NEARBY = 40_000
-"""The largest number of training rows for models of neighbours: among few rows, neighbours are far.
-So it is for models of groups, which have few rows each.
-(Models that predict by more rows than they were trained on are too sure of repeated rows.)"""
+"""The largest number of training rows of models with neighbours or groups. Among few rows,
+neighbours are far; groups have few rows each. (Models that predict from more rows than they were
+trained on are overconfident at repeated rows.)"""
 
 _PARTS = {"effects and harmonics": ("effects", "harmonics"), BOTH: ("harmonics", "neighbours")}
-"""Candidates that are two others together, and take longer than both."""
+"""Candidates that combine two others; their training takes longer than both."""
 
 _FULL_SIZE, _MOST_HELD_OUT = 500, 2_000
 """The largest numbers of points or features at full size, and of held-out rows."""
 
 _LEAST_SHARES = {False: 0.4, True: 0.1}
-"""The share of the seconds that has to be left for a further candidate, by whether its training
-ends at a time that it is given, and not by itself."""
+"""The share of the seconds that must be left to start another candidate. The key is whether
+training continues until its time is over, instead of ending by itself."""
 
 _LAST_END, _SHARE_OF_EXACT = 0.95, 0.25
-"""The shares of the seconds after which the last training has to end, so that there is time to
-predict, and for an exact GP, whose steps take long with many rows."""
+"""The share of the seconds after which the last training ends, to leave time for predictions; and
+the share of an exact GP, whose steps take long with many rows."""
 
 _LEARNT = 3.0
-"""In nats, over all held-out rows: by how much the best candidate has to exceed the mean of Y. (If
-the mean of Y is the truth, a given model does so with a probability of 5% at most.)"""
+"""The nats, over all held-out rows, by which the best candidate must exceed the mean of Y. (If the
+mean of Y is the truth, a given model exceeds it so far with a probability of 5% at most.)"""
 
 _TIE = 0.002
-"""In nats a row: among candidates that are this close, the one that is named first is taken. A
-candidate that is slightly better at small size is ahead by more at full size
-(``benchmarks/pareto``: power)."""
+"""The nats a row within which candidates tie; the first of them is recommended. A candidate that is
+slightly better at small size is ahead by more at full size (``benchmarks/pareto``: power)."""
 
 
 def recommend(
@@ -76,60 +75,59 @@ def recommend(
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
-    The candidates for a table are an exact GP (for Gaussian noise and up to 2,000 rows) or GPflow's
-    VGP (for another likelihood and up to 200 rows); GPflow's SVGP with inducing points, orthogonal
-    points, and a sum of blocks along negations of principal components; waves of a box (up to three
-    columns); harmonics that the targets choose, or with a full or a diagonal q trained on
-    minibatches (3 to 50 columns); effects of single columns and of pairs; and, for Gaussian noise,
-    these together with harmonics, splines (up to two columns), the nearest rows, and these for what
-    harmonics leave. For images the candidates are a model on patches, the exact GP, inducing points
-    and orthogonal points. For two columns of latitude and longitude they are models of the globe:
-    the exact GP, harmonics, the nearest places by great circles, both together, and inducing
-    points.
+    The candidates for a table are an exact GP (Gaussian noise, up to 2,000 rows) or GPflow's VGP
+    (other noise, up to 200 rows); GPflow's SVGP with inducing points; orthogonal points; a sum of
+    blocks along negations of principal components; waves of a box (up to 3 columns); harmonics (3
+    to 50 columns) that the targets choose, or that are trained on minibatches with a full or a
+    diagonal q; and effects of single columns and of pairs. Gaussian noise adds splines (up to 2
+    columns), and harmonics with effects or with neighbours. Neighbours (up to 50 columns) support
+    Gaussian and Student-t noise. For images the candidates are a model of patches, the exact GP,
+    inducing points and orthogonal points. For latitude and longitude they are models of the globe:
+    the exact GP, harmonics, the nearest places by great circles, harmonics with these places, and
+    inducing points.
 
-    Small versions have up to 3,000 rows and 150 points or features; of neighbours up to 40,000
-    rows, since among few the nearest are far. Candidates whose training ends by itself are tried
-    first, and the exact GP has a quarter of the seconds at most; the others, which are trained on
-    minibatches, share the time that is left.
+    Small versions have up to 3,000 rows and 150 points or features. Neighbours have up to 40,000
+    rows, since they are far among few rows. Candidates whose training ends by itself are tried
+    first; the exact GP has at most a quarter of the seconds. Candidates of minibatches share the
+    time that is left.
 
-    :class:`~interdomain.tables.TableScaler` standardises columns of X, and degrees of a globe
-    remain as they are. Y is standardised under Gaussian noise. A column with two values counts as
-    categories where effects of columns are summed.
+    :class:`~interdomain.tables.TableScaler` standardises columns of X; degrees of a globe remain
+    degrees. Y is standardised under Gaussian noise. Effects treat a column with two values as
+    categories.
 
     :param X: ``[N, D]``, finite numbers; or a data frame of columns of numbers and of categories
-        (text, or what pandas calls a category). A column of up to 10 categories becomes a column of
-        zeros and ones for each level but the first; one of more gets a number for each level, as
-        :class:`~interdomain.tables.GroupIntercepts`, beside the model of the other columns. Leave
-        out rows with missing values. Columns that do not vary are left out.
+        (text, or pandas' categories). A column of up to 10 categories becomes a column of zeros and
+        ones for each level but the first. A column of more categories gets a number for each level
+        (:class:`~interdomain.tables.GroupIntercepts`), which is added to the model of other
+        columns. Leave out rows with missing values. Columns that do not vary are left out.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: The likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
-        classes. None for Gaussian noise of one variance, which is trained: so is a
-        ``gpflow.likelihoods.Gaussian`` that says no more. One with a variance that is fixed, has a
-        prior or is a function of X, and a subclass, are used like every other likelihood, for Y as
-        it is.
-    :param seconds: The time for everything: with more time more candidates are tried, and those of
-        minibatches trained for longer.
-    :param X_new: Rows at which the model is to predict, with the columns of X: held-out rows are
-        then drawn so that their distances to the training rows are like the distances of these rows
-        to X, and the program of neighbours chooses its local kernel for them. By default held-out
-        rows are drawn at random, which suits rows among the others, and not gaps.
+        classes. None, and a plain ``gpflow.likelihoods.Gaussian``, stand for Gaussian noise of one
+        variance, which is trained. Other Gaussians (fixed, with a prior, a function of X, or a
+        subclass) are used like every other likelihood, for Y as it is.
+    :param seconds: The time for everything. With more time, more candidates are tried, and
+        candidates of minibatches are trained longer.
+    :param X_new: Rows at which the model is to predict, with the columns of X. Held-out rows are
+        then about as far from the training rows as X_new from X. The program of neighbours chooses
+        its local kernel for X_new. By default held-out rows are drawn at random, which
+        suits rows among the others, and not gaps.
     :param image_shape: (height, width) or (height, width, channels), if rows are images.
     :param inputs: "degrees" if the two columns of X are latitude and longitude, in this order (in a
-        data frame, with these names in any order); "euclidean" if they are not. By default they are
-        recognised by the names of a data frame: lat, latitude, lon, lng, long, longitude and the
-        like, over more than 20 degrees.
-    :param clock: "cpu" counts the seconds of all processors together, so that other programs
-        hardly change the answer; or "wall".
+        data frame, with these names in any order); "euclidean" if they are not. By default the
+        names of a data frame decide: lat, latitude, lon, lng, long, longitude and the like, if a
+        column covers more than 20 degrees.
+    :param clock: "cpu" counts the seconds of all processors together, so that other programs hardly
+        change the answer; or "wall".
     :param seed: The seed for drawing rows and for training. The same seed gives the same answer,
-        unless the time limit cuts something short.
+        unless the time limit ends a training early.
     :param progress: Show a progress bar.
     :return: A report, when printed. ``name`` is the recommended candidate, ``code`` the program
-        that makes and trains it at full size; ``race`` says how well small versions predicted,
-        ``learnt`` whether any exceeds the mean of Y clearly, and ``candidates`` has them all.
-    :raises ValueError: For X or Y that are not finite, Y that does not vary, X of which no column
-        does, Y that is unknown to the likelihood, a likelihood with a function of X that is not
-        standardised, or fewer than 20 rows, of which 4 are held out; for X_new with other columns
-        than X, or of images.
+        that makes and trains it at full size. ``race`` has the predictions of small versions.
+        ``learnt`` is False if none clearly exceeds the mean of Y. ``candidates`` has all
+        candidates.
+    :raises ValueError: For X or Y that are not finite or do not vary; for Y that the likelihood
+        does not allow; for a likelihood with a function of X if X is not standardised; for fewer
+        than 20 rows, of which 4 are held out; for X_new with other columns than X, or for images.
     """
     choice("clock", clock, tuple(CLOCKS))
     started = CLOCKS[clock]()
@@ -152,13 +150,13 @@ def choose(
     names: Collection[str] | None = None,
     races: bool = True,
 ) -> Recommendation:
-    """Choose among the candidates for prepared rows: see :func:`recommend`.
+    """Choose among the candidates for prepared rows, as :func:`recommend` does.
 
-    :param started: When the seconds began, by the clock.
+    :param started: The time of the clock at which the seconds began.
     :param names: The candidates to choose among, if they suit; None for all.
-    :param races: Whether they are compared; otherwise the first that suits is taken. One alone is
-        taken without a race.
-    :raises ValueError: If none of them suits.
+    :param races: Whether candidates are compared; otherwise the first that suits is used. A single
+        candidate is used without a race.
+    :raises ValueError: If no candidate suits.
     """
     now, seconds = CLOCKS[clock], number("seconds", seconds, above=0)
     full = candidates_for(data, likelihood, _FULL_SIZE, {"steps": STEPS})
@@ -182,7 +180,7 @@ def choose(
         compared, new = (np.asarray(unit_vectors(part)) for part in (compared, new))
     test_rows, order = held_out_rows(compared, number_apart, seed, new)
     apart, rows = len(test_rows), order[:_ROWS]
-    # In few rows a rare level may be missing; pixels may be the same anyway.
+    # Columns of levels that few rows miss are left out; pixels may be constant.
     columns = np.ptp(sample.X[rows], axis=0) > 0
     columns |= data.image_shape is not None or data.on_globe
     columns[data.num_numeric :] = True
@@ -191,12 +189,12 @@ def choose(
     few = sample.restricted_to(columns, *train)
     small = candidates_for(few, likelihood, _SIZE, {})
 
-    # Candidates that end by themselves come first: the others share whatever time is left.
+    # Candidates whose training ends by itself come first; the others share the time that is left.
     endless = {name: "batch_size" in (one.entrant[1] or {}) for name, one in full.items()}
     in_turn = sorted(full, key=endless.__getitem__)
 
     def in_time(step: int, model: Any) -> None:
-        """Passes over the rows end with the seconds."""
+        """Stop the passes over the rows when the seconds are over."""
         if now() - started > _LAST_END * seconds:
             raise StopFit("the seconds are over")
 
@@ -216,7 +214,7 @@ def choose(
             build, training = small[name].entrant
             if likelihood is not None and training is not None and not endless[name]:
                 training = {**training, "callbacks": [in_time]}
-            # Warnings and bars of small versions are not the user's.
+            # Warnings and bars of small versions are hidden.
             with warnings.catch_warnings(), bars(shown=False):
                 warnings.simplefilter("ignore")
                 entries |= race(
@@ -231,7 +229,7 @@ def choose(
     outcome = Race(entries, (seconds,), clock, len(rows), apart)
     last = {name: entry.trace[-1][1] for name, entry in entries.items() if entry.trace}
     densities = {name: density for name, density in last.items() if math.isfinite(density)}
-    # The best; of those that tie, the one that is named first. Without a race, the first.
+    # The first candidate that ties with the best; without a race, the first of all.
     best = max(densities.values(), default=-math.inf)
     winner = next(name for name in full if densities.get(name, -math.inf) >= best - _TIE)
     sentences = list(data.sentences)
@@ -247,13 +245,13 @@ def choose(
     if winner == "neighbours" and BOTH in full and BOTH not in densities:
         winner = BOTH
         sentences.append(
-            "The nearest rows are in front. There was no time to try them with harmonics, but "
-            "training tries each part alone, and keeps what the evidence prefers."
+            "Neighbours predict best. There was no time to try them with harmonics, but their "
+            "training tries each part alone, and keeps the parts that the evidence prefers."
         )
     elif winner not in densities:
         sentences.append(
-            f"No model was ready within {seconds:g} s: this is the one that suits such data most "
-            "often. Pass more seconds."
+            f"No model was ready within {seconds:g} s: this model suits such data most often. Pass "
+            "more seconds."
         )
     if likelihood is None and len(np.unique(data.Y)) == 2:
         sentences.append(

@@ -19,7 +19,7 @@ from .more_rows import with_more_rows
 
 _STUDENT = "StudentT(scale=0.3, df=4.0, scale_lower_bound=0.01)"
 _NUMBERS = {"multi_output": True, "y_numeric": True}
-"""Student-t noise at the start, for y of variance one; and what scikit-learn has to know of y."""
+"""The initial Student-t noise, for y of variance one; the options of scikit-learn's checks of y."""
 
 
 class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[misc]
@@ -40,27 +40,27 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
     X may be a matrix, or a data frame of pandas or polars. A column of text or categories with more
     than 10 levels is a group effect: each level has a number of its own. A new level has the prior
     of these numbers. A column of 10 levels or fewer becomes zeros and ones, which may interact with
-    other columns. A new level of it is the mean of the others, with a warning.
-    Beyond the training rows by more than a tenth of their range, "waves" and "splines" predict the
-    mean and the standard deviation of all training y.
+    other columns. A new level becomes the mean of the training levels, with a warning. "waves" and
+    "splines" have a box, which exceeds the training rows by a tenth of their range. Outside of it
+    they predict the mean and the standard deviation of all training y.
 
     :param model: "auto" compares the models that suit the rows; up to 200 rows it is "exact".
         "exact" is a GP without approximation (up to 2,000 rows). "neighbours" conditions on the
         nearest rows. "splines" (up to 2 columns) and "waves" (up to 3) are features of a box,
         "harmonics" (3 to 50) features of all columns. "effects" are functions of columns and of
         pairs. "globe" is for latitudes and longitudes. "points" are inducing points.
-    :param seconds: Seconds of all processors together in which "auto" compares models; the training
-        of the chosen model comes after them.
+    :param seconds: Seconds of all processors together in which "auto" compares models; then the
+        chosen model is trained.
     :param noise: "gaussian", or "student" for targets with outliers.
     :param categorical: The names or numbers of columns of numbers that are categories.
     :param inputs: "degrees" for latitude and longitude, "euclidean" for a plane; by default the
-        names of a frame's columns tell.
-    :param bounds: ``{column: (low, high)}``: how far rows of :meth:`partial_fit` reach.
+        names of a frame's columns decide.
+    :param bounds: ``{column: (low, high)}``, the range of rows in all calls of :meth:`partial_fit`.
     :param random_state: The seed of held-out rows and of training.
     :param progress: Show progress bars of work that takes more than a second.
     :ivar model_: The GPflow model, of X and y on its own scales.
     :ivar code_: A program of X and ``Y = y`` that makes the same model, trains it and predicts.
-    :ivar report_: What was compared, how well it predicted, and what to know of the columns.
+    :ivar report_: The compared models, their scores on held-out rows, and remarks on the columns.
     :ivar n_features_in_: The number of columns of X. ``feature_names_in_`` are a frame's names.
     :raises ValueError: In ``fit``, for missing values, constant y, and a model that does not suit.
     """
@@ -86,8 +86,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
 
         :param X: Rows ``[N, D]``, or a data frame.
         :param y: ``[N]``, or ``[N, P]`` for several outputs, which share the kernel and the noise.
-        :param noise_variance: The known variance of the noise of each row, ``[N]``. No noise is
-            trained then, :meth:`predict` describes f, and "auto" is "neighbours".
+        :param noise_variance: The known variance of the noise of each row, ``[N]``. Then no noise
+            is trained, :meth:`predict` describes f, and "auto" is "neighbours".
         """
         self._fit(X, y, noise_variance)
         return self
@@ -113,14 +113,15 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, Estimator):  # type: ignore[
         """Add rows to the model. The first call trains as :meth:`fit` does.
 
         Models of features read only the new rows. They keep sums over rows, on which they train all
-        parameters again, except those that the features depend on. "neighbours" finds the
-        neighbours of new rows, and keeps its parameters. "exact" keeps its rows. Features, scales
-        and levels are those of the first call. Rows must lie within ``bounds``. Without ``bounds``,
-        "waves" and "splines" accept rows up to a tenth of the range beyond the first rows.
+        parameters again, except parameters of the features. "neighbours" finds the neighbours of
+        new rows, and keeps its parameters. "exact" keeps all rows, and is trained again. Features,
+        scales and levels are those of the first call. Rows must lie within ``bounds``. Without
+        ``bounds``, "waves" and "splines" accept rows up to a tenth of the range outside of the
+        first rows.
 
-        :param X: As for :meth:`fit`, and so are ``y`` and ``noise_variance``.
-        :raises ValueError: For rows beyond the box, of other columns or of new levels; if the model
-            is "points", or has Student-t noise and features.
+        :param X: The new rows. X, ``y`` and ``noise_variance`` are as in :meth:`fit`.
+        :raises ValueError: For rows outside of the box, with other columns or new levels; if the
+            model is "points", or has Student-t noise and features.
         """
         if not hasattr(self, "model_"):
             self._fit(X, y, noise_variance, grows=True)

@@ -1,4 +1,4 @@
-"""What a race of models found, and which model is recommended after it."""
+"""The results of a race of models, and of a recommendation after it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Clock: TypeAlias = Literal["wall", "cpu"]
 
 Point: TypeAlias = tuple[float, float, float]
 """The seconds since the race of a model started, by its clock and without predictions; the mean log
-density of the held-out rows; and the root mean squared error of the predicted means of Y, which is
-NaN if these are probabilities of several classes, or a column of Y says something about the others.
-"""
+density of the held-out rows; and the root mean squared error of the predicted means of Y. The error
+is NaN for probabilities of several classes, and if a column of Y says something about the
+others."""
 
 
 class RaceEntry(NamedTuple):
     """One model in a :func:`~interdomain.race`.
 
     :ivar model: The model at the end of the race; None if it could not be built.
-    :ivar trace: How well it predicted, in order of time.
-    :ivar error: Why it failed; None if it did not.
-    :ivar num_rows: The number of training rows of the model; None for those of the race.
+    :ivar trace: Its evaluations, in order of time.
+    :ivar error: The reason of a failure; None without a failure.
+    :ivar num_rows: The number of training rows of the model; None for the number of the race.
     """
 
     model: Any
@@ -46,7 +46,7 @@ def _at(trace: Sequence[Point], seconds: float) -> Point | None:
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """The result of :func:`~interdomain.race`; ``str`` makes a table of it.
+    """The result of :func:`~interdomain.race`; ``str`` returns a table.
 
     :ivar entries: The results of all models, by name, in the order of the race.
     :ivar times: The times at which models are evaluated, in seconds of the clock.
@@ -63,7 +63,7 @@ class Race:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """The names of the models by log density at the last time, best first; then those that
+        """The names of the models by log density at the last time, best first; then models that
         were ready too late. Models that were never evaluated are left out."""
         keys = {}
         for name, entry in self.entries.items():
@@ -77,7 +77,7 @@ class Race:
         few, many = (choose(numbers.values(), default=self.num_rows) for choose in (min, max))
         clock = "wall time" if self.clock == "wall" else "the processors"
         times = [f"{seconds:g} s" for seconds in self.times]
-        table = [["model", *["rows"] * (few < many), *times, "in the end", "RMSE"]]
+        table = [["model", *["rows"] * (few < many), *times, "after training", "RMSE"]]
         failed = [name for name, entry in self.entries.items() if not entry.trace]
         errors = [""]
         for name in (*self.ranking, *failed):
@@ -99,13 +99,13 @@ class Race:
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """The result of :func:`.recommend`; ``str`` makes a report of it.
+    """The result of :func:`.recommend`; ``str`` returns a report.
 
     :ivar name: The recommended candidate.
-    :ivar sentences: Remarks on the data and on what was tried.
-    :ivar race: How well small versions predicted, for which there was time.
+    :ivar sentences: Remarks on the data and on the candidates.
+    :ivar race: The race of the small versions for which there was time.
     :ivar candidates: All candidates at full size, by name.
-    :ivar seconds: The seconds that everything took, by the chosen clock.
+    :ivar seconds: The seconds of the whole call, by the chosen clock.
     :ivar learnt: False if no candidate predicts held-out rows clearly better than the mean of Y.
     :ivar data: The rows on the scales of the models.
     """
@@ -134,9 +134,9 @@ class Recommendation:
 
     @property
     def code(self) -> str:
-        """The program that makes and trains it at full size, from X, Y and ``likelihood`` as they
-        were passed. It ends with a function ``predict(X_new)``, which returns the mean and the
-        standard deviation of y in the units of Y."""
+        """The program that makes and trains the recommended model at full size, from X, Y and
+        ``likelihood`` as they were passed. It ends with a function ``predict(X_new)``, which
+        returns the mean and the standard deviation of y in the units of Y."""
         return self.candidates[self.name].code
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Sums of effects of a table's columns: kernel, features, a fit in one call, and its effects.
+"""Additive models of tables: kernel, features, a fit in one call, and a report of effects.
 
-An annex: imported on demand, it takes other kernels, features and models by their public names.
+The package is an annex: it is imported on demand, and uses only public names of the library.
 """
 
 from .columns import CategoricalColumn, NumericColumn

@@ -1,7 +1,7 @@
 """Columns of a table: functions of one column, orthonormal over it and orthogonal to the constant.
 
-They are numbered from 1 on; 0 is the constant. Products of them over several columns are the
-features of an interaction.
+The functions are numbered from 1 on; 0 is the constant. Products of functions of several columns
+are the features of an interaction.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .._arguments import Array, finite_array, items, number, short, warn
 from ..linalg.periodic import table, zero_mean_covariances
 
 _MAX_LEVELS = 2_000
-"""Functions of levels are a dense matrix, of as many rows and columns."""
+"""The largest number of levels. The functions of L levels are a dense matrix of order L."""
 
 _UNEVEN = 0.1
-"""Rows are spread evenly if the share of them below a value is within so much of its place in the
-range, and what few rows are off by chance. Knots at quantiles would make kinks of smooth functions
-then, and gain nothing."""
+"""The distance from even spread up to which knots are not placed at quantiles. It compares each
+value with its place in an even grid, in ranges, and few rows may deviate by chance. At evenly
+spread rows, knots at quantiles would make kinks of smooth functions and gain nothing."""
 
 _NUM_KNOTS = 33
 
 
 class _Column:
-    """What both kinds of columns have.
+    """The base class of numeric and categorical columns.
 
-    :ivar label: What the column is called in reports and messages.
-    :ivar num_levels: The number of functions of a column of categories, all of which are used; None
-        for a numeric column, where the lengthscale says how many functions matter.
-    :ivar level_names: What a data frame has in place of levels, in their order; or None.
+    :ivar label: The name of the column in reports and messages.
+    :ivar num_levels: The number of functions of a column of categories, all of which are used. None
+        for a numeric column, whose lengthscale decides how many functions matter.
+    :ivar level_names: The names of the levels in a data frame, in the order of the levels; or None.
     :ivar period: The length of the box of a numeric column, in ranges of the data.
     :ivar level_variances: The prior variance of the function of each level in a kernel of variance
         one, ``[num_levels]``.
@@ -47,7 +47,7 @@ class _Column:
     level_variances: Array = np.zeros(0)
 
     def __init__(self, label: str | None, *parts: Array) -> None:
-        """:param parts: What makes it this column, but for the label; made read-only."""
+        """Set the label, and the arrays that define the column, which become read-only."""
         if label is not None and not isinstance(label, str):
             raise ValueError(f"label must be text, found {short(label)}; pass str(label).")
         self.label = label
@@ -63,7 +63,7 @@ class _Column:
 
 
 def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
-    """What values are called in messages, and the values, finite and not all the same, sorted."""
+    """The name of values in messages; and the values, sorted, which are finite and vary."""
     what = "values" if label is None else f"values of {label!r}"
     ordered = np.sort(finite_array(what, values, (1,), "a vector [N]"))
     if not len(ordered) or ordered[0] == ordered[-1]:
@@ -74,18 +74,18 @@ def _varying(values: TensorType, label: str | None) -> tuple[str, Array]:
 class NumericColumn(_Column):
     """A column of numbers. Functions of it are smooth.
 
-    Its values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
+    The values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
     of the column are the waves of a box that is longer than this range by the margin, half of it on
-    either side. Lengthscales are therefore measured in ranges of the column. Where a few values are
-    far from the others, knots at quantiles spread the others over the box. Beyond the first and the
-    last knot, positions are extrapolated by up to a quarter of the margin. Further away a function
-    keeps its value, and values come with a warning, but not in a graph.
+    either side. Lengthscales are therefore measured in ranges of the column. If a few values are
+    far from the others, knots at quantiles spread the others over the box. Outside of the knots,
+    positions are extrapolated by up to a quarter of the margin. Further away a function keeps its
+    value, and values raise a warning, but not in a graph.
 
     :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
         the range of the data.
-    :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``; those of values
-        in between are interpolated. By default they are proportional to the values.
-    :param margin: How much longer the box is than the range of the data, as a multiple of it.
+    :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``. Positions of
+        values between knots are interpolated. By default positions are proportional to the values.
+    :param margin: The margin of the box, as a multiple of the range of the data.
     :param label: The name of the column in reports and messages.
     :raises ValueError: If knots or positions are not increasing or do not fit together, or the
         margin is not positive.
@@ -123,7 +123,7 @@ class NumericColumn(_Column):
     def from_data(cls, values: TensorType, *, label: str | None = None) -> NumericColumn:
         """Make the column from its values in the data, ``[N]``.
 
-        If they are not spread evenly over their range (with heavy tails, in clusters, or in the
+        If values are not spread evenly over their range (with heavy tails, in clusters, or in the
         shape of a bell), the knots are quantiles: functions can vary most where most rows are.
 
         :raises ValueError: If values are not finite, or all the same.
@@ -134,16 +134,16 @@ class NumericColumn(_Column):
         spread = np.max(np.abs(ordered - even)) / (last - first)
         if spread <= _UNEVEN + 1 / np.sqrt(len(ordered)):
             return cls(ends, label=label)
-        # Quantiles, each value once, and what share of the rows is below.
+        # Different quantiles, and the share of the rows below each.
         shares = np.linspace(0, 1, _NUM_KNOTS)
         knots, begin = np.unique(np.quantile(ordered, shares), return_index=True)
         end = np.append(begin[1:] - 1, _NUM_KNOTS - 1)
-        positions = (shares[begin] + shares[end]) / 2  # of a value of many rows, the middle
+        positions = (shares[begin] + shares[end]) / 2  # the middle of a repeated value
         positions = (positions - positions[0]) / (positions[-1] - positions[0])
         return cls(knots, positions, label=label)
 
     def grid(self, count: int) -> Array:
-        """Increasing values of the column over its range, ``[count]``, to evaluate functions at."""
+        """Increasing values of the column over its range, ``[count]``, for plots."""
         return np.interp(np.linspace(0, 1, count), self.positions, self.knots)
 
     def positions_of(self, x: TensorType) -> tf.Tensor:
@@ -161,13 +161,13 @@ class NumericColumn(_Column):
         return tf.clip_by_value(place, -self.margin / 4, 1 + self.margin / 4)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """Places in the box, as fractions of its period: what functions and covariances take."""
+        """Positions in the box, as fractions of its period; functions take these coordinates."""
         if tf.executing_eagerly():
             self.warn_of(np.asarray(x))
         return (self.positions_of(x) + self.margin / 2) / self.period
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values far outside of the range of the data, and say whether there are any."""
+        """Warn of values far outside of the range of the data; whether there are any."""
         first, last = self.knots[[0, -1]]
         beyond = np.maximum(first - values, values - last)
         far = beyond > self.margin / 4 * (last - first)
@@ -182,13 +182,13 @@ class NumericColumn(_Column):
         return True
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """Cosine and sine of one period, of two, ... at coordinates ``[N]``, ``[highest, N]``."""
+        """The cosine and the sine of 1, 2, ... periods at coordinates ``[N]``, ``[highest, N]``."""
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, order: float, ratio: tf.Tensor | None
     ) -> tf.Tensor:
-        """The kernel of variance one at pairs of coordinates of equal shape, of Matern's order nu;
+        """The kernel of variance one at pairs of coordinates of equal shape, for Matern's order nu.
         ``ratio`` is the lengthscale in periods."""
         assert ratio is not None
         return zero_mean_covariances(order, ratio, first - second)
@@ -198,11 +198,11 @@ class CategoricalColumn(_Column):
     """A column of categories, such as station numbers. All levels are equally far from each other.
 
     Functions of it sum to zero over the levels. Any other value counts as a level without data,
-    where predictions are those of the prior; it comes with a warning, but not in a graph.
+    whose predictions are the prior's; it raises a warning, but not in a graph.
 
     :param levels: The levels, different numbers ``[L]``, two or more; kept in increasing order.
     :param label: The name of the column in reports and messages.
-    :param level_names: The names that reports, messages and data frames have for the levels.
+    :param level_names: The names of the levels in reports, messages and data frames.
     :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
@@ -228,7 +228,7 @@ class CategoricalColumn(_Column):
             if len(named) != size:
                 raise ValueError(f"level_names must be {size}, found {short(named)}.")
             self.level_names = tuple(named[place] for place in np.argsort(given))
-        # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
+        # Orthonormal contrasts over equally weighted levels, and a function of the unknown level.
         basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
         self._functions = block_diag(np.sqrt(size) * basis[:, 1:].T, 1.0)
         self.level_variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
@@ -244,7 +244,7 @@ class CategoricalColumn(_Column):
     ) -> CategoricalColumn:
         """Make the column with the levels that occur in values ``[N]`` of the data.
 
-        :param level_names: As for the constructor, in increasing order of the levels.
+        :param level_names: The names of the levels, in increasing order of the levels.
         :raises ValueError: If values are not finite or all the same, or there are more than half as
             many levels as values, or more than 2,000.
         """
@@ -271,7 +271,7 @@ class CategoricalColumn(_Column):
         return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
 
     def warn_of(self, values: Array) -> bool:
-        """Warn of values that are none of the levels, and say whether there are any."""
+        """Warn of values that are not levels of the column; whether there are any."""
         unseen = np.unique(values[~np.isin(values, self.levels.astype(values.dtype))])
         if not len(unseen):
             return False

@@ -1,15 +1,15 @@
 """Effects of sets of columns under the distribution of some rows, as sums of centred functions.
 
 ``f = sum_m w_m phi_m(x)``, each feature phi the product of functions psi of its columns. Kuu of
-these features is diagonal, with one over the prior variances s of the weights, so ``w = Kuu^{-1} u
-= s u``, and with whitened variables v of prior N(0, I) ``w = sqrt(s) v``. Under a product of
-distributions of the columns, with means m of psi, a feature of an effect e is a sum over the
-subsets S of its columns:
+these features is diagonal: one over the prior variances s of the weights. So
+``w = Kuu^{-1} u = s u``; with whitened variables v of prior N(0, I), ``w = sqrt(s) v``. Under a
+product of distributions of the columns, psi has the means m. A feature of an effect e is then a sum
+over the subsets S of its columns:
 
     prod_{i in e} psi_i(x_i) = sum_S prod_{i in S} (psi_i(x_i) - m_i) prod_{i in e, not in S} m_i.
 
-So f is a sum over sets of columns again, each orthogonal to the others, and its coefficients are
-linear in the weights. (Sobol 2001; for these models Durrande et al. 2013.)
+So f is a sum over sets of columns again. Its terms are orthogonal to each other, and its
+coefficients are linear in the weights. (Sobol 2001; for these models Durrande et al. 2013.)
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from .kernel import Additive, Effect
 from .reading import is_frame
 
 _ROUNDING = 1e-12
-"""Means below it are zero: functions are of order one."""
+"""The size below which means count as zero; functions are of order one."""
 
 
 class Weights(NamedTuple):
-    """The weights of the features of a sum of effects, and what is known of them.
+    """The posterior of the weights of the features of a sum of effects.
 
-    :ivar left_over: What the features leave of the prior variance of the constant and each effect.
+    :ivar left_over: The prior variance of the constant and each effect that the features leave out.
     :ivar mean: The mean of the weights, ``[M]``.
-    :ivar root: A root of their covariance, ``[M, R]``.
+    :ivar root: A root of the covariance of the weights, ``[M, R]``.
     """
 
     table: Additive
@@ -49,10 +49,10 @@ class Weights(NamedTuple):
 
 
 class ColumnFunctions(NamedTuple):
-    """The functions of one column, and their moments; number 0 is the constant.
+    """The functions of one column, and their moments; function 0 is the constant.
 
     :ivar means: The means of the functions, ``[1 + h]``.
-    :ivar covariances: Their covariances, ``[1 + h, 1 + h]``.
+    :ivar covariances: The covariances of the functions, ``[1 + h, 1 + h]``.
     """
 
     column: Column
@@ -60,7 +60,7 @@ class ColumnFunctions(NamedTuple):
     covariances: Array
 
     def centred(self, values: Array) -> Array:
-        """The functions without their means at values ``[N]``, ``[1 + h, N]``."""
+        """The functions minus their means at values ``[N]``, ``[1 + h, N]``."""
         return _functions(self.column, len(self.means) - 1, values) - self.means[:, None]
 
 
@@ -75,11 +75,11 @@ class EffectTerm(NamedTuple):
     """The effect of a set of columns: ``sum_b beta_b prod_i (psi_{b_i}(x_i) - m_{b_i})``.
 
     :ivar effect: The columns.
-    :ivar columns: The functions of each.
-    :ivar functions: Their numbers b, ``[n, k]``.
-    :ivar mean: Of the coefficients beta, ``[n]``.
-    :ivar root: Rows of a root of the covariance of all coefficients, ``[n, R]``.
-    :ivar left_over: The prior variance that the effect has beyond its functions.
+    :ivar columns: The functions of each column.
+    :ivar functions: The numbers b of the functions, ``[n, k]``.
+    :ivar mean: The mean of the coefficients beta, ``[n]``.
+    :ivar root: The rows, for beta, of a root of the covariance of all coefficients, ``[n, R]``.
+    :ivar left_over: The prior variance of the effect that its functions leave out.
     """
 
     effect: Effect
@@ -90,7 +90,7 @@ class EffectTerm(NamedTuple):
     left_over: float
 
     def at(self, centred: Sequence[Array]) -> tuple[Array, Array]:
-        """Mean and variance, each ``[N]``, by centred functions ``[1 + h, N]`` of each column."""
+        """The mean and the variance, ``[N]`` each, by centred functions ``[1 + h, N]``."""
         products = np.ones([1, centred[0].shape[1]])
         for functions, values in zip(self.functions.T, centred, strict=True):
             products = products * values[functions]
@@ -98,16 +98,16 @@ class EffectTerm(NamedTuple):
         return self.mean @ products, np.sum(spread**2, axis=1) + self.left_over
 
     def variances(self, coefficients: Array) -> Array:
-        """The variances ``[S]`` of coefficients ``[n, S]`` under the measure of the columns."""
+        """The variances ``[S]`` of coefficients ``[n, S]`` under the columns' measure."""
         gram = np.ones([1, 1])
         for functions, column in zip(self.functions.T, self.columns, strict=True):
             gram = gram * column.covariances[np.ix_(functions, functions)]
-        # Not negative but for rounding.
+        # Rounding could make it negative.
         return np.asarray(np.maximum(np.sum(coefficients * (gram @ coefficients), axis=0), 0.0))
 
 
 def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
-    """Of each column of the table, over rows ``[N, D]``, as many functions as the features have."""
+    """The functions of each column over rows ``[N, D]``, as many as the features use."""
     highest, results = weights.features.highest_functions(), []
     for k, (column, values) in enumerate(zip(weights.table.columns, rows.T, strict=True)):
         functions = _functions(column, highest.get(k, 0), values)
@@ -119,9 +119,9 @@ def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
-    """The constant, and the effect of each set of columns that has one, those of few first."""
-    # By effect: the functions that are centred, the numbers of the features, and the products of
-    # the means of the others.
+    """The constant, and the effect of each set of columns that has one; small sets come first."""
+    # By effect: the centred functions, the numbers of the features, and the products of the means
+    # of all other functions.
     entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
     start = 0
     for effect, functions in weights.features.by_effect():
@@ -129,7 +129,7 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
         start += len(features)
         subsets = (itertools.combinations(places, size) for size in range(len(places) + 1))
         for kept in itertools.chain.from_iterable(subsets):
-            # Functions that are not centred are means: they move to the effect of the others.
+            # A function contributes its mean to the effect of the other columns.
             factors = np.ones(len(features))
             for place in set(places) - set(kept):
                 factors = factors * columns[effect[place]].means[functions[:, place]]
@@ -162,5 +162,5 @@ def rows_with_all_columns(table: Additive, X: Any) -> Array:
 
 
 def rows_of_table(table: Additive, X: Array) -> Array:
-    """The columns of the table, of rows with all columns; ``[N, D]``."""
+    """The table's columns of rows that have all columns; ``[N, D]``."""
     return np.asarray(table.seen(tf.constant(X, gpflow.default_float())), float)

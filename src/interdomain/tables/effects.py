@@ -1,4 +1,4 @@
-"""A fitted sum of effects, taken apart: what each column does, and how much it matters."""
+"""The effects of columns in a fitted additive model: functions, and shares of the variance."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def effects(
     num_draws: int = 200,
     seed: int = 0,
 ) -> Effects:
-    """What each column of a table does in a fitted model, and how much it matters.
+    """The effect of each column of a table in a fitted model, and its share of the variance.
 
-    The model's f is a sum of effects of columns (:class:`interdomain.tables.Additive`), each with
-    a posterior. X determines the distribution **of each column alone**; the measure is the product
-    of these distributions. Every effect is centred exactly under this measure: what is not centred
-    in it is moved into effects of fewer columns. So a main effect, plus the constant, is the mean
-    of f over all other columns, and the effects are orthogonal. Their shares of the variance of f
-    are Sobol indices (Sobol 2001), in closed form as in Durrande et al. 2013 and Lu et al. 2022
-    (*Additive Gaussian processes revisited*). Draws from the posterior give their error bars.
+    The model's f is a sum of effects of columns (:class:`interdomain.tables.Additive`), each with a
+    posterior. X determines the distribution **of each column alone**; the measure is the product of
+    these distributions. Every effect is centred exactly under this measure: the rest moves into
+    effects of fewer columns. So a main effect, plus the constant, is the mean of f over all other
+    columns, and the effects are orthogonal. Their shares of the variance of f are Sobol indices
+    (Sobol 2001), in closed form as in Durrande et al. 2013 and Lu et al. 2022 (*Additive Gaussian
+    processes revisited*). Draws from the posterior give the error bars of the shares.
 
-    Two caveats. Columns may be dependent in the data, but under this measure they are independent:
-    shares say what f does where the columns take their values independently. And error bars are
-    those of f for fixed hyperparameters and a fixed measure: they do not include that X is only a
-    sample, and an effect whose variance has become zero in training has no error bar.
+    Two caveats. Columns may be dependent in the data, but they are independent under this measure:
+    shares describe f for columns that take their values independently. Error bars are for fixed
+    hyperparameters and a fixed measure: they do not include that X is only a sample. An effect
+    whose variance has become zero in training has no error bar.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
@@ -69,20 +69,20 @@ def effects(
 
     :param model: A :class:`~interdomain.models.StructuredSGPR`, ``gpflow.models.SVGP`` or
         :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
-        rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`; or what
-        :func:`fit_additive` returns.
-        If it is a summand, all results are for that summand. The prior variance of an effect that
-        its features do not represent (none if the kernel is of finite rank) is added to its
-        variance at a point, but not included in the shares.
+        rank, alone or as a summand, and :class:`~interdomain.tables.AdditiveFeatures`; or the
+        result of :func:`fit_additive`. If the kernel is a summand, all results are for that
+        summand. The features may leave out prior variance of an effect (none if the kernel is of
+        finite rank). This variance is added to the variance of the effect at a point, but not to
+        the shares.
     :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
         random) are used; or a data frame, if the kernel was made for one.
-    :param output: The column of Y to look at.
+    :param output: The column of Y whose effects are computed.
     :param scale: A factor for f. If Y was divided by its standard deviation for training, pass that
         to get results in the original units. Shares do not depend on it.
     :param num_draws: The number of draws from the posterior, for the shares.
     :param seed: The seed of these draws.
-    :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
-        output, X does not fit, or numbers are not positive.
+    :raises ValueError: If the model is of another class, or has no such kernel, inducing variable
+        or output; if X does not fit, or numbers are not positive.
     """
     output, seed = integer("output", output, at_least=0), integer("seed", seed, at_least=0)
     num_draws = integer("num_draws", num_draws, at_least=1)
@@ -126,12 +126,12 @@ def effects(
 def _weights(model: Any, output: int, scale: float) -> Weights:
     """The weights of f, times ``scale``.
 
-    :raises ValueError: If the model is of another kind or has not one sum of effects with features,
-        or no such output.
+    :raises ValueError: If the model is of another class, has not exactly one sum of effects with
+        features, or no such output.
     """
     if isinstance(model, StructuredSGPR):
         model = model.to_svgp()
-    # Orthogonal inducing variables add to f what belongs to no effect alone.
+    # Orthogonal inducing variables add a part to f that belongs to no single effect.
     if not isinstance(model, gpflow.models.SVGP) or isinstance(model, OrthogonalSVGP):
         raise ValueError(
             "model must have a Gaussian q of features of effects alone, found "
@@ -163,8 +163,8 @@ def _weights(model: Any, output: int, scale: float) -> Weights:
 def _sums_of_effects(
     inducing_variable: Any, kernel: Any, first: int = 0
 ) -> Iterator[tuple[int, AdditiveFeatures, Additive, Array]]:
-    """Where features of effects begin among all, the features, their kernel, and the prior variance
-    of the constant and each effect, which a kernel of finite rank may have from other features."""
+    """The number of the first feature, the features and their kernel; and the prior variance of
+    each effect and of the constant. A kernel of finite rank may have it from other features."""
     finite = getattr(kernel, "inducing_variable", None)
     while hasattr(kernel, "inducing_variable"):  # a FiniteRank
         kernel = kernel.kernel
@@ -179,8 +179,8 @@ def _sums_of_effects(
 
 
 def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:
-    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``; blocks with a q of their
-    own are independent."""
+    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``, with independent blocks for
+    independent q."""
     means: Any = model.q_mu
     roots: Any = model.q_sqrt
     if isinstance(means, gpflow.Parameter):

@@ -1,4 +1,4 @@
-"""Products of sines, cosines and levels of a table's columns as inducing variables of effects."""
+"""Inducing variables of effects: products of sines, cosines and levels of a table's columns."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ class AdditiveFeatures(InterDomainInducingVariables):
 
     The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, t being the
     position in its box as a fraction of the period. The functions of a column of categories tell
-    its levels apart. They are orthonormal, and so are their products over the columns of an effect.
-    ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **depends on no
-    parameter of the kernel**: in :class:`interdomain.models.StructuredSGPR` one pass over the rows
-    serves all of them. Kuu is diagonal: one over the prior variance that a feature carries.
+    its levels apart. All functions are orthonormal, and so are their products over the columns of
+    an effect. ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which
+    **depends on no parameter of the kernel**. So :class:`interdomain.models.StructuredSGPR` makes
+    one pass over the rows for all parameters. Kuu is diagonal: one over the prior variance that a
+    feature carries.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[100, 3])
@@ -47,11 +48,11 @@ class AdditiveFeatures(InterDomainInducingVariables):
     :param kernel: The kernel, whose columns and effects the features have.
     :param frequencies: A dict with an entry for each effect: the highest number of periods in every
         numeric column, or integers ``[J, n]``, 1 or more, one for each numeric column of the
-        effect. All levels of columns of categories are always taken.
+        effect. All levels of columns of categories are always used.
     :ivar columns: The column objects of the kernel.
     :ivar effects: The columns of each effect except the constant, in the order of the features.
-    :ivar functions: For the constant and each effect, of which function of each column every
-        feature is the product, ``[m, k]``.
+    :ivar functions: For the constant and each effect, the numbers ``[m, k]`` of the functions, one
+        of each of its k columns, whose product is a feature.
     :raises ValueError: If an effect is missing from ``frequencies`` or unknown, a frequency is not
         an integer of 1 or more, or there are too many features.
     """
@@ -95,7 +96,7 @@ class AdditiveFeatures(InterDomainInducingVariables):
         """Make the features that carry most of the prior variance under the present kernel, and at
         least the first waves of every effect.
 
-        :param num_inducing: The number M of features, at most, the constant included.
+        :param num_inducing: The largest number M of features, the constant included.
         :raises ValueError: If there are too many features, or too few for the effects.
         """
         instance("kernel", kernel, Additive, _RULE, _REMEDY)
@@ -109,14 +110,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return sum(map(len, self.functions))
 
     def is_subset_of(self, others: AdditiveFeatures) -> bool:
-        """Whether they are of the same columns and effects, and some of the products of each."""
+        """Whether columns and effects are equal, and all products occur in ``others``."""
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
         pairs = zip(self.functions, others.functions, strict=True)
         return all({*map(tuple, a.tolist())} <= {*map(tuple, b.tolist())} for a, b in pairs)
 
     def Kuf(self, kernel: Additive, X: TensorType) -> tf.Tensor:
-        """The products, each function of a column being computed once."""
+        """The products of functions at rows; each function of a column is computed once."""
         self.validate_kernel(kernel)
         X = kernel.seen(X)
         rows = tf.reshape(X, [-1, kernel.num_columns])
@@ -124,14 +125,14 @@ class AdditiveFeatures(InterDomainInducingVariables):
         for number, highest in self.highest_functions().items():
             column = kernel.columns[number]
             column_values.append(column.functions(column.coordinates(rows[:, number]), highest))
-            first[number] = start - 1  # where its function 0 would be
+            first[number] = start - 1  # the place of its function 0, if it had one
             start += highest
         functions = tf.concat(column_values, axis=0)
         products = []
         for order, parts in itertools.groupby(self.by_effect(), key=lambda part: len(part[0])):
             numbers = [chosen + [first[k] for k in effect] for effect, chosen in parts]
             places = np.concatenate(numbers)
-            # Of the constant, the function that is one everywhere.
+            # The constant is the function that is one everywhere.
             slots = places.T if order else np.zeros([1, 1], np.int64)
             factors = [tf.gather(functions, slot) for slot in slots]
             products.append(functools.reduce(operator.mul, factors))
@@ -139,15 +140,15 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return tf.reshape(tf.concat(products, axis=0), shape)
 
     def Kuu(self, kernel: Additive, *, jitter: float = 0.0) -> StructuredOperator:
-        """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
+        """The diagonal of Kuu, without ``jitter``: a diagonal needs no factorisation."""
         return Diagonal(1 / self.prior_variances(kernel))
 
     def prior_variances(self, kernel: Additive) -> tf.Tensor:
-        """What each feature carries of the prior variance of f; one over the diagonal of Kuu,
-        ``[M]``. One that underflows leaves a feature of no effect, not NaN."""
+        """The prior variance of f that each feature carries, ``[M]``; one over the diagonal of Kuu.
+        A variance that underflows gives a feature without effect, not NaN."""
         self.validate_kernel(kernel)
         factors, numbers = kernel.effect_variances, self.highest_functions()
-        # One, the variances of effects, those of waves for each lengthscale, those of levels.
+        # One; the variances of effects, of waves for each lengthscale, and of levels.
         values, start, starts = [tf.ones([1], factors.dtype), factors], 1 + factors.shape[0], {}
         numeric = [k for k in numbers if kernel.columns[k].num_levels is None]
         highest = max(((numbers[k] + 1) // 2 for k in numeric), default=0)
@@ -175,9 +176,9 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return tf.maximum(product, least_eigenvalue(product.dtype))
 
     def explained_variances(self, kernel: Additive) -> tf.Tensor:
-        """What the features explain of the variance of the constant and of each effect, the same
-        everywhere, ``[1 + E]``."""
-        # Of a column of categories, the known levels; the level beyond them has as much.
+        """The variance of the constant and of each effect that the features explain, ``[1 + E]``.
+        It is the same at all rows."""
+        # Only the known levels of a column of categories; the unknown level has as much variance.
         known = [
             np.all(chosen != [self.columns[k].num_levels or 0 for k in effect], axis=1)
             for effect, chosen in self.by_effect()
@@ -187,12 +188,12 @@ class AdditiveFeatures(InterDomainInducingVariables):
         return tf.math.segment_sum(variances, numbers)
 
     def explained_terms(self, kernel: Additive) -> list[Any]:
-        """The variance of the features, the same everywhere."""
+        """The variance that the features explain, the same at all rows."""
         total = functools.partial(self.explained_variances, kernel)
         return [(lambda X: tf.ones_like(X[..., 0]), lambda: tf.reduce_sum(total()))]
 
     def validate_kernel(self, kernel: Additive) -> None:
-        """:raises ValueError: If the kernel has other columns or effects."""
+        """Check that the kernel has the columns and effects of the features."""
         if kernel.columns != self.columns or kernel.effects != self.effects:
             raise ValueError(
                 "kernel must have the columns and effects that the features were made for, found "
@@ -201,11 +202,11 @@ class AdditiveFeatures(InterDomainInducingVariables):
             )
 
     def by_effect(self) -> list[tuple[Effect, IntArray]]:
-        """The constant, which has no columns, and each effect, with its functions."""
+        """The columns (none for the constant) and the functions, for each effect."""
         return list(zip([(), *self.effects], self.functions, strict=True))
 
     def highest_functions(self) -> dict[int, int]:
-        """The number of functions of each column that occurs."""
+        """The highest number of a function of each column that the features use."""
         highest: dict[int, int] = {}
         for effect, functions in self.by_effect():
             for column, chosen in zip(effect, functions.T, strict=True):

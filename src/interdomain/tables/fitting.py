@@ -29,11 +29,11 @@ _CHOSEN = "chosen"
 _SUBSET_STEPS = 100
 
 _TURNS, _TURN_STEPS = 3, 50
-"""How often pairs are ranked and trained with, at most; and the steps of each training."""
+"""The largest number of turns of ranking pairs and training; and the steps of each training."""
 
 _SETTLED = 0.95
-"""If the chosen pairs leave more than this share of the noise variance, further pairs would gain
-no more: they are not ranked again."""
+"""The share of the noise variance above which pairs are not ranked again: if the chosen pairs leave
+more than it, further pairs would gain no more."""
 
 _FREQUENCIES = 8
 """The least number of frequencies of each main effect, if half of the features suffice."""
@@ -44,12 +44,12 @@ _NOISE = 0.1
 
 @dataclass(frozen=True)
 class AdditiveFit:
-    """What :func:`fit_additive` did.
+    """The result of :func:`fit_additive`.
 
     :ivar model: the trained model, of all rows.
     :ivar kernel: its :class:`~interdomain.tables.Additive` kernel.
-    :ivar pairs: by the name of each interaction that was chosen, such as ``age x cement``, best
-        first, how many nats of log marginal likelihood it gained, given those before it.
+    :ivar pairs: the chosen interactions by name, such as ``age x cement``, best first; each with
+        the nats of log marginal likelihood that it gained, given the pairs before it.
     :ivar result: the final fit of all parameters, on the statistics of all rows.
     :ivar subset_seconds: the seconds before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
@@ -89,15 +89,15 @@ def fit_additive(
 ) -> AdditiveFit:
     """Build and train an additive model of a table's columns, with one pass over all rows.
 
-    1. Make a kernel with a main effect for each column, and any other effects that are asked for,
-       and train it by L-BFGS on a random subset of the rows.
+    1. Make a kernel with a main effect for each column and any other required effects. Train it by
+       L-BFGS on a random subset of the rows.
     2. Rank all pairs of columns by how much their interaction would raise the log marginal
        likelihood of the subset. Nothing is trained for this: each pair is given the prior variance
-       that suits it best. The best pairs are added one by one, each judged given those before it,
-       as long as features are left for them.
-    3. Train all parameters on the subset with these interactions. What looked like noise before may
-       now be explained, so the remaining pairs are ranked again, as long as each turn reduces the
-       noise variance.
+       that suits it best. The best pairs are added one by one, each judged given the pairs before
+       it, as long as features are left for them.
+    3. Train all parameters on the subset with these interactions. Then they may explain what was
+       noise before, so the remaining pairs are ranked again, as long as each turn reduces the noise
+       variance.
     4. Choose the features that carry most of the prior variance, make one pass over all rows, and
        train all parameters by L-BFGS on its sums. This is exact for all rows and costs O(M^3) a
        step.
@@ -116,12 +116,12 @@ def fit_additive(
     ('age', 'load', 'heat', 'load x heat')
     >>> mean, variance = fitted.model.predict_f(X[:5])
 
-    It keeps no checkpoints: to resume a run, or for rows that are not arrays, call
+    The fit keeps no checkpoints. To resume a run, or for rows that are not arrays, call
     :func:`interdomain.fit` with a :class:`~interdomain.models.StructuredSGPR` of this kernel.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. All columns of Y
-        share the parameters and the effects. X may be a data frame of numbers and categories: the
-        model takes ``fitted.kernel.encode(X)`` then, and :func:`effects` the frame.
+        share the parameters and the effects. X may be a data frame of numbers and categories. Then
+        pass ``fitted.kernel.encode(X)`` to the model, and the frame to :func:`effects`.
     :param num_inducing: the largest number M of features, including the constant.
     :param effects: the effects, as :class:`~interdomain.tables.Additive` takes them. Include
         ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
@@ -133,7 +133,7 @@ def fit_additive(
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
     :param progress: show progress bars.
-    :raises ValueError: for data that are no pair; for columns that are constant, have missing
+    :raises ValueError: for data that are not a pair; for columns that are constant, have missing
         values or nearly as many levels as rows (the message names them); if Y does not vary or is
         not finite; or if the requested effects need more features.
     """
@@ -148,7 +148,7 @@ def fit_additive(
     if not asked_for:
         raise ValueError(
             f"effects must be {rule}, found {effects!r}; pass ('main', 'chosen'): pairs are ranked "
-            "by what others leave."
+            "by what other effects leave."
         )
     choosing = len(asked_for) < len(listed)
     Y = np.asarray(Y) if hasattr(Y, "iloc") else Y
@@ -199,7 +199,7 @@ def begin(
     data: Any, kernel: Additive, size: int, subset_size: int, seed: int
 ) -> tuple[StructuredSGPR, float, list[int]]:
     """A model of a subset of the rows, with initial scales from that subset; the variance of Y; and
-    for each column the largest number of periods that its values can resolve.
+    the largest number of periods that the values of each column can resolve.
 
     :raises ValueError: If Y does not vary.
     """
@@ -224,8 +224,8 @@ def begin(
 def _prior(
     kernel: Additive, num_inducing: int, highest: Sequence[int]
 ) -> tuple[FiniteRank, AdditiveFeatures]:
-    """The prior of the features of largest prior variance, and these features, always with the
-    first waves of main effects: an effect that was trained with few may seem weaker than it is.
+    """The features of largest prior variance, and the prior that they span. They include the first
+    waves of main effects: an effect that was trained with few may seem weaker than it is.
 
     :param highest: The largest number of periods of each column.
     """
@@ -237,7 +237,7 @@ def _prior(
 
 
 def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:
-    """A positive parameter, in units that an optimiser does not see."""
+    """A positive parameter in these units; the optimiser uses unitless values."""
     scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
     transform = tfp.bijectors.Chain([scale, positive(lower)])
     return gpflow.Parameter(value, transform=transform)

@@ -1,4 +1,4 @@
-"""The columns of a table, and which of them act together."""
+"""The columns of a table, and the sets of columns that have an effect together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RULE = "tuples of columns, 'main' or 'pairs'"
 
 
 def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
-    """One for each column: ``column 0``, ... for those without.
+    """The name of each column: ``column 0``, ... for columns without one.
 
-    :raises ValueError: If two are the same, or one is no text.
+    :raises ValueError: If two names are the same, or one is not text.
     """
     labels = tuple(f"column {k}" if name is None else name for k, name in enumerate(names))
     for name in labels:
@@ -34,7 +34,7 @@ def checked_names(names: Sequence[str | None]) -> tuple[str, ...]:
 def columns_of_table(
     X: TensorType, names: Sequence[str] | None, categorical: Sequence[int | str]
 ) -> list[Column]:
-    """See :meth:`interdomain.tables.Additive.from_data`."""
+    """The columns of :meth:`interdomain.tables.Additive.from_data`."""
     level_names = None
     if is_frame(X):
         reader = TableReader.from_data(X)
@@ -69,7 +69,7 @@ def columns_of_table(
 
 
 def numbers_of_table(X: TensorType, columns: Sequence[Column], names: Sequence[str]) -> Array:
-    """See :meth:`interdomain.tables.Additive.encode`."""
+    """The rows as numbers, as in :meth:`interdomain.tables.Additive.encode`."""
     levels = [column.level_names for column in columns]
     frame_names = list(getattr(X, "columns", ()))
     reader = TableReader(names if set(frame_names) & set(names) else None, levels)
@@ -86,7 +86,7 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
     """The columns of each effect of :class:`Additive`, increasing; effects of few columns first.
 
     :param names: The names of the columns.
-    :raises ValueError: If there are none, one is given twice, or has no column or one twice.
+    :raises ValueError: If there are none, or one is given twice, has no column or one twice.
     """
     effects = "main" if effects is None else effects
     listed = [effects] if isinstance(effects, str) else items("effects", effects, _RULE)
@@ -110,7 +110,7 @@ def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...]
 
 
 def column_number(argument: str, column: Any, names: Sequence[str]) -> int:
-    """The number of a column that is given by its number or its name, and must exist."""
+    """The number of a column, which is given by number or name and must exist."""
     number = as_integer(column)
     if number is not None and 0 <= number < len(names):
         return number
@@ -123,5 +123,5 @@ def column_number(argument: str, column: Any, names: Sequence[str]) -> int:
 
 
 def effect_name(effect: Sequence[int], names: Sequence[str]) -> str:
-    """Such as ``age x cement``."""
+    """The name of an effect, such as ``age x cement``."""
     return " x ".join(names[column] for column in effect)

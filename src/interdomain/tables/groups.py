@@ -37,13 +37,12 @@ class GroupIntercepts(UniformVariance):
 
         f(x) = a[level of x],    a[l] ~ N(0, variance) independently.
 
-    So ``K(x, x')`` is the variance where two rows have the same level, and zero elsewhere. All
-    values that are none of the levels count as one further level. It has no data, so that
-    predictions are those of the prior.
+    So ``K(x, x')`` is the variance if two rows have the same level, and zero otherwise. All other
+    values count as one further level. It has no data, so its predictions are the prior's.
 
-    The features are :class:`GroupFeatures`, of one number for each row. In
-    :class:`interdomain.models.VecchiaSGPR` they stand beside a local kernel of other columns, also
-    with thousands of levels; a sum of two such kernels has nested or crossed effects:
+    The features are :class:`GroupFeatures`; one of them is nonzero at a row. In
+    :class:`interdomain.models.VecchiaSGPR`, a local kernel of other columns may be added, even with
+    thousands of levels. A sum of two such kernels has nested or crossed effects:
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -60,7 +59,7 @@ class GroupIntercepts(UniformVariance):
     >>> model.predict_f(np.array([[0.5, 0.5, 3.0]]))[0].shape
     TensorShape([1, 1])
 
-    The column holds whole numbers. Text of a data frame becomes whole numbers by :meth:`codes`.
+    The column holds whole numbers. :meth:`codes` turns text of a data frame into whole numbers.
 
     :param levels: The levels, different whole numbers ``[L]``, two or more; kept in increasing
         order.
@@ -69,7 +68,7 @@ class GroupIntercepts(UniformVariance):
     :param active_dims: The column of X; by default X has no other.
     :raises ValueError: If levels are not whole numbers, fewer than two, given twice or too many.
     :ivar levels: The levels in increasing order.
-    :ivar level_names: Their names in this order, or None.
+    :ivar level_names: The names of the levels in this order, or None.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class GroupIntercepts(UniformVariance):
 
         :param values: Whole numbers; or text or categories, whose levels are numbered from 0 on, in
             increasing order: :meth:`codes` then makes numbers of the column.
-        :raises ValueError: See the constructor; for values that are missing.
+        :raises ValueError: For the errors of the constructor, and for missing values.
         """
         options: dict[str, Any] = {"variance": variance, "active_dims": active_dims, "name": name}
         reader = TableReader.from_data(_Frame(values))
@@ -129,9 +128,9 @@ class GroupIntercepts(UniformVariance):
     def codes(self, values: Any) -> Array:
         """The levels of a column of names ``[N]`` as numbers for X, ``[N]``.
 
-        :param values: Names of levels; of a kernel without names, whole numbers, which stay as they
-            are. Other names become one number that is none of the levels.
-        :raises ValueError: For values that are missing.
+        :param values: Names of levels. For a kernel without names, whole numbers, which stay as
+            they are. Other names become one number that is none of the levels.
+        :raises ValueError: For missing values.
         """
         numbers: Array = TableReader(None, [self.level_names])(_Frame(values))[:, 0]
         if self.level_names is None:
@@ -139,7 +138,7 @@ class GroupIntercepts(UniformVariance):
         return np.append(self.levels, self.levels[-1] + 1)[numbers.astype(np.int64)]
 
     def indices(self, X: TensorType) -> tf.Tensor:
-        """The index of each row's level among :attr:`levels`, ``[..., N]``; L for other values.
+        """The index of each row's level in :attr:`levels`, ``[..., N]``; L for other values.
 
         :param X: ``[..., N, D]`` with all columns.
         """
@@ -169,15 +168,14 @@ class GroupIntercepts(UniformVariance):
 
 
 class GroupFeatures(InterDomainInducingVariables):
-    """The indicators of the levels of :class:`GroupIntercepts`, and of values that are none of
-    them.
+    """The indicators of the levels of :class:`GroupIntercepts`, and one for all other values.
 
-    ``u_m = a[m] / variance``, so that ``Kuf`` is one where a row has the level m and zero
-    elsewhere: it **depends on no parameter**, and one pass over the rows serves all variances. Kuu
-    is one over the variance. The features leave nothing of the kernel.
+    ``u_m = a[m] / variance``, so ``Kuf`` is one if a row has the level m, and zero otherwise. It
+    **depends on no parameter**, so one pass over the rows serves all variances. Kuu is diagonal,
+    with one over the variance. The features represent the kernel exactly.
 
-    Sums over rows are sparse: of a row one feature is nonzero, and of a row with its m neighbours
-    at most m + 1 are.
+    Sums over rows are sparse: one feature is nonzero at a row, and at most m + 1 are nonzero at a
+    row and its m neighbours.
 
     :param kernel: The kernel, whose levels the features have.
     :ivar levels: The levels of the kernel.
@@ -193,7 +191,7 @@ class GroupFeatures(InterDomainInducingVariables):
 
     @property
     def num_inducing(self) -> int:
-        """The number of levels, and one."""
+        """The number of levels, plus one for all other values."""
         return len(self.levels) + 1
 
     @unconverted
@@ -202,26 +200,26 @@ class GroupFeatures(InterDomainInducingVariables):
         return tf.one_hot(kernel.indices(X), self.num_inducing, axis=0, dtype=kernel.variance.dtype)
 
     def Kuu(self, kernel: GroupIntercepts, *, jitter: float = 0.0) -> StructuredOperator:
-        """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
+        """The diagonal of Kuu, without ``jitter``: a diagonal needs no factorisation."""
         self.validate_kernel(kernel)
         return Diagonal(tf.fill([self.num_inducing], 1 / kernel.variance))
 
     def structure(self, kernel: GroupIntercepts) -> Groups:
-        """One nonzero feature in each row."""
+        """The structure of features of which one is nonzero in each row."""
         self.validate_kernel(kernel)
         return Groups([(self, kernel)], [kernel.indices])
 
     def explained_terms(self, kernel: GroupIntercepts) -> list[Any]:
-        """The variance of the kernel, the same everywhere."""
+        """The variance of the kernel, the same at all rows."""
         self.validate_kernel(kernel)
         return kernel.diagonal_terms()
 
     def is_subset_of(self, others: GroupFeatures) -> bool:
-        """Whether they are those of the same levels."""
+        """Whether ``others`` have the same levels."""
         return np.array_equal(self.levels, others.levels)
 
     def validate_kernel(self, kernel: GroupIntercepts) -> None:
-        """:raises ValueError: If the kernel has other levels."""
+        """Check that the kernel has the levels of the features."""
         if kernel.levels is not self.levels and not np.array_equal(kernel.levels, self.levels):
             raise ValueError(
                 f"kernel must have the {len(self.levels)} levels that the features were made for, "
@@ -230,7 +228,7 @@ class GroupFeatures(InterDomainInducingVariables):
 
 
 class _Frame:
-    """A column as a table with this column alone, which a TableReader reads."""
+    """A table with a single column, for a TableReader."""
 
     def __init__(self, values: Any) -> None:
         self.columns = ["values"]

@@ -33,16 +33,17 @@ class Additive(WholeRows):
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
 
     The kernel of an effect is its variance times a product of kernels, one for each of its columns.
-    The kernel of a numeric column is a stationary kernel summed over the images of a box (as in
-    :class:`~interdomain.kernels.Periodized`), without its constant, and divided by the variance
-    that is left. For a column of categories, all levels are equally far from each other. So every
-    effect integrates to zero along each of its columns, over the box, and effects of different sets
-    of columns are orthogonal: an interaction cannot contain any part of a main effect. (The
-    functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of zero mean
-    functions for model-based sensitivity analysis*, with a kernel in closed form.)
+    For a numeric column, a stationary kernel is summed over the images of a box (as in
+    :class:`~interdomain.kernels.Periodized`). Its constant is removed, and the result is divided by
+    the variance that is left. For a column of categories, all levels are equally far from each
+    other. So every effect integrates to zero along each of its columns, over the box. Effects of
+    different sets of columns are orthogonal: an interaction cannot contain any part of a main
+    effect. (This is the functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and
+    RKHS of zero mean functions for model-based sensitivity analysis*, with a kernel in closed
+    form.)
 
-    Its features are :class:`interdomain.tables.AdditiveFeatures`.
-    :func:`interdomain.tables.effects` splits a fitted model into its effects;
+    The features are :class:`interdomain.tables.AdditiveFeatures`.
+    :func:`interdomain.tables.effects` splits a fitted model into its effects.
     :func:`interdomain.tables.fit_additive` also chooses the interactions.
 
     >>> import gpflow, numpy as np, interdomain as idm
@@ -58,7 +59,7 @@ class Additive(WholeRows):
     []
 
     :param columns: One :class:`~interdomain.tables.NumericColumn` or
-        :class:`~interdomain.tables.CategoricalColumn` for each column of X that the kernel sees.
+        :class:`~interdomain.tables.CategoricalColumn` for each column of X that the kernel uses.
         :meth:`from_data` makes them.
     :param effects: The effects, as tuples of numbers or names of columns. The entry ``"main"``
         stands for all main effects, ``"pairs"`` for all pairs of columns; the default is all main
@@ -72,7 +73,7 @@ class Additive(WholeRows):
         :class:`~interdomain.tables.NumericColumn`): one number, or ``[P]``.
     :param separate_lengthscales: Whether a column has its own lengthscale in each effect, instead
         of one that all effects share.
-    :param active_dims: Columns of X to use; all by default.
+    :param active_dims: The columns of X to use; all by default.
     :ivar names: The names of the columns; ``column 0``, ... for those without a name.
     :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
     :ivar effect_names: The names of the effects, such as ``age`` and ``age x cement``.
@@ -146,14 +147,14 @@ class Additive(WholeRows):
         """Make the kernel for a table, with the ``from_data`` of its columns. Its effects together
         have a prior variance of one. Other arguments are those of the constructor.
 
-        :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
-            to be standardised. In a data frame, columns of text, or of what pandas calls a
-            category, hold categories: :meth:`encode` makes numbers of its rows.
+        :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has to
+            be standardised. In a data frame, columns of text or of pandas' category type hold
+            categories, which :meth:`encode` turns into numbers.
         :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
             function for every level.
-        :raises ValueError: As for the constructor; and, naming the column, if one is not finite,
-            does not vary, or has categories and more than half as many levels as rows.
+        :raises ValueError: For the errors of the constructor; and, naming the column, if one is not
+            finite, does not vary, or has categories and more than half as many levels as rows.
         """
         kernel = cls(
             columns_of_table(X, names, categorical),
@@ -168,8 +169,8 @@ class Additive(WholeRows):
         return kernel
 
     def encode(self, X: Any) -> Array:
-        """The rows of a table as the numbers ``[N, D]`` that models take: a category becomes the
-        number of its level, and the columns of a data frame may have any order.
+        """The rows of a table as the numbers ``[N, D]`` that models use. A category becomes the
+        number of its level. The columns of a data frame may have any order.
 
         >>> import numpy as np, interdomain as idm
         >>> site = idm.tables.CategoricalColumn([0, 1], level_names=["north", "south"])
@@ -177,16 +178,15 @@ class Additive(WholeRows):
         >>> kernel.encode(np.array([[3.0, "south"]], dtype=object)).tolist()
         [[3.0, 1.0]]
 
-        :param X: ``[N, D]``: a frame like that of the kernel, or an array.
+        :param X: ``[N, D]``: a frame like the frame of the kernel, or an array.
         :raises ValueError: For other columns; naming the column, for values that are missing,
-            infinite or no numbers.
-        :warns UserWarning: For levels that the table does not have.
+            infinite or not numbers. :warns UserWarning: For levels that the table does not have.
         """
         return numbers_of_table(X, self.columns, self.names)
 
     def warn_of_rows(self, X: Array) -> bool:
-        """Warn of rows ``[N, D]`` for which the table has no data (numbers far outside of the range
-        of a column, unknown levels), and say whether there are any."""
+        """Warn of rows ``[N, D]`` for which the table has no data: unknown levels, or numbers far
+        outside of the range of a column. Return whether there are any."""
         rows = self.seen(X).numpy()
         warned = [column.warn_of(x) for column, x in zip(self.columns, rows.T, strict=True)]
         return any(warned)
@@ -203,13 +203,13 @@ class Additive(WholeRows):
 
     @property
     def ratios(self) -> tf.Tensor:
-        """The lengthscales, in periods of their boxes."""
+        """The lengthscales, in periods of the boxes of their columns."""
         return self.lengthscales / tf.constant(self._periods, self.lengthscales.dtype)
 
     @check_shapes("return: [P, J]")
     def wave_variances(self, highest: int) -> tf.Tensor:
-        """The variance that the cosine, and just as much the sine, of 1, ..., ``highest`` periods
-        carries in a kernel of variance one, for each of :attr:`lengthscales`."""
+        """The variance that the cosine of 1, ..., ``highest`` periods carries in a kernel of
+        variance one, for each of :attr:`lengthscales`. The sine carries the same."""
         return wave_variances(_ORDERS[self.kernel_class], self.ratios, highest)
 
     @inherit_check_shapes
@@ -230,7 +230,7 @@ class Additive(WholeRows):
     def _column_covariance(
         self, column: int, place: int | None, X: tf.Tensor, X2: tf.Tensor | None
     ) -> tf.Tensor:
-        """The kernel of one column with the lengthscale at a place, of all pairs of rows."""
+        """The kernel of one column at all pairs of rows, with the lengthscale at a place."""
         part = self.columns[column]
         first = part.coordinates(X[..., column])
         if X2 is None:
@@ -252,9 +252,9 @@ class Additive(WholeRows):
         return [(lambda X: tf.ones_like(X[:, 0]), lambda: tf.reduce_sum(self.effect_variances))]
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table, which X must have.
+        """The columns of the table in X.
 
-        :raises ValueError: If there are more or fewer.
+        :raises ValueError: If X has more or fewer columns.
         """
         X = super().seen(X)
         if X.shape[-1] not in (None, self.num_columns):
@@ -266,7 +266,7 @@ class Additive(WholeRows):
 
 
 def positive_parameter(name: str, value: Any, shape: tuple[int, ...]) -> gpflow.Parameter:
-    """:raises ValueError: Unless it is one positive number, or as many as the shape has."""
+    """A positive parameter of this shape; one number sets all entries."""
     if not isinstance(value, (gpflow.Parameter, tf.Variable)):
         value = finite_array(name, value, (0, 1), "one number or a vector")
         value = np.full(shape, value) if value.ndim == 0 else value

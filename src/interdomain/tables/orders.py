@@ -1,4 +1,4 @@
-"""Which waves of a table's columns carry most of the prior variance of each effect."""
+"""The choice of the waves of columns that carry most of the prior variance of each effect."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def largest_orders(
     at_least: Mapping[Effect, int] | None = None,
     highest: Sequence[int] | None = None,
 ) -> dict[Effect, IntArray]:
-    """For each effect how many periods in each of its numeric columns, ``[J, n]``.
+    """The numbers of periods, ``[J, n]``, of the waves of each effect in its numeric columns.
 
     :param num_features: The largest number of features of all effects and the constant together.
-    :param at_least: So many waves of an effect are taken before others, if it has as many.
-    :param highest: The most periods in each column of the table.
+    :param at_least: The number of waves of an effect that come before others, if it has as many.
+    :param highest: The largest number of periods in each column of the table.
     :raises ValueError: If not every effect can have a wave.
     """
     sizes = {effect: atom_size(kernel, effect) for effect in kernel.effects}
@@ -43,7 +43,7 @@ def largest_orders(
         candidates[effect], shares = _candidates(kernel, effect, count, highest, wave_variances)
         further = enumerate(shares[1:], start=1)
         order += [(number >= wanted, -share * variance, effect) for number, share in further]
-    # First the waves that each effect has at least, then by the variance of a feature.
+    # First the least number of waves of each effect; then by the variance of a feature.
     taken = dict.fromkeys(kernel.effects, 1)
     for _, _, effect in sorted(order, key=operator.itemgetter(0, 1)):
         if sizes[effect] <= left:
@@ -53,18 +53,19 @@ def largest_orders(
 
 
 def atom_size(kernel: Additive, effect: Effect, frequencies: int = 1) -> int:
-    """The number of features of a wave of an effect, or of so many frequencies in each column."""
+    """The number of features of a wave of an effect, or of all ``frequencies`` in each column."""
     return math.prod(kernel.columns[k].num_levels or 2 * frequencies for k in effect)
 
 
 def _candidates(
     kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None, wave_variances: Array
 ) -> tuple[IntArray, Array]:
-    """The best waves, as many as ``count``, in decreasing order of the variance that a feature of
-    them has in an effect of variance one; and that variance.
+    """The best waves, ``count`` of them, in decreasing order of the variance that one of their
+    features has in an effect of variance one; and this variance.
 
-    :param most: The most periods in each column of the table.
-    :param wave_variances: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
+    :param most: The largest number of periods in each column of the table.
+    :param wave_variances: The variance of waves in a kernel of variance one, for each lengthscale,
+        ``[P, J]``.
     """
     numeric = [k for k in effect if kernel.columns[k].num_levels is None]
     product = np.array(1 / math.prod(kernel.columns[k].num_levels or 1 for k in effect))

@@ -24,26 +24,26 @@ from .kernel import Additive, Effect
 from .orders import atom_size
 
 SHARE = 16
-"""The number of features that are reserved for a pair; or its first waves, if these are more."""
+"""The number of features that are reserved for a pair, if its first waves need no more."""
 
 _LEAST_GAIN = 1.0
-"""The nats that a pair has to gain on the subset to be chosen."""
+"""The nats that a chosen pair must gain on the subset."""
 
 _FREQUENCIES = 2
 """The number of frequencies in each numeric column of a pair."""
 
 _GROUP = 1024
-"""The number of features that are compared at a time."""
+"""The largest number of features that are compared together."""
 
 _LENGTHSCALE = 0.5
 
 _VARIANCES = 10 ** np.linspace(-5, 1, 49)
-"""In units of the variance of Y."""
+"""The prior variances of a pair that are compared, in units of the variance of Y."""
 
 
 class RankedPair(NamedTuple):
-    """Two columns, the nats by which their interaction raises the log marginal likelihood, and its
-    prior variance at which this gain is largest."""
+    """Two columns, the nats by which their interaction raises the log marginal likelihood, and the
+    prior variance with the largest gain."""
 
     effect: Effect
     gain: float
@@ -59,7 +59,7 @@ class _Sums(NamedTuple):
     places: dict[Effect, IntArray]
 
     def ranked(self, pairs: Iterable[Effect], unit: float) -> list[RankedPair]:
-        """The gain of each pair, and its variance; ``unit`` is the unit of variances."""
+        """The gain of each pair and its best variance; ``unit`` is the unit of variances."""
         return [RankedPair(pair, *self._best(self.places[pair], unit)) for pair in pairs]
 
     def _best(self, rows: IntArray, unit: float) -> tuple[float, float]:
@@ -73,7 +73,7 @@ class _Sums(NamedTuple):
         return float(gains[place]), unit * float(_VARIANCES[place])
 
     def with_pair(self, pair: Effect, variance: float) -> _Sums:
-        """What is left when a pair has become a part of the model."""
+        """The sums that remain when a pair has become a part of the model."""
         rows, count = self.places[pair], self.products.shape[1]
         inner = variance * self.matrix[np.ix_(rows, rows)] + np.eye(len(rows))
         solved = np.linalg.solve(inner, np.hstack([self.products[rows], self.matrix[rows]]))
@@ -85,8 +85,8 @@ class _Sums(NamedTuple):
 def choose_pairs(
     model: StructuredSGPR, kernel: Additive, *, room: int, unit: float, progress: bool
 ) -> tuple[list[RankedPair], list[RankedPair]]:
-    """The pairs that raise the log marginal likelihood most, each given the pairs before; and all
-    pairs by themselves, best first.
+    """The pairs that raise the log marginal likelihood most, each given the pairs before it; and
+    all pairs by themselves, best first.
 
     :param model: A trained model of main effects and others.
     :param kernel: The kernel of these effects; pairs among them are not chosen again.
@@ -116,7 +116,7 @@ def choose_pairs(
             bar.update(len(group))
     ranking.sort(key=lambda pair: (-pair.gain, pair.effect))
     worthwhile = [pair.effect for pair in ranking if pair.gain > _LEAST_GAIN]
-    if len(groups) > 1 and worthwhile:  # the best of all groups, as many as are compared at a time
+    if len(groups) > 1 and worthwhile:  # the best of all groups, compared together
         sums = compared(sorted(_groups(kernel, worthwhile)[0]))
     waiting = list(sums.places) if worthwhile else []
     chosen: list[RankedPair] = []
@@ -132,7 +132,7 @@ def choose_pairs(
 
 
 def features_of(kernel: Additive, pair: Effect) -> int:
-    """How many features are set apart for a pair: its share, or its first waves."""
+    """The number of features that are reserved for a pair."""
     return max(atom_size(kernel, pair), SHARE)
 
 
@@ -155,12 +155,12 @@ def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
 
 
 def _highest(kernel: Additive, pair: Effect) -> int:
-    """How many frequencies a pair is ranked with: one, if its levels are many."""
+    """The number of frequencies by which a pair is ranked: one, if it has many levels."""
     return _FREQUENCIES if atom_size(kernel, pair, _FREQUENCIES) <= _GROUP else 1
 
 
 def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
-    """Pairs, in their order, with so many features that they are compared at a time."""
+    """Groups of pairs, in order, with few enough features to be compared together."""
     groups: dict[int, list[Effect]] = {}
     ends = np.cumsum([atom_size(kernel, pair, _highest(kernel, pair)) for pair in pairs])
     for pair, end in zip(pairs, ends, strict=True):

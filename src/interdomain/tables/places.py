@@ -14,7 +14,7 @@ _LONGITUDES |= {"lon_deg", "londeg", "longdeg", "long_deg"}
 
 
 def named_places(names: Sequence[str]) -> tuple[int, int] | None:
-    """The columns whose names are those of latitude and longitude, if there is one of each."""
+    """The columns with names of latitude and longitude; None unless there is one of each."""
     labels = [name.strip().lower() for name in names]
     found = [
         [place for place, name in enumerate(labels) if name in known]
@@ -24,7 +24,7 @@ def named_places(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def in_range(rows: Array, places: tuple[int, int]) -> bool:
-    """Whether the numbers of these columns can be latitudes and longitudes."""
+    """Whether the values of these columns can be latitudes and longitudes."""
     latitudes, longitudes = rows[:, places[0]], rows[:, places[1]]
     in_turn = -180 <= np.min(longitudes) and np.max(longitudes) <= 360
     return bool(np.all(np.abs(latitudes) <= 90) and in_turn)

@@ -1,5 +1,5 @@
 """Reads the rows of tables as numbers: the columns of a data frame, in order, and the levels of its
-categories. No name of a column is ever evaluated."""
+categories. Names of columns are never evaluated as code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from .._arguments import Array, BoolArray, as_integer, filled_matrix, real_array, short
 
 Level = Any
-"""One of the values of a column of categories, such as a text."""
+"""A value of a column of categories, such as a text."""
 
 
 class TableReader:
-    """Reads new rows as numbers, like the training rows.
+    """A reader of rows as numbers, in the columns and levels of the training rows.
 
-    A category becomes the place of its level among the levels of the training rows, and a level
-    that they do not have becomes the number of levels.
+    A category becomes the place of its level among the levels of the training rows. Any other level
+    becomes the number of levels.
 
     :param names: The names of the columns; None if new frames are read by the order of columns.
     :param levels: The levels of each column in increasing order; None for a column of numbers.
@@ -57,7 +57,7 @@ class TableReader:
     def __call__(self, X: Any) -> Array:
         """The rows as numbers, ``[N, D]``.
 
-        :raises ValueError: For other columns, and for values that are missing, infinite or no
+        :raises ValueError: For other columns, and for values that are missing, infinite or not
             numbers.
         """
         if not is_frame(X) and not any(self.levels):
@@ -146,7 +146,7 @@ def is_frame(X: Any) -> bool:
 
 
 def _matrix(X: Any) -> Any:
-    """Rows without names, of numbers and categories."""
+    """The rows as a matrix of objects, for numbers and categories without names."""
     rows = np.asarray(X, dtype=object)
     if rows.ndim != 2:
         raise ValueError(f"X must be {_RULE}, found shape {rows.shape}; pass X[:1] for one row.")
@@ -154,7 +154,7 @@ def _matrix(X: Any) -> Any:
 
 
 def _column(X: Any, place: int) -> Any:
-    """The values of a column by its place: two may have the same name."""
+    """The values of the column at this place; two columns may have the same name."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
     if is_frame(X) and hasattr(X, "__getitem__"):
@@ -163,7 +163,7 @@ def _column(X: Any, place: int) -> Any:
 
 
 def _key(name: Any) -> Any:
-    """A name that equals itself: NaN does not."""
+    """A key that equals itself, for each name; NaN as a name does not."""
     return ("not a number",) if _is_missing(name) else name
 
 
@@ -175,7 +175,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_categorical(column: Any) -> bool:
-    """Whether it is a category for pandas, or text."""
+    """Whether a column has pandas' category type, or holds text."""
     if str(getattr(column, "dtype", "")) == "category":
         return True
     values = np.asarray(column)
@@ -186,7 +186,7 @@ def _is_categorical(column: Any) -> bool:
 
 
 def _present(column: Any, name: Any) -> list[Level]:
-    """The values of a column of categories, none of which may be missing."""
+    """The values of a column of categories, with an error if one is missing."""
     values = list(column.tolist() if hasattr(column, "tolist") else column)
     if any(map(_is_missing, values)):
         raise _has_gaps(name)
@@ -194,7 +194,7 @@ def _present(column: Any, name: Any) -> list[Level]:
 
 
 def _numbers(column: Any, name: Any) -> Array:
-    """The values of a column of numbers, none of which may be missing or infinite."""
+    """The values of a column of numbers, with an error if one is missing or infinite."""
     values = np.asarray(column)
     remedy = "pass numbers, or text for categories"
     if values.dtype.kind in "mM":
@@ -220,7 +220,7 @@ def _shown(name: Any) -> str:
 
 
 def _in_order(values: Sequence[Level]) -> list[Level]:
-    """Each value once, in increasing order; by their text, if they have no order."""
+    """The different values in increasing order, or in the order of their text if they have none."""
     different = list(dict.fromkeys(values))
     try:
         return sorted(different)

@@ -1,4 +1,4 @@
-"""What each column of a table does in a fitted model: the report, as numbers, text and pictures."""
+"""The report of the effects of columns in a fitted model, as numbers, text and pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BAND = 2.0
-"""Bands and error bars extend this many standard deviations to either side."""
+"""The half width of bands and error bars, in standard deviations."""
 
 _POINTS = 200, 60
 """The number of values of a column on a line, and on either axis of a map."""
@@ -33,9 +33,9 @@ _LONGEST_LINE = 42
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
+    """The effects of a table's columns in a fitted model, as :func:`effects` returns them.
 
-    When printed, it is a table with the largest effects first. Arrays ``[E]`` are in the order of
+    It prints a table with the largest effects first. Arrays ``[E]`` are in the order of
     :attr:`effects`. All results are for f without the mean function.
 
     :ivar effects: The numbers of the columns of each effect.
@@ -46,13 +46,13 @@ class Effects:
     :ivar constant: The posterior mean and standard deviation of the mean of f under the measure.
     :ivar shares: The Sobol index of each effect, ``[E]``: its share of the variance of f under the
         measure, averaged over the posterior.
-    :ivar share_deviations: Their standard deviations under the posterior, ``[E]``.
+    :ivar share_deviations: The standard deviations of ``shares`` under the posterior, ``[E]``.
     :ivar total_shares: The total Sobol index of each column, ``[D]``: the sum of the shares of all
         effects that involve it.
-    :ivar total_share_deviations: Their standard deviations, ``[D]``.
+    :ivar total_share_deviations: The standard deviations of ``total_shares``, ``[D]``.
     :ivar variance_draws: The variances of effects under the measure, for draws of f from the
         posterior, ``[num_draws, E]``.
-    :ivar variances_of_mean: The same for the posterior mean of f, ``[E]``.
+    :ivar variances_of_mean: The variances of effects of the posterior mean, ``[E]``.
     """
 
     effects: tuple[Effect, ...]
@@ -77,7 +77,7 @@ class Effects:
         return tuple(np.argsort(-self.shares, kind="stable").tolist())
 
     def _columns_of(self, effect: Any) -> Effect:
-        """The columns of an effect, in the order in which it lists them.
+        """The columns of an effect, in the order in which the argument lists them.
 
         :raises ValueError: If there is no such effect.
         """
@@ -94,8 +94,9 @@ class Effects:
         return numbers
 
     def at(self, X: TensorType) -> tuple[Array, Array]:
-        """Posterior mean and variance of each effect at rows X ``[N, D]`` of the model, ``[N, E]``
-        both. The means and the mean of :attr:`constant` add up to the posterior mean of f.
+        """The posterior mean and variance of each effect at rows X ``[N, D]`` of the model,
+        ``[N, E]`` both. The means and the mean of :attr:`constant` add up to the posterior mean of
+        f.
 
         :raises ValueError: If X is not finite, or has other columns.
         """
@@ -108,7 +109,7 @@ class Effects:
         return means.T, variances.T
 
     def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
-        """Posterior mean and variance of one effect at values of its columns, ``[N]`` both.
+        """The posterior mean and variance of one effect at values of its columns, ``[N]`` both.
 
         :param effect: The name of the effect, the number or name of its only column, or a list of
             the numbers or names of its columns.
@@ -129,7 +130,7 @@ class Effects:
         return term.at([self._functions[k].centred(column_values[k]) for k in term.effect])
 
     def _encoded(self, columns: Effect, values: Any) -> Any:
-        """Values of these columns with the numbers of levels in place of their names."""
+        """Values of these columns with numbers of levels in place of names."""
         given = np.asarray(values)
         if given.dtype.kind in "biuf" or given.ndim not in (1, 2):
             return values
@@ -185,12 +186,12 @@ class Effects:
     def plot_effect(self, effect: Any, ax: Axes | None = None, *, label: str = "effect") -> Axes:
         """Draw one effect, over the range of its columns in the data, in their units.
 
-        For a numeric column this is a line with a band of two standard deviations to either side,
-        for a categorical column a bar for each level with such error bars, for two columns a map of
-        the mean, in which zero is white.
+        A numeric column gives a line with a band of two standard deviations to either side. A
+        column of categories gives a bar for each level with such error bars. Two columns give a map
+        of the mean, in which zero is white.
 
         :param effect: An effect of one or two columns, by its name or by its columns.
-        :param ax: Where to draw; a new figure by default.
+        :param ax: The axes to draw in; a new figure by default.
         :param label: A label for f with its units.
         :raises ValueError: If there is no such effect, or it has more than two columns.
         """
@@ -199,7 +200,7 @@ class Effects:
         if len(places) > 2:
             raise ValueError(
                 f"effect must have one or two columns to be drawn, found {self.names[number]!r}; "
-                "hold some of its columns and pass the others' values to `of`."
+                "pass fixed values of some columns, with values of the others, to `of`."
             )
         ax = new_axes() if ax is None else ax
         columns = [self.columns[k] for k in places]
@@ -230,7 +231,7 @@ class Effects:
 def _draw_map(
     ax: Axes, columns: Sequence[Column], values: Sequence[Array], mean: Array, label: str
 ) -> None:
-    """The mean ``[up, across]``, zero in white."""
+    """Draw the mean ``[up, across]`` as a map, with zero in white."""
     across, up = (
         v if column.num_levels is None else np.arange(float(len(v)))
         for column, v in zip(columns, values, strict=True)
@@ -245,7 +246,7 @@ def _draw_map(
 
 
 def _level_ticks(axis: Any, column: Column) -> None:
-    """The levels, or every second or third of them if there are many."""
+    """Label an axis with the levels, or with every second or third level if there are many."""
     names = column.level_names or [f"{level:g}" for level in column.grid(0)]
     step = -(-len(names) // 12)
     axis.set_ticks(np.arange(len(names))[::step], [str(name) for name in names[::step]])

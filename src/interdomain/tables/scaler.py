@@ -1,4 +1,4 @@
-"""Scales of a table, taken from the training rows and applied to new rows."""
+"""Scales of a table, computed from the training rows and applied to new rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .places import in_range, named_places
 from .reading import TableReader, column_place
 
 _ROUNDING = 1e-12
-"""A column whose standard deviation is a smaller part of its mean does not vary."""
+"""A standard deviation, as a part of the mean, below which a column does not vary."""
 
 
 class TableScaler:
@@ -21,8 +21,8 @@ class TableScaler:
 
     A column of categories becomes a column of zeros and ones for each of its levels but the first.
     Columns that do not vary are left out, and all others are standardised. A column of many
-    categories may become one column of whole numbers, those of its levels, which
-    :class:`GroupIntercepts` takes.
+    categories may become one column with the numbers of its levels, as :class:`GroupIntercepts`
+    requires.
 
     >>> import numpy as np, interdomain as idm
     >>> scaler = idm.tables.TableScaler(np.array([[1.0, 7.0, 0.0], [3.0, 7.0, 1.0]]))
@@ -30,30 +30,29 @@ class TableScaler:
     ([[0.0, 1.0]], ('column 1',))
 
     Called with rows, it returns the rows on these scales, ``[N, K]`` in ``gpflow.default_float()``.
-    A frame may have the columns in any order, if their names are different. An unknown level comes
-    with a warning, and has the mean of each column of zeros and ones.
+    A frame may have the columns in any order, if their names are different. An unknown level raises
+    a warning, and becomes the mean of each column of zeros and ones.
 
     :param X: The training rows: a matrix ``[N, D]``, or a data frame of columns of numbers and of
-        categories (text, or what pandas calls a category).
-    :param scale: "columns" standardises each column; "pixels" brings all columns together to
-        between 0 and 1; "degrees" leaves two columns as they are, the latitude first, which the
-        names of a frame tell apart; "none" leaves numbers as they are. Only "columns" leaves
-        columns out.
+        categories (text, or pandas' category type).
+    :param scale: "columns" standardises each column. "pixels" maps all columns together to numbers
+        from 0 to 1. "degrees" leaves two columns as they are, the latitude first; names of a frame
+        tell them apart. "none" leaves numbers as they are. Only "columns" leaves columns out.
     :param categorical: The names or numbers of columns of numbers that are categories.
     :param most_indicators: A column of categories with more levels becomes a column of the numbers
-        of its levels, after all other columns. An unknown level has the number of levels, and no
-        warning. None for zeros and ones for all columns of categories.
-    :param bounds: The lowest and the highest value of columns of numbers, by name or number. The
-        scale of such a column is that of values spread evenly between these bounds, which become
-        -sqrt(3) and sqrt(3), whatever the rows are.
-    :ivar names: The names of the K columns that rows have afterwards.
+        of its levels, after all other columns. An unknown level becomes the number of levels,
+        without a warning. None gives zeros and ones for all columns of categories.
+    :param bounds: The lowest and the highest value of columns of numbers, by name or number. Such a
+        column is scaled as if its values were spread evenly between the bounds, whatever the rows
+        are. The bounds become -sqrt(3) and sqrt(3).
+    :ivar names: The names of the K columns of scaled rows.
     :ivar num_levels: The number of levels of each of the last columns, which hold numbers of
         levels.
     :ivar left_out: The names of the columns that do not vary in the training rows.
     :ivar shift: The number that is subtracted from each column, ``[K]``.
     :ivar scale: The divisor of each column, ``[K]``.
     :raises ValueError: Naming the column, for values that are missing, infinite or neither numbers
-        nor categories; if no column varies; for degrees that are no latitudes and longitudes; when
+        nor categories; if no column varies; for degrees that are not latitudes and longitudes; when
         called, for rows with other columns.
     """
 
@@ -130,9 +129,9 @@ class TableScaler:
     def _bounded(
         self, bounds: Mapping[Any, tuple[float, float]] | None, names: Sequence[Any]
     ) -> dict[int, Array]:
-        """The bounds by the place of a column among those of numbers and indicators.
+        """The bounds by the place of a column among columns of numbers and indicators.
 
-        :raises ValueError: For columns that are no numbers, and bounds that are no ranges.
+        :raises ValueError: For columns that are not numbers, and bounds that are not ranges.
         """
         places, first = dict[int, int](), 0
         for place, shares in zip(self._others, self._shares, strict=True):
@@ -169,7 +168,7 @@ class TableScaler:
         return labels if self._order is None else [labels[place] for place in self._order]
 
     def _latitude_first(self, numbers: Array) -> list[int]:
-        """The places of latitude and longitude among two columns, which must be these."""
+        """The places of latitude and longitude; an error unless these are the only columns."""
         numbers = numbers[:, self._others]
         levels = [self._reader.levels[place] for place in self._others]
         places = named_places([self._names[place] for place in self._others]) or (0, 1)
@@ -187,8 +186,8 @@ class TableScaler:
 
 
 def _indicators(places: Array, count: int, unknown: Array | None = None) -> Array:
-    """Zeros and ones for each of so many levels but the first; the row ``unknown`` for no level:
-    ``[N, count - 1]``."""
+    """Columns of zeros and ones for all ``count`` levels but the first, ``[N, count - 1]``. Rows
+    without a level get the row ``unknown``."""
     columns = np.asarray(places[:, None] == np.arange(1, count), float)
     if unknown is not None:
         columns[places == count] = unknown

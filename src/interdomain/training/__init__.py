@@ -1,4 +1,4 @@
-"""What :func:`interdomain.fit` returns and raises, and how a callback ends it."""
+"""The result of :func:`interdomain.fit`, its error, and the exception by which callbacks end it."""
 
 from .results import FitResult, NonFiniteError, StopFit
 

@@ -22,13 +22,13 @@ Batch = tuple[tf.Tensor, ...]
 
 
 class Batches:
-    """The batches of the steps 0, 1, 2, ...: here all rows of (X ``[N, D]``, Y ``[N, P]``) at each.
+    """The batches of the steps 0, 1, 2, ...; each has all rows of (X ``[N, D]``, Y ``[N, P]``).
 
     :param arrays: the rows; None if they are not known.
-    :param types: what X and Y are converted to; () if the model holds the rows: a batch is ().
+    :param types: the types for X and Y; () if the model holds the rows: a batch is ().
     :cvar exact: whether every batch holds all of the data.
     :ivar specs: the shapes and types of every batch, with any number of rows.
-    :ivar described: what must be the same for a resumed fit to see the same batches.
+    :ivar described: the settings that must be equal for a resumed fit to get the same batches.
     """
 
     exact = True
@@ -42,12 +42,12 @@ class Batches:
 
     @property
     def columns(self) -> list[int | None]:
-        """The numbers of columns of X and Y; None where they are not known."""
+        """The numbers of columns of X and Y; None if a number is not known."""
         shapes = [tf.TensorShape(part.shape) for part in self.arrays or self.specs]
         return [shape[1] if shape.rank == 2 else None for shape in shapes] or [None, None]
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step: X and Y, or () when the model holds them."""
+        """The batch of a step: X and Y, or () if the model holds them."""
         return self._all
 
     @functools.cached_property
@@ -63,10 +63,10 @@ class Batches:
 
 class Minibatches(Batches):
     """Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
-    ``N % batch_size`` rows of an epoch's order are left out, so that all batches weigh the same.
+    ``N % batch_size`` rows of an epoch's order are left out, so all batches have the same weight.
 
-    The arrays stay as they are, in a file if they are mapped to one; batches are converted. The
-    order depends on the seed and the step only, so that a resumed fit needs no state for it.
+    The arrays stay as they are, in a file if they are memory-mapped; only batches are converted.
+    The order depends on the seed and the step only, so a resumed fit needs no state for it.
     """
 
     exact = False
@@ -92,10 +92,10 @@ class Minibatches(Batches):
 
 
 class DatasetBatches(Batches):
-    """The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again. A
-    resumed fit skips the batches before its step.
+    """The batches of a ``tf.data.Dataset`` in its own order; after the last batch they start again.
+    A resumed fit skips the batches before its step.
 
-    :ivar arrays: the first batch that a step has taken; no batch is read just for it.
+    :ivar arrays: the first batch that a step used; no batch is read just for it.
     """
 
     exact = False
@@ -116,7 +116,7 @@ class DatasetBatches(Batches):
             tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
             for spec in self._dataset.element_spec
         )
-        # No rows: a batch that is read only to look at it may change which batches come next.
+        # No checksum of rows: reading a batch for it may change the batches that follow.
         number = dataset.cardinality().numpy()
         self.described = {"data": f"{self._dataset.element_spec}, {number} batches"}
 
@@ -139,5 +139,5 @@ class DatasetBatches(Batches):
 
 
 def types_of(likelihood: Any, target_type: Any) -> tuple[Any, Any]:
-    """What X and Y are converted to, for targets of this type: see :func:`targets_type`."""
+    """The types that X and Y are converted to, by :func:`targets_type` for targets of this type."""
     return gpflow.default_float(), targets_type(likelihood, target_type).as_numpy_dtype

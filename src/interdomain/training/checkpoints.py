@@ -13,22 +13,22 @@ import tensorflow as tf
 from .._arguments import warn
 
 _KEPT = 3
-_DIFFERENCES = 4  # that a message names
-_FIT = "fit/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's key of what is tracked as "fit"
+_DIFFERENCES = 4  # the most that a message names
+_FIT = "fit/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's key of the variable "fit"
 
-# The name of the first line of a description. Earlier ones had none, and said nothing of the
-# kernel, the likelihood, the mean function and the rows.
+# The name of the first line of a description. Descriptions without it do not contain the kernel,
+# the likelihood, the mean function and the rows.
 FORMAT = "format"
 
 
 class Checkpoints:
-    """The last three checkpoints of one fit, ``step-<number>`` in a folder; TensorFlow writes each
-    of them completely or not at all.
+    """The last three checkpoints of one fit, ``step-<number>`` in a folder. TensorFlow writes each
+    checkpoint completely or not at all.
 
     :param directory: the folder, which need not exist; None to keep nothing.
-    :param fit: what the fit is, one ``name: value`` a line. A folder with another text is refused.
-    :param writes: whether this process writes the checkpoints, or only reads those of another.
-    :param trackables: what is kept, by name: models, optimizers and variables.
+    :param fit: the description of the fit, one ``name: value`` a line; another is an error.
+    :param writes: whether this process writes the checkpoints; otherwise it only reads them.
+    :param trackables: the models, optimizers and variables that are kept, by name.
     :ivar path: the folder, or None.
     :raises OSError: if the folder cannot be made, or is a file.
     """
@@ -56,7 +56,7 @@ class Checkpoints:
 
     @property
     def step(self) -> int:
-        """The number of the checkpoint that was restored or written last; 0 before."""
+        """The step of the checkpoint that was restored or written last; 0 before."""
         return int(self._step)
 
     @property
@@ -68,8 +68,8 @@ class Checkpoints:
         return latest
 
     def restore(self) -> bool:
-        """Restore the newest checkpoint that can be read; damaged ones are passed over with a
-        warning.
+        """Restore the newest checkpoint that can be read. A warning names damaged checkpoints,
+        which are skipped.
 
         :returns: whether there was one.
         :raises ValueError: if it is of another fit, or there are checkpoints and none can be read.
@@ -81,15 +81,15 @@ class Checkpoints:
                 fit = reader.get_tensor(_FIT).decode() if reader.has_tensor(_FIT) else None
                 if fit == self._fit:
                     self._checkpoint.restore(prefix).assert_existing_objects_matched()
-            except Exception as error:  # TensorFlow's own, IndexError, RuntimeError, ...
+            except Exception as error:  # an error of TensorFlow, IndexError, RuntimeError, ...
                 damages.append(f"{Path(prefix).name}: {_reason(error)}")
                 continue
             if fit != self._fit:
                 raise ValueError(self._refusal(fit))
             if damages:
                 warn(
-                    f"checkpoint_dir: {self.path}: damaged checkpoints are passed over "
-                    f"({'; '.join(damages)}); the fit goes on from step {self.step}."
+                    f"checkpoint_dir: {self.path}: damaged checkpoints are skipped "
+                    f"({'; '.join(damages)}); the fit resumes from step {self.step}."
                 )
             self._latest = prefix
             return True
@@ -101,7 +101,7 @@ class Checkpoints:
         return False
 
     def _refusal(self, fit: str | None) -> str:
-        """Why a checkpoint with this description of its fit is not resumed, and what to do."""
+        """The message for a checkpoint of another fit, whose description is ``fit``."""
         are, nothing = self._fit.splitlines(), "it was not written by a fit"
         were = (fit or nothing).splitlines()
         if fit is not None and are[0].startswith(f"{FORMAT}: ") and are[0] != were[0]:
@@ -120,7 +120,7 @@ class Checkpoints:
     def save(self, step: int) -> None:
         """Write the checkpoint of a step, and remove all but the last three.
 
-        :raises OSError: if it cannot be written; those before it are unchanged.
+        :raises OSError: if it cannot be written; earlier checkpoints are unchanged.
         """
         if self.path is None or not self._writes:
             return
@@ -128,29 +128,29 @@ class Checkpoints:
         try:
             self._latest = self._manager.save(checkpoint_number=self.step)
         except (OSError, tf.errors.OpError) as error:
-            good = f"the last good one is {self._latest}, from which a new call goes on."
+            good = f"the last good one is {self._latest}, from which a new call resumes."
             remedy = good if self._latest else "pass another folder."
             raise OSError(
                 f"checkpoint_dir: {self.path}: the checkpoint of step {step} was not written "
                 f"({_reason(error)}); {remedy}"
             ) from error
-        finally:  # of a disk that is full
+        finally:  # a full disk leaves this folder
             shutil.rmtree(self.path / f"step-{step}_temp", ignore_errors=True)
 
     def _prefixes(self) -> list[str]:
-        """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
-        names; if that is damaged, all whose index is there."""
+        """The paths of the checkpoints in the folder, the newest first: the checkpoints in
+        TensorFlow's list; if the list is damaged, all checkpoints with an index file."""
         if self.path is None:
             return []
         if self._manager.checkpoints:
             return list(reversed(self._manager.checkpoints))
         ends = [path.stem.partition("-")[2] for path in self.path.glob("step-*.index")]
-        numbers = [int(end) for end in ends if end.isdecimal()]  # others are files of the user
+        numbers = [int(end) for end in ends if end.isdecimal()]  # other names are files of the user
         return [str(self.path / f"step-{number}") for number in sorted(numbers, reverse=True)]
 
 
 def _differences(lines: Sequence[str], others: Sequence[str]) -> str:
-    """The first lines that are not among the others."""
+    """The first of the lines that are not in ``others``."""
     different = [line for line in lines if line not in others]
     more = len(different) - _DIFFERENCES
     shown = different[:_DIFFERENCES] + [f"{more} more"] * (more > 0)
@@ -158,5 +158,5 @@ def _differences(lines: Sequence[str], others: Sequence[str]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error, without what TensorFlow puts before it."""
+    """The first line of an error, without the prefix of TensorFlow."""
     return (str(error) or type(error).__name__).splitlines()[0].split("}} ")[-1]

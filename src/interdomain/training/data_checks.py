@@ -1,4 +1,4 @@
-"""Checks that the ``data`` of a fit are for the model, and turns them into batches."""
+"""Checks that the ``data`` of a fit suit the model, and turns them into batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def batches_of(
     seed: int,
     strategy: tf.distribute.Strategy | None = None,
 ) -> Batches:
-    """The data that were passed to a fit, checked.
+    """The batches of the data that were passed to a fit, after all checks.
 
     :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
@@ -76,7 +76,7 @@ def batches_of(
 
 
 def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
-    """:raises ValueError: for other data than a model holds, or parts of them."""
+    """Check that ``data`` are None or the data of the model, and that there is no batch size."""
     kind, model_data = type(model).__name__, getattr(model, "data", None)
     if batch_size is not None:
         raise ValueError(
@@ -93,8 +93,8 @@ def check_internal(model: Any, data: Data, batch_size: int | None) -> None:
 
 
 def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
-    """X and Y of finite numbers, and targets that the likelihood knows. Floats are left in the type
-    that they have, and where they are: all of them may be in a file."""
+    """X and Y, after checks that numbers are finite and the likelihood allows the targets. Floats
+    keep their type and their place: all rows may be in a file."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
             f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), or a "
@@ -113,7 +113,7 @@ def _checked_arrays(data: Any, likelihood: Any) -> list[AnyNDArray]:
 
 
 def _check_num_data(model: Any, found: int | None) -> None:
-    """A wrong ``num_data`` would weigh the likelihood wrongly against the KL term."""
+    """Check ``num_data``, which scales the likelihood against the KL term."""
     num_data: Any = getattr(model, "num_data", found)
     if num_data is None and hasattr(model, "num_data"):
         remedy = "the number of training rows" if found is None else str(found)
@@ -129,15 +129,15 @@ def _check_num_data(model: Any, found: int | None) -> None:
 
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
-    """Check that a model works with data that have so many columns.
+    """Check that a model fits data with these numbers of columns.
 
-    :param columns: the numbers of columns of X and of Y; None where it is not known.
+    :param columns: the numbers of columns of X and of Y; None if a number is not known.
     :raises ValueError: if kernel and inducing variable do not fit together, X does not fit them, or
         Y does not fit the likelihood.
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:
-        check = getattr(model, "check_input_dim", None)  # of a deep model: its first layer knows
+        check = getattr(model, "check_input_dim", None)  # a deep model asks its first layer
         check_inputs(model, num_inputs) if check is None else check(num_inputs)
     likelihood = getattr(model, "likelihood", None)
     if num_outputs is None or not isinstance(likelihood, Likelihood):

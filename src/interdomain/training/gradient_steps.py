@@ -26,18 +26,18 @@ from .run import Run
 _LEARNING_RATE = 0.01
 
 Optimizer: TypeAlias = Any
-"""What ``fit`` takes: None, a learning rate, an optimizer, a NaturalGradient, or two of these."""
+"""The argument of ``fit``: None, a learning rate, an optimizer, a NaturalGradient, or a pair."""
 
 Step = Callable[..., tuple[tf.Tensor, tf.Tensor]]
-"""A function of the sizes of the natural-gradient steps and of a batch: makes one update; returns
-the loss before it, and whether all numbers were finite."""
+"""A function of the sizes of the natural-gradient steps and of a batch. It makes one update, and
+returns the loss before it, and whether all numbers were finite."""
 
 
 class GradientSteps:
-    """Steps from one batch each: natural gradients for q, an optimizer for everything else.
+    """Steps on minibatches: natural gradients for q, an optimizer for all other variables.
 
-    :param optimizer: as :func:`interdomain.fit` takes it.
-    :raises ValueError: if the optimizer, or the model, cannot be trained in this way.
+    :param optimizer: the argument of :func:`interdomain.fit`.
+    :raises ValueError: if the optimizer or the model does not support such steps.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GradientSteps:
         moved = {id(variable) for variable in in_q}
         self._others = tuple(v for v in model.trainable_variables if id(v) not in moved)
         self.variables = (*self._others, *in_q)
-        # What a strategy distributes carries its own types.
+        # Batches that a strategy distributes have their own types.
         self._signature = batches.specs if replicas.strategy is None else None
         self._optimizer, self._step = self._compiled(optimizer if rate is None else None)
         if rate is not None and self._optimizer is not None:
@@ -72,15 +72,15 @@ class GradientSteps:
         }
 
     def _compiled(self, optimizer: Any) -> tuple[Any, Step]:
-        """The optimizer, None if there is nothing for it to update, and the compiled step. All fits
-        of a model use the same Adam, so that its steps are compiled once."""
+        """The optimizer (None without variables for it), and the compiled step. All fits of a model
+        use the same Adam, so that its steps are compiled once."""
         replicas, natural, others = self._replicas, self._natural, self._others
         model, signature = self._model, self._signature
 
         def build() -> tuple[Any, Step]:
             used = None
             if others:
-                # Creates its variables: tf.function must not, and a checkpoint restores them.
+                # Create its variables: tf.function must not, and a checkpoint restores them.
                 with replicas.strategy.scope() if replicas.strategy else nullcontext():
                     used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
                     used.build(list(others))
@@ -96,7 +96,7 @@ class GradientSteps:
         return built
 
     def train(self, run: Run) -> Ending:
-        """Run the steps that are left.
+        """Run the remaining steps.
 
         :raises NumericalBreakdown: if the loss, a gradient or an updated parameter is not finite.
         """
@@ -115,8 +115,8 @@ class GradientSteps:
         return ending
 
     def _take_step(self, step: int, batch: Sequence[Any]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Where TensorFlow raises instead of returning NaN, as before 2.21, a natural-gradient step
-        that cannot be factorised ends before any variable has changed, and is halved."""
+        """Take one step. TensorFlow before 2.21 raises an error instead of returning NaN. If a
+        natural-gradient step cannot be factorised, it changes no variable, and is halved."""
         sizes = self._natural.sizes(step)
         while True:
             try:
@@ -124,12 +124,11 @@ class GradientSteps:
             except tf.errors.InvalidArgumentError as error:
                 if not np.any(sizes) or losses.FAILED_FACTORISATION not in str(error):
                     raise
-                self._check_loss(batch)  # fails, too, if it is not the step that does
+                self._check_loss(batch)  # raises if the loss itself fails
                 sizes = sizes / 2
 
     def _check_loss(self, batch: Sequence[Any]) -> None:
-        """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
-        parameters."""
+        """Raise a NumericalBreakdown if the loss of a batch is not finite at the parameters."""
         with losses.tensorflow_errors_as_breakdowns():
             value = self._loss_of(batch)
         losses.require(np.isfinite(value), f"the loss is {value}")
@@ -152,15 +151,15 @@ def _step_function(
     natural: NaturalGradients,
     optimizer: Any,
 ) -> Step:
-    """The function for one step. One evaluation of the loss and its gradients serves both updates;
+    """The function for one step. One evaluation of the loss and its gradients serves both updates.
     q is assigned outside of the replicas, because its variables do not define how values of several
     replicas are combined.
 
     All means of a diagonal q move at once, each as if the others were fixed, but the data couple
-    them: where many coordinates explain the same data, a step of any fixed size overshoots, further
-    every time. So the loss of the same batch is evaluated at the new means. Along the step the loss
-    is approximated by the parabola through both losses, with the slope at the first; if its minimum
-    comes before the end of the step, the means go there.
+    them. If many coordinates explain the same data, a step of any fixed size overshoots, further
+    every time. So the loss of the same batch is evaluated at the new means. A parabola through both
+    losses, with the slope at the first, approximates the loss along the step. If its minimum comes
+    before the end of the step, the means move only to the minimum.
     """
     in_q = natural.variables
     means = [place for place, coupled in enumerate(natural.coupled) if coupled]
@@ -172,7 +171,7 @@ def _step_function(
         finite = [_all_finite([value, *gradients, *new])]
         if means:
             new = shortened(value, q_gradients, new, batch)
-        with tf.control_dependencies(new):  # if they cannot be computed, nothing changes
+        with tf.control_dependencies(new):  # an error there leaves all variables unchanged
             for variable, after in zip(in_q, new, strict=True):
                 variable.assign(after)
             if others:
@@ -196,7 +195,7 @@ def _step_function(
         return new
 
     def apply(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
-        # Those of replicas are of the whole batch already.
+        # With replicas, gradients are of the whole batch already.
         options = {} if replicas.strategy is None else {"skip_gradients_aggregation": True}
         optimizer.apply_gradients(list(zip(gradients, others, strict=True)), **options)
         return tf.constant(True)
@@ -205,9 +204,9 @@ def _step_function(
 
 
 def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients, Any]:
-    """The natural gradients of a fit, perhaps of no q, and what updates everything else.
+    """The natural gradients of a fit, perhaps of no q, and the optimizer of all other variables.
 
-    :raises ValueError: if there are to be others, or the model has no q.
+    :raises ValueError: if natural gradients are required and the model has no q.
     """
     kind, pairs = gpflow.optimizers.NaturalGradient, pairs_of(model)
     natural, other = None, optimizer
@@ -234,7 +233,7 @@ def _parts(model: Any, optimizer: Optimizer) -> tuple[NaturalGradients, Any]:
 def _checked_rate(optimizer: Any) -> float | None:
     """The learning rate of Adam, or None for an optimizer.
 
-    :raises ValueError: if it is neither.
+    :raises ValueError: if the argument is neither.
     """
     if optimizer is None:
         return _LEARNING_RATE

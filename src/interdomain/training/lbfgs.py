@@ -22,20 +22,20 @@ from .losses import NumericalBreakdown
 from .results import Ending, FitResult
 from .run import Plan, Run, train
 
-# At most 20 evaluations per line search (scipy's maxls): never the limit that ends a run.
+# SciPy's maxls allows 20 evaluations per line search, so this limit never ends a run.
 _EVALUATIONS_PER_ITERATION = 25
 
 
 class LBFGS:
     """SciPy's L-BFGS-B over all trainable variables of a model.
 
-    A point of a line search where the loss is not defined, for instance because a factorisation
-    fails there, is rejected by giving it a larger loss than that of the iterate.
+    A line search may reach a point without a finite loss, for instance because a factorisation
+    fails. The point is rejected by a loss that is larger than the loss of the iterate.
 
     :param batch: all of the data, or () if the model holds them.
-    :param options: of SciPy's L-BFGS-B.
-    :param from_zero: whether SciPy sees the loss less the loss of the first point. Its ``ftol``
-        is a share of the loss, and a loss that is known up to a constant may be of any size.
+    :param options: the options of SciPy's L-BFGS-B.
+    :param from_zero: whether SciPy gets the loss minus the loss of the first point. Its ``ftol`` is
+        a share of the loss, and a loss that is known up to a constant may have any size.
     """
 
     exact = True
@@ -54,29 +54,29 @@ class LBFGS:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What must be the same for a resumed fit."""
+        """The settings that must be equal for a resumed fit."""
         rows = {"rows": checksum_of_rows(self._batch)} if self._batch else {}
         return {"method": "l-bfgs", "options": self._options, **rows}
 
     def train(self, run: Run) -> Ending:
-        """Run the iterations that are left.
+        """Run the remaining iterations.
 
         :raises NumericalBreakdown: if the loss or a gradient is not finite at the first point, or
             if no better point was found without a NaN.
         """
-        losses.draw_for_step(self._model, 0)  # the same at all steps: a function to be minimised
+        losses.draw_for_step(self._model, 0)  # the same draws at all steps
         most = run.plan.steps - run.step
         ending: Ending | None = None
 
         def after_iteration(intermediate_result: OptimizeResult) -> None:
-            """SciPy calls it in this way because of its argument's name."""
+            """Record an iteration. SciPy passes a result because the argument has this name."""
             nonlocal ending
-            # The variables hold the point evaluated last, which need not be the iterate.
+            # The variables hold the last evaluated point, which need not be the iterate.
             _assign(self.variables, tf.convert_to_tensor(intermediate_result.x))
             self._loss = float(intermediate_result.fun) + self._zero
             run.keep(run.step + 1)
             ending = run.after_step(-self._loss)
-            if ending is not None and ending.reason != "steps":  # SciPy counts these itself
+            if ending is not None and ending.reason != "steps":  # SciPy counts steps itself
                 raise StopIteration
 
         options = {"maxfun": _EVALUATIONS_PER_ITERATION * most, **self._options, "maxiter": most}
@@ -87,7 +87,7 @@ class LBFGS:
                 self._value_and_slope, start, callback=after_iteration, **how
             )
         finally:
-            run.restore()  # not the last point of a line search, which may be interrupted
+            run.restore()  # instead of the last point of a line search
         if ending is not None and ending.reason != "steps":
             return ending
         if not result.success and self._breakdown is not None:
@@ -118,8 +118,8 @@ class LBFGS:
                 raise
             self._breakdown = breakdown
             self._rejected += 1
-            # Above the iterate by about its own size: far more would make the step needlessly
-            # small, less might not be worse than what the line search accepts.
+            # Exceed the loss of the iterate by about its size. Far more would make the step
+            # needlessly small; with less, the line search might accept the point.
             now = self._loss - self._zero
             return now + abs(now) + 1, np.zeros_like(x)
         if self._loss is None:
@@ -133,8 +133,7 @@ def _assign(variables: tuple[tf.Variable, ...], x: tf.Tensor) -> None:
 
 
 def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Any:
-    """The function of all variables as one vector, and a batch, that returns the loss and its
-    gradient."""
+    """The function of a vector of all variables, and of a batch, for the loss and its gradient."""
     loss = losses.training_loss_of(model)
 
     def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -153,10 +152,10 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
 def fit_by_lbfgs(
     model: Any, *, steps: int, progress: bool = False, enough: float | None = None
 ) -> FitResult:
-    """Fit a model that holds its data, which were checked already, without warnings about the
-    features or the kernel, which may soon be replaced.
+    """Fit a model that holds data, which were checked already. There are no warnings about features
+    or kernel, which may soon be replaced.
 
-    :param enough: a step that gains less is the last, in nats; by default a share of the loss.
+    :param enough: the gain in nats below which a step is the last; by default a share of the loss.
     """
     plan = Plan(time.perf_counter(), steps, progress=progress)
     options = {} if enough is None else {"ftol": enough}

@@ -1,4 +1,4 @@
-"""The loss of a model, its gradients, and numbers in it that are not finite."""
+"""The loss of a model, its gradients, and errors for numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Loss = Callable[..., tf.Tensor]
 
 
 def training_loss_of(model: Any) -> Loss:
-    """The training loss of a batch (X, Y); without arguments, that of the data in the model.
+    """The training loss of a batch (X, Y); without arguments, of the data in the model.
 
-    What is compiled of it is kept in the model, which it must therefore not keep alive.
+    The model keeps the compiled loss, so the loss must not keep the model alive.
     """
     reference = weakref.ref(model)
 
@@ -30,7 +30,7 @@ def training_loss_of(model: Any) -> Loss:
 def loss_and_gradients(
     loss: Loss, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """The loss of a batch, and its gradients: zeros for variables that it does not depend on."""
+    """The loss of a batch, and its gradients: zeros for variables that do not influence it."""
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(variables)
         value = loss(*rows)
@@ -40,13 +40,14 @@ def loss_and_gradients(
 
 
 def draw_for_step(model: Any, step: int) -> None:
-    """Tell a model with random draws in its loss, such as :class:`interdomain.deep.DeepGP`, the
-    step: all evaluations in it then use the same draws, in a fit that is resumed there, too."""
+    """Tell the step to a model with random draws in its loss, such as
+    :class:`interdomain.deep.DeepGP`. All evaluations of a step then use the same draws, also in a
+    resumed fit."""
     if hasattr(model, "set_step"):
         model.set_step(step)
 
 
-# What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
+# Errors that replace a NaN: of factorisations in some TensorFlow versions, and of
 # gpflow.Parameter.assign.
 FAILED_FACTORISATION = "Cholesky decomposition was not successful"
 _RAISED_FOR_NAN = {
@@ -63,16 +64,15 @@ class NumericalBreakdown(Exception):
 
 
 def require(finite: Any, reason: str) -> None:
-    """:raises NumericalBreakdown: for this reason, unless all is finite."""
+    """Raise a NumericalBreakdown for this reason, unless all numbers are finite."""
     if not finite:
         raise NumericalBreakdown(reason)
 
 
 @contextmanager
 def tensorflow_errors_as_breakdowns() -> Iterator[None]:
-    """:raises NumericalBreakdown: in place of what TensorFlow or GPflow raise because of a NaN.
-    :raises ValueError: if Python code that a compiled loss calls has raised one.
-    """
+    """Raise a NumericalBreakdown in place of errors about a NaN from TensorFlow or GPflow. If
+    Python code in a compiled loss has raised a ValueError, raise it again."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:

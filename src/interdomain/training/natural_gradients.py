@@ -1,4 +1,4 @@
-"""Natural-gradient steps for the q's of a model, and the sizes of these steps."""
+"""Natural-gradient steps for the variational distributions q of a model, and their sizes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..linalg.natural_gradients import diagonal_step, full_step
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
 Size: TypeAlias = float | Callable[[int], Any] | None
-"""Of a step: a constant, a function of the number of steps before, or None for the default."""
+"""The size of a step: a constant, a function of the number of steps before, or None (default)."""
 
 
 class NaturalGradients:
-    """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q; all
-    may share one covariance, ``[1, M, M]`` or ``[M, 1]``).
+    """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q). All
+    latent GPs may share one covariance, ``[1, M, M]`` or ``[M, 1]``.
 
-    :param size: of all steps.
+    :param size: the size of all steps.
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
     :ivar coupled: for each of ``variables``, whether it is the mean of a diagonal q.
     :raises ValueError: if the first size is not in (0, 1].
@@ -40,16 +40,16 @@ class NaturalGradients:
         self.sizes(0)
 
     def sizes(self, step: int) -> Array:
-        """The sizes of the next steps after so many, ``[number of pairs]``.
+        """The sizes of the steps after ``step`` steps, ``[number of pairs]``.
 
-        By default the size for a full q rises by equal factors to 0.1 in 20 steps, as that of
-        Salimbeni, Eleftheriadis and Hensman (2018) does: the first gradients are those of a q, and
-        of hyperparameters, that are soon left. For a diagonal q it falls: the data couple its
-        coordinates, which all move at once, so that the noise of a minibatch adds up over them and
-        sets a floor that no constant size leaves. Several q's move at once, each as if the others
-        were fixed: n of them that explain the same overshoot with steps above about ``1 / n``.
+        By default the size for a full q rises by equal factors to 0.1 in 20 steps, as in Salimbeni,
+        Eleftheriadis and Hensman (2018): the first q and the first hyperparameters soon change. For
+        a diagonal q the size falls. The data couple its coordinates, which all move at once, so the
+        noise of a minibatch adds up. A constant size therefore cannot reduce the loss below a
+        floor. Several q move at once, each as if the others were fixed: n of them that explain the
+        same data overshoot with steps above about ``1 / n``.
 
-        :raises ValueError: if one is not in (0, 1].
+        :raises ValueError: if a size is not in (0, 1].
         """
         if self._size is None:
             most = min(0.1, 1 / max(len(self._pairs), 1))
@@ -65,13 +65,13 @@ class NaturalGradients:
         return np.full(len(self._pairs), float(size))
 
     def describe(self) -> str | None:
-        """What must be the same for a resumed fit: the first sizes."""
+        """The settings that must be equal for a resumed fit: the first sizes."""
         return str([self.sizes(step).tolist() for step in (0, 1)]) if self._pairs else None
 
     def moved(self, gradients: Sequence[tf.Tensor], sizes: tf.Tensor) -> list[tf.Tensor]:
         """The values of ``variables`` after a step; nothing is assigned.
 
-        :param gradients: of the loss, with respect to ``variables``.
+        :param gradients: the gradients of the loss with respect to ``variables``.
         :param sizes: the step sizes, ``[number of pairs]``.
         """
         values = []
@@ -80,7 +80,7 @@ class NaturalGradients:
             root, root_gradient = _constrained(q_sqrt, gradients[2 * i + 1])
             size = tf.cast(sizes[i], root.dtype)
             if self._shared[i]:
-                # Each latent GP has its part of the gradient: all arrive at the same covariance.
+                # Each latent GP gets its part of the gradient, so all obtain the same covariance.
                 copies, axis = mean.shape[1], int(self._diagonal[i])
                 root = tf.repeat(root, copies, axis)
                 root_gradient = tf.repeat(root_gradient / copies, copies, axis)
@@ -97,16 +97,16 @@ class NaturalGradients:
 
 
 def pairs_of(model: Any) -> list[Pair]:
-    """The q's of a model: pairs of q_mu and q_sqrt; none if it has no q."""
+    """The pairs (q_mu, q_sqrt) of a model; none if it has no q."""
     if hasattr(model, "variational_parameters"):
         return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
     return [(model.q_mu, model.q_sqrt)] if hasattr(model, "q_mu") else []
 
 
 def _constrained(parameter: gpflow.Parameter, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """A parameter's value, and the gradient with respect to it from that with respect to its
-    unconstrained variable, by the chain rule of the inverse of its transform."""
-    # A bijector would give back the unconstrained value of what it made, without a gradient.
+    """The value of a parameter, and the gradient with respect to it. The chain rule of the inverse
+    transform computes it from ``gradient``, that of the unconstrained variable."""
+    # For its own output, a bijector returns a cached unconstrained value, without a gradient.
     value = tf.identity(tf.convert_to_tensor(parameter))
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(value)

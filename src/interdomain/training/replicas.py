@@ -18,13 +18,13 @@ from .losses import Loss, loss_and_gradients
 
 
 class Replicas:
-    """The loss and gradients of a batch whose rows are spread over replicas, as
-    https://www.tensorflow.org/guide/distributed_training shows for training loops of one's own.
+    """The loss and gradients of a batch whose rows are spread over replicas, as in custom training
+    loops of https://www.tensorflow.org/guide/distributed_training.
 
-    A loss of GPflow's on n of B rows is an estimate of the loss on all B: its expected log
-    likelihood is scaled up, its KL term and its priors are whole. The sum over the replicas,
-    weighted by ``n / B``, is then the loss of the whole batch, and so are its gradients, however
-    unevenly the rows are spread.
+    GPflow's loss on n of B rows estimates the loss on all B rows: its expected log likelihood is
+    scaled up, its KL term and its priors are whole. The sum over the replicas, weighted by
+    ``n / B``, is then the loss of the whole batch. This also holds for gradients, however unevenly
+    the rows are spread.
 
     :param strategy: None for one device without a strategy.
     :ivar is_chief: whether this process writes checkpoints and shows progress.
@@ -42,7 +42,7 @@ class Replicas:
     def of(cls, model: tf.Module) -> Replicas:
         """The replicas of the strategy in whose scope a model was built.
 
-        :raises ValueError: if only a part of it was.
+        :raises ValueError: if only a part of the model was built there.
         """
         known = [
             (getattr(variable, "distribute_strategy", None), variable.name)
@@ -60,7 +60,7 @@ class Replicas:
         return cls(known[0][0])
 
     def check_optimizer(self, optimizer: Any) -> None:
-        """:raises ValueError: if it was not built in the scope of the strategy, or for Keras 3."""
+        """Check that an optimizer of a strategy was built in its scope, and not with Keras 3."""
         inside = self.strategy.extended.variable_created_in_scope if self.strategy else None
         is_of_keras = isinstance(optimizer, tf_keras.optimizers.Optimizer)
         if inside and not (is_of_keras and all(map(inside, optimizer.variables))):
@@ -71,8 +71,8 @@ class Replicas:
             )
 
     def start(self, checkpoints: Checkpoints) -> None:
-        """Start or resume. The chief reads its checkpoint or writes the first one, which finds out
-        before time is spent what cannot be written; then the other workers read it.
+        """Start or resume. First the chief reads its checkpoint or writes the first one, so that an
+        error of writing comes before training; then the other workers read it.
 
         :raises ValueError: if the workers find checkpoints of different steps.
         :raises RuntimeError: if another worker cannot start.
@@ -84,18 +84,18 @@ class Replicas:
                     checkpoints.save(0)
             except Exception as error:
                 failure = error
-            (failed,) = self.mean([failure is not None])  # all wait for the one whose turn it is
+            (failed,) = self.mean([failure is not None])  # the others wait
             if failed:
                 raise failure or RuntimeError("another worker cannot start: see its error.")
         (mean,) = self.mean([checkpoints.step])
         if mean != checkpoints.step:
             raise ValueError(
                 f"checkpoint_dir: this worker finds a checkpoint of step {checkpoints.step}, "
-                "another one that of another step; pass one folder that all of them see."
+                "another worker finds another step; pass one folder that all of them see."
             )
 
     def mean(self, numbers: Sequence[float]) -> Array:
-        """The mean over the replicas of numbers that each worker has."""
+        """The mean over the replicas of the numbers of each worker."""
         array = np.array(numbers, np.float64)
         if self.alone or self.strategy is None:
             return array
@@ -103,7 +103,7 @@ class Replicas:
 
     @functools.cached_property
     def _mean_of(self) -> Any:
-        """Traced once, and not for each step at which workers agree on going on."""
+        """The mean over replicas, traced once and not at each step at which workers compare."""
         return compiled(lambda *given: self.run(_weighted_mean, (given, tf.constant(1)))[0])
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
@@ -121,7 +121,7 @@ class Replicas:
         return values
 
     def run(self, function: Callable[..., Any], batch: Sequence[Any] = ()) -> Any:
-        """Call a function with the rows of each replica; it must return the same on all."""
+        """Call a function with the rows of each replica; all replicas must return the same."""
         if self.strategy is None:
             return function(*batch)
         results = self.strategy.run(function, args=tuple(batch))
@@ -132,7 +132,7 @@ class Replicas:
     def loss_and_gradients(
         self, loss: Loss, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """In a replica: the loss of the whole batch and its gradients, from this replica's rows."""
+        """The loss of the whole batch and its gradients, called in each replica with its rows."""
         value, gradients = loss_and_gradients(loss, variables, rows)
         if self.strategy is not None:
             value, *gradients = _weighted_mean([value, *gradients], tf.shape(rows[0])[0])
@@ -143,7 +143,7 @@ def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Te
     """The means over the replicas, each weighted with ``count``, in one message."""
     dtype = tensors[0].dtype
     weight = tf.cast(count, dtype)
-    # Of a replica without rows, whose weight is zero, nothing need be finite.
+    # A replica without rows has the weight zero, and its numbers need not be finite.
     flat = [
         tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
         for tensor in tensors

@@ -17,7 +17,7 @@ EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "
 
 
 def as_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ...]:
-    """:raises ValueError: unless it is one function, or several."""
+    """The callbacks as a tuple; an error unless the argument is one function, or several."""
     rule = "a function callback(step, model), or a list of such functions"
     listed = [callbacks] if callable(callbacks) else items("callbacks", callbacks, rule)
     for number, callback in enumerate(listed):
@@ -26,7 +26,7 @@ def as_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ..
 
 
 class StopFit(Exception):
-    """An exception to raise in a callback, to end the fit after the present step.
+    """An exception that a callback raises to end the fit after the present step.
 
     The remaining callbacks of this step are still called, and ``FitResult.reason`` is "callback".
 
@@ -40,7 +40,7 @@ class StopFit(Exception):
 
 
 class Ending(NamedTuple):
-    """How a fit ended, as in :class:`FitResult`."""
+    """The end of a fit, as in :class:`FitResult`."""
 
     reason: EndReason
     message: str
@@ -48,15 +48,15 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts of a :class:`interdomain.models.VecchiaSGPR` were tried, and what each explains.
+    """The comparison of parts of a :class:`interdomain.models.VecchiaSGPR`, and their shares.
 
     :ivar evidence: the log marginal likelihood a row, of "features", "neighbours" and "both",
         before the last step, which fits variances and noise to errors of predictions.
-    :ivar kept: the name of the one that was kept.
-    :ivar shares: the shares of the mean square of Y less its mean function, on a sample of rows,
-        in the model that was kept. "features" is the share that the features explain;
-        "neighbours" the share that the rows before a row explain of the rest; "noise" the noise
-        variance of the model; and "unexplained" the rest, which the rows before a row do not tell.
+    :ivar kept: the name of the parts that were kept.
+    :ivar shares: the shares of the mean square of Y minus its mean function, on a sample of rows,
+        in the final model. "features" is the share that the features explain. "neighbours" is the
+        share that the rows before a row explain of the rest. "noise" is the noise variance of the
+        model, and "unexplained" the rest, which earlier rows do not predict.
     """
 
     evidence: Mapping[str, float]
@@ -72,13 +72,13 @@ class Parts:
 
 @dataclass(frozen=True)
 class LocalKernels:
-    """Which local kernels of a :class:`interdomain.models.VecchiaSGPR` were compared.
+    """The comparison of local kernels of a :class:`interdomain.models.VecchiaSGPR`.
 
-    :ivar densities: the mean log density of rows that were not trained on, given their neighbours,
-        by kernel, in standard deviations of Y: the mean over the thinnings.
+    :ivar densities: the mean log density of rows outside of training, given their neighbours, by
+        kernel, in standard deviations of Y: the mean over the thinnings.
     :ivar kept: the kernel of the highest density.
-    :ivar thinnings: 8 stands for rows that are given their nearest among an eighth of the rows, 0
-        for rows that are as far from others as the rows at which the model will predict.
+    :ivar thinnings: 8 means that the neighbours of a row are chosen from an eighth of the rows. 0
+        means that rows are as far from others as the rows at which the model will predict.
     """
 
     densities: Mapping[str, float]
@@ -92,40 +92,40 @@ class LocalKernels:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What :func:`interdomain.fit` did.
+    """The result of :func:`interdomain.fit`.
 
-    The steps of a :class:`~interdomain.models.DualSVGP` are its passes. ``elbos`` has the bound
-    that each has found, and ``elbo`` that of the model as it is now: after a pass whose bound is
-    lower than before, the step was undone. It has "converged" when a step of full size raised the
-    bound by less than the tolerance, and "stalled" where no step, however short, raised it. With
-    "stalled" and "steps" it has not converged, and a warning says so.
+    The steps of a :class:`~interdomain.models.DualSVGP` are its passes over the data. ``elbos`` has
+    the bound of each pass, and ``elbo`` the bound of the present model: a step whose bound was
+    lower was undone. "converged" means that a step of full size raised the bound by less than the
+    tolerance, and "stalled" that no step, however short, raised it. "stalled" and "steps" are not
+    convergence, and a warning says so.
 
     :ivar steps: the step the model is at now, counted from the very first run.
     :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
     :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``) per step
         of this call. A minibatch step records the estimate from its batch at the parameters before
-        its update; an L-BFGS iteration records the exact value at those it arrived at.
-    :ivar elbo: the running ELBO the progress bar ended on: a moving average of ``elbos`` for
-        minibatches, their last value for full batches. A call that had no step to do has here the
-        objective at the model's parameters; with minibatches its estimate from one batch.
+        its update; an L-BFGS iteration records the exact value after its update.
+    :ivar elbo: the last ELBO of the progress bar: a moving average of ``elbos`` for minibatches,
+        their last value for full batches. In a call without a step to do, it is the objective at
+        the model's parameters, which is estimated from one batch with minibatches.
     :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
         the callbacks returned.
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
-    :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
-        tolerances, or no parameter was left to train), "stalled" (L-BFGS found no better point),
-        "max_seconds", or "callback" (one raised :class:`StopFit`). After the last two, the next
-        call continues the fit.
+    :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met a tolerance,
+        or no parameter was left to train), "stalled" (L-BFGS found no better point), "max_seconds",
+        or "callback" (a callback raised :class:`StopFit`). After the last two, the next call
+        continues the fit.
     :ivar message: the reason in words.
-    :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
-        .restore(path)``; None without a ``checkpoint_dir``.
+    :ivar checkpoint: the path of the last checkpoint, for
+        ``tf.train.Checkpoint(model=model) .restore(path)``; None without a ``checkpoint_dir``.
     :ivar frozen: the names of the feature parameters that were trained on a subset and are no
         longer trainable.
     :ivar choice: how features were chosen (``print(result.choice)``); None without
         ``num_inducing``.
-    :ivar parts: what features and neighbours of a VecchiaSGPR explain (``print(result.parts)``);
+    :ivar parts: the shares of features and neighbours of a VecchiaSGPR (``print(result.parts)``);
         None for other models.
-    :ivar local_kernels: which local kernels of a VecchiaSGPR were compared (``print``); None if
-        the kernel was given.
+    :ivar local_kernels: the comparison of local kernels of a VecchiaSGPR (``print``); None if the
+        kernel was given.
     :ivar subset: the fit of a StructuredSGPR on a subset; None without one, or if features were
         chosen.
     :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
@@ -151,7 +151,7 @@ class FitResult:
 
     @property
     def converged(self) -> bool:
-        """Whether a tolerance was met. Always False for Adam, which has no such test."""
+        """Whether a tolerance was met; always False for Adam, which has no tolerance."""
         return self.reason == "converged"
 
 
@@ -159,10 +159,10 @@ class FitResult:
 class NonFiniteError(FloatingPointError):
     """The loss, a gradient or an updated parameter was NaN or infinite.
 
-    By the time it reaches the caller, the model holds parameters at which the loss was finite, and
-    no checkpoint was written after them: with L-BFGS those of the last iteration, with minibatches
-    those of the last multiple of ``every``. The state of an optimizer that the caller passed in is
-    not put back.
+    When the error reaches the caller, the model holds parameters of a finite loss: after the last
+    iteration of L-BFGS, or, with minibatches, after the last multiple of ``every`` steps. No
+    checkpoint was written after them. The state of an optimizer that the caller passed is not
+    restored.
 
     :ivar reason: what was not finite.
     :ivar step: the step that failed, counted from the very first run.

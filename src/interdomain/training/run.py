@@ -1,4 +1,4 @@
-"""One run of the steps of a method: checkpoints, callbacks, progress, and when it ends."""
+"""One run of the steps of a method: checkpoints, callbacks, progress, and its end."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .losses import NumericalBreakdown
 from .replicas import Replicas
 from .results import Callback, Ending, FitResult, NonFiniteError, StopFit
 
-HAD_ENDED = "the checkpoint is of a fit that had ended"  # the message where nothing was trained
+HAD_ENDED = "the checkpoint is of a fit that had ended"  # the message if nothing was trained
 
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of a fit, whatever its method: arguments and options of ``fit``.
+    """The arguments and options of ``fit`` that do not depend on the method.
 
-    :ivar started: when the fit began, by ``time.perf_counter``.
-    :ivar subset_size: the number of rows drawn at random to begin with; None for none.
+    :ivar started: the time of ``time.perf_counter`` at which the fit began.
+    :ivar subset_size: the number of rows of a random subset to begin with; None for no subset.
     """
 
     started: float
@@ -49,7 +49,7 @@ class Plan:
 class Run:
     """The steps ``step + 1, ..., plan.steps`` of a fit.
 
-    :param method: as of :func:`train`. The last good values of its variables are kept.
+    :param method: the method of :func:`train`. The last good values of its variables are kept.
     :ivar step: the last step that is done.
     :ivar kept_step: the step that led to the values that are kept.
     """
@@ -68,37 +68,37 @@ class Run:
         self._bar = progress_bar("fit", "step", plan.steps, shown=shown, initial=self.step)
 
     def close(self) -> None:
-        """Leave the progress bar as it is."""
+        """Close the progress bar, which stays visible."""
         self._show()
         self._bar.close()
 
     @property
     def running_elbo(self) -> float:
-        """Exponential moving average of the ELBOs, free of the bias of its start at zero."""
+        """The exponential moving average of the ELBOs, without the bias of its start at zero."""
         if not self.elbos:
             return float("nan")
         bias = 1 - _SMOOTHING ** len(self.elbos)
         return self.elbos[-1] if self._exact else self._average / bias
 
     def values(self) -> list[tf.Tensor]:
-        """The present values; TensorFlow copies a buffer only where an update writes into it."""
+        """The present values; TensorFlow copies a buffer only when an update writes into it."""
         return [variable.read_value() for variable in self._variables]
 
     def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
-        """Remember values, by default the present ones, as good: those after this step."""
+        """Keep values (by default the present ones) as the good values after this step."""
         self.kept_step, self._kept_values = step, self.values() if values is None else values
 
     def restore(self) -> None:
-        """Give the variables the remembered values again."""
+        """Set the variables to the kept values."""
         for variable, value in zip(self._variables, self._kept_values, strict=True):
             variable.assign(value)
 
     def after_step(self, elbo: float, check: Callable[[], None] = lambda: None) -> Ending | None:
-        """Record a step. At multiples of ``every``, and at the end, write a checkpoint and call the
-        callbacks.
+        """Record a step. At multiples of ``every``, and after the last step, write a checkpoint and
+        call the callbacks.
 
-        :param check: raises an error if the present parameters must not be kept.
-        :returns: the ending, if this was the last step; otherwise None.
+        :param check: raises an error if the present parameters must not be kept. :returns: the
+            ending, if this was the last step; otherwise None.
         """
         self.step += 1
         self.elbos.append(elbo)
@@ -117,8 +117,8 @@ class Run:
             check()
             self._checkpoints.save(self.step)
         wish = self.evaluate()
-        # All workers must end at the same step although their clocks, and what their callbacks see,
-        # differ: the first that wants to end decides for all.
+        # All workers must end at the same step, although their clocks and the results of their
+        # callbacks differ: the first worker that ends decides for all.
         by_callback, late = self._replicas.mean([wish is not None, self._is_late()])
         if ending is None and by_callback:
             why = wish or "of another worker"
@@ -132,7 +132,7 @@ class Run:
     def evaluate(self) -> str | None:
         """Call the callbacks, unless they have been called after this step.
 
-        :returns: why one of them wants the fit to end, if one does.
+        :returns: the reason of a callback that ends the fit; otherwise None.
         """
         if not self.plan.callbacks or self._called_at == self.step:
             return None
@@ -167,11 +167,11 @@ def train(
     """Run the steps of a method, from the beginning or from a checkpoint.
 
     :param method: an instance of :class:`.lbfgs.LBFGS`, :class:`.steps.GradientSteps` or
-        :class:`.passes.Passes`. It has the ``variables`` that it changes, says whether its ELBOs
-        are ``exact``, what a checkpoint has to hold (``stored``), and what must be the same for a
-        resumed fit (``described``); ``train(run)`` runs the steps, and ``objective(step)`` is the
-        objective at the present parameters, for a fit that has no step to do.
-    :param may_be_done: whether the parameters may have been trained before, all of them.
+        :class:`.passes.Passes`. Its ``variables`` change; ``exact`` is whether its ELBOs are exact.
+        A checkpoint holds ``stored``, and ``described`` must be equal for a resumed fit.
+        ``train(run)`` runs the steps. ``objective(step)`` is the objective at the present
+        parameters, for a fit without steps.
+    :param may_be_done: whether all parameters may have been trained before.
     """
     if not (method.variables or may_be_done):
         raise ValueError(
@@ -179,7 +179,7 @@ def train(
             "gpflow.set_trainable(parameter, True) on those to train."
         )
     replicas = replicas or Replicas(None)
-    ended = tf.Variable("", trainable=False)  # the reason for which a method has ended
+    ended = tf.Variable("", trainable=False)  # the reason why a method has ended
     checkpoints = Checkpoints(
         plan.checkpoint_dir,
         fit="" if plan.checkpoint_dir is None else _described(model, method.described),
@@ -222,7 +222,7 @@ def train(
 
 
 def _described(model: Any, settings: Mapping[str, Any]) -> str:
-    """What tells one fit from another, one ``name: value`` a line."""
+    """The description that identifies a fit, one ``name: value`` a line."""
     lines: dict[str, Any] = {FORMAT: 2, "model": type(model).__name__}
     for path, parameter in gpflow.utilities.parameter_dict(model).items():
         lines[path.removeprefix(".")] = _parameter(parameter)
@@ -236,7 +236,7 @@ def _described(model: Any, settings: Mapping[str, Any]) -> str:
 
 
 def _parameter(parameter: gpflow.Parameter | tf.Variable) -> str:
-    """What a parameter is, besides its value."""
+    """The description of a parameter, without its value."""
     words = [f"{parameter.dtype.name} {list(parameter.shape)}"]
     if isinstance(parameter, gpflow.Parameter):
         words.append(getattr(parameter.transform, "name", "identity"))

@@ -1,7 +1,7 @@
-"""Warnings of data that a model can be trained on, and of which it will learn nothing.
+"""Warnings of data that a model accepts, but learns nothing from.
 
-Columns of integers are taken for categories, and what is said of columns does not hold for pixels,
-which kernels on patches see.
+Columns of integers count as categories. Pixels, which kernels on patches use, are not checked as
+columns.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ..core.latents import latent_gps
 from ..families.sphere.kernel import ZonalKernel
 
 FAR = 1_000.0
-"""A column is far from standardised if its size is more than so many lengthscales, or less than the
-inverse of it; and so is Y, in standard deviations of the prior."""
+"""The number of lengthscales above which, and the inverse below which, a column is far from
+standardised. It also limits Y, in standard deviations of the prior."""
 
 _MAX_ROWS = 10_000
-_EQUAL = 1e-12  # relative deviations of a column whose numbers are the same but for rounding
+_EQUAL = 1e-12  # the relative deviation of a constant column, which is rounding
 
 
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
-    """One warning for each cause: columns of X, those of Y, and the interval of Fourier features.
+    """Warn once of each fault: of columns of X, of columns of Y, and of the box of features.
 
-    :param model: A model; of a deep one, the layer that the data are inputs of is looked at.
-    :param X: ``[N, D]``, columns that the model takes: all rows, or those of one batch.
+    :param model: A model; for a deep model, its layer of inputs is checked.
+    :param X: ``[N, D]``, columns that the model uses: all rows, or the rows of one batch.
     :param Y: ``[N, P]``.
-    :raises ValueError: For rows beyond the box of features that repeat there, or that are not on
-        the sphere of a kernel's inputs.
+    :raises ValueError: For rows outside of the box of features that repeat there, or not on the
+        sphere of a kernel's inputs.
     """
     likelihood, X = getattr(model, "likelihood", None), np.asarray(X)
     model = getattr(model, "layer_of_inputs", model)
@@ -44,7 +44,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     warn_of_scales(model, X, Y, likelihood)
     try:
         latents = latent_gps(model.kernel, model.inducing_variable)
-    except (AttributeError, ValueError):  # a model without features, or of other latent GPs
+    except (AttributeError, ValueError):  # no features, or other latent GPs
         return
     pairs = [(group.inducing_variables[0], group.kernel) for group in latents]
     domains = [box for pair in pairs for box in boxes(*pair, X.shape[1])]
@@ -57,9 +57,9 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
 
 
 def warn_of_scales(model: Any, X: Array, Y: Array, likelihood: Any = None) -> None:
-    """The part of :func:`warn_of_data` that is about columns, for a model with a kernel.
+    """Warn of columns of X and Y, as :func:`warn_of_data` does, for a model with a kernel.
 
-    :param likelihood: The likelihood of the targets, if the model has another one, or none.
+    :param likelihood: The likelihood of the targets, if it is not the model's.
     """
     X, Y = (np.asarray(rows)[:: -(-len(X) // _MAX_ROWS)] for rows in (X, Y))
     for part in scaled_parts(model.kernel):
@@ -105,7 +105,7 @@ def _is_below_floor(likelihood: Any, Y: Array) -> bool:
     if floor is None:
         floor = gpflow.config.default_likelihood_positive_minimum()
     least, deviations = float(np.sqrt(floor)), np.std(Y.astype(np.float64), axis=0)
-    rounding = _EQUAL * np.max(np.abs(Y), axis=0, initial=0.0)  # of a column that is constant
+    rounding = _EQUAL * np.max(np.abs(Y), axis=0, initial=0.0)  # the deviation of a constant column
     below = np.flatnonzero((deviations > rounding) & (deviations < least))
     if len(below):
         warn(
@@ -118,6 +118,6 @@ def _is_below_floor(likelihood: Any, Y: Array) -> bool:
 
 
 def _far(sizes: Any, lengths: Any) -> Any:
-    # Training may have made a lengthscale small or large: that is no fault of the data.
+    # Training may have made a lengthscale small or large, which is no fault of the data.
     too_small = (sizes > 0) & (sizes < np.minimum(lengths, 1.0) / FAR)
     return too_small | (sizes > FAR * np.maximum(lengths, 1.0))

@@ -1,4 +1,4 @@
-"""How ``fit`` trains a model: what every way has, and the way of models that have no own one."""
+"""The trainers of :func:`interdomain.fit`: the base class, and the trainer for any loss."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .run import Plan, train
 from .scales import warn_of_data
 
 SCIPY_OPTIONS = ("ftol", "gtol", "maxcor", "maxfun", "maxls")
-"""The options of SciPy's L-BFGS-B."""
+"""The options of SciPy's L-BFGS-B that ``fit`` supports."""
 
 
 class Trainer(abc.ABC):
-    """How a model is trained by :func:`interdomain.fit`.
+    """The base class of all ways in which :func:`interdomain.fit` trains a model.
 
-    A class of models registers its own with :func:`trainer_of`.
+    A class of models registers its trainer with :func:`trainer_of`.
 
-    :param optimizer: As :func:`interdomain.fit` takes it.
-    :cvar steps: The number of steps by default.
-    :cvar every: The number of steps between two callbacks, by default.
+    :param optimizer: The argument of :func:`interdomain.fit`.
+    :cvar steps: The default number of steps.
+    :cvar every: The default number of steps between two callbacks.
     :cvar subset_size: The rows of a random subset to begin with; None for no such option.
-    :cvar subset_steps: The number of steps on the subset, by default.
+    :cvar subset_steps: The default number of steps on the subset.
     :cvar chooses_features: Whether ``num_inducing`` lets the data choose the features.
     :cvar options: The names of further options.
     """
@@ -48,19 +48,19 @@ class Trainer(abc.ABC):
 
     @abc.abstractmethod
     def check_data(self, data: Data, batch_size: int | None) -> None:
-        """:raises ValueError: For data, or a batch size, that are not for the model."""
+        """Check data and batch size, with a ValueError if they do not suit the model."""
 
     @abc.abstractmethod
     def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
         """Train the model.
 
-        :param options: Those of fit's options that are no part of the plan.
+        :param options: The options of fit that are not a part of the plan.
         """
 
     def refuse(
         self, options: Mapping[str, Any], known: Collection[str] | None = None, how: str = ""
     ) -> None:
-        """:raises ValueError: For options that are not ``known``, by default :attr:`options`.
+        """Raise a ValueError for options that are not ``known``, by default :attr:`options`.
 
         :param how: The method, in words.
         """
@@ -73,10 +73,10 @@ class Trainer(abc.ABC):
 
 
 class LossTrainer(Trainer):
-    """L-BFGS, or gradient steps on minibatches, on ``model.training_loss``."""
+    """Training of ``model.training_loss`` by L-BFGS, or by gradient steps on minibatches."""
 
     def check_data(self, data: Data, batch_size: int | None) -> None:
-        """Data are checked when batches are made of them."""
+        """Keep the data, which are checked when batches are made from them."""
         self._data, self._batch_size = data, batch_size
 
     def fit(self, plan: Plan, options: Mapping[str, Any]) -> FitResult:
@@ -94,7 +94,7 @@ class LossTrainer(Trainer):
         batches = batches_of(model, data, batch_size=batch_size, seed=plan.seed, strategy=strategy)
         columns = batches.columns
         build_once(model, "checked", columns, lambda: check_columns(model, columns))
-        if batches.arrays is not None:  # of a Dataset, the first batch is looked at
+        if batches.arrays is not None:  # a Dataset's first batch is checked
             warn_of_data(model, *batches.arrays)
         method: LBFGS | GradientSteps
         if by_lbfgs:
@@ -106,6 +106,6 @@ class LossTrainer(Trainer):
 
 @singledispatch
 def trainer_of(model: Any, optimizer: Optimizer) -> Trainer:
-    """How a model is trained, by the class of the model. A model's ``training`` registers its own
-    way; all others are trained on their loss."""
+    """The trainer of a model, by the class of the model. A model's ``training`` registers its own;
+    all other models are trained on their loss."""
     return LossTrainer(model, optimizer)

@@ -89,7 +89,7 @@ def test_an_environment_is_stored_once(tmp_path: Path) -> None:
 def test_resume_skips_what_is_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What failed is reported and tried again; short results stay out of the stored ones."""
+    """Failed runs are reported and tried again; short results stay out of the stored ones."""
     benchmark, options = Squares(), ["--results", str(tmp_path)]
     assert benchmark.main([*options, "--numbers", "1-2", "--failing", "2"]) == 1
     assert "no data for 2" in capsys.readouterr().err

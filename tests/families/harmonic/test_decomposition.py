@@ -152,7 +152,7 @@ def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
 
 @pytest.mark.parametrize("base", ["Matern32", "RationalQuadratic"])
 def test_gradients_of_parts(base: str) -> None:
-    """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
+    """Gradients of complex sums for hyperparameters, X and X2 agree with TensorFlow's."""
     plain, group = BASES[base][0](), "negation-rotation"
     kernel, num_columns = make(group, plain)
     part, frequency, transform = kernel.kernels[1], kernel.frequencies[1], kernel.transform

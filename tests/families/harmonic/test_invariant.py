@@ -73,7 +73,7 @@ def orbit(elements: list[Map], x: np.ndarray) -> np.ndarray:
 def test_means_over_the_group(
     group: str, base: str, entries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which are invariant to it."""
+    """Means over the group are invariant to it."""
     kernel, elements, D = make(group, base)
     g = kernel.base_kernel
     X, X2, Z = inputs(4, D), inputs(3, D, seed=1), inputs(5, D, seed=2)

@@ -11,7 +11,7 @@ from interdomain.kernels import HarmonizableComponent
 
 @dataclass(frozen=True)
 class Form:
-    """Which of the forms of its parameters a component has."""
+    """The form of the parameters of a component."""
 
     name: str
     dimension: int

@@ -142,7 +142,7 @@ def by_integrals(values: Values, w: np.ndarray, X: np.ndarray) -> tuple[np.ndarr
 
 @pytest.mark.parametrize(("name", "count"), [("1d", 3), ("1d-real", 3), ("2d-full", 3), ("1d", 1)])
 def test_covariances(name: str, count: int) -> None:
-    """Of w = 0 alone, too, which has no imaginary part."""
+    """Covariances of features, also of w = 0 alone, which has no imaginary part."""
     kernel = component(BY_NAME[name])
     w, X = frequencies(count, kernel.dimension), inputs(kernel, 6)
     features = HarmonizableFourierFeatures(w)
@@ -196,7 +196,7 @@ def test_of_a_whole_mixture(name: str) -> None:
 
 
 def test_frequencies_of_a_whole_mixture() -> None:
-    """As many say more than one set for each component, and no more are taken than there are."""
+    """Equally many features say more than a set for each component, and stop when none is left."""
     parts = [
         HarmonizableComponent([[0.4 + k], [1.0]], centre=2.0 * k, envelope=0.3, lag=0.2)
         for k in range(3)

@@ -38,7 +38,7 @@ EACH_FORM = pytest.mark.parametrize("form", (*FORMS, *BEYOND), ids=str)
 
 @EACH_FORM
 def test_kernel(form: Form) -> None:
-    """Of X alone, of X and X2, and its diagonal."""
+    """The kernel of X, of X and X2, and its diagonal."""
     kernel = component(form)
     values = Values.of(kernel)
     X, X2 = inputs(7, form.dimension), inputs(4, form.dimension, seed=1)
@@ -119,7 +119,7 @@ VALID = ("1d", "1d-rank-one", "2d-mixed", "2d-full", "2d-matern52", "2d-gsk", "1
 
 @pytest.mark.parametrize("name", VALID)
 def test_valid_for_every_value_of_the_variables(name: str) -> None:
-    """Of random unconstrained variables, at inputs of every spread."""
+    """Kernels of random unconstrained variables are valid, at inputs of every spread."""
     kernel = component(next(form for form in (*FORMS, *BEYOND) if form.name == name))
     draws = [*enumerate(np.geomspace(0.01, 3.0, 12)), (5279, 1.3125)]
     for seed, size in draws:  # of the last in "2d-mixed" all variances are below 1e-303, most are 0
@@ -241,7 +241,7 @@ def test_spectra_beyond_the_gaussian(form: Form) -> None:
 
 
 def test_spectra_of_columns_are_products() -> None:
-    """Of one real frequency at zero, under Matern functions."""
+    """The spectra of one real frequency at zero, under Matern functions."""
     w, v, x = (frequencies(3, 2, seed=seed) for seed in range(3))
     options: Any = {"local": "matern32", "lag": 0.2}
     whole = HarmonizableComponent(np.zeros([1, 2]), envelope=[0.2, 0.4], **options)

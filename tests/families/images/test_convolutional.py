@@ -70,7 +70,7 @@ def test_values_and_gradients(name: str) -> None:
     ("name", "entries"), [("se", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)]
 )
 def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of kernels with a closed form, and of one without; the fewer entries, the more in parts."""
+    """Kernels with and without a closed form; the fewer entries, the more in parts."""
     few_at_a_time(monkeypatch, entries)
     assert_as_by_broadcasting(BY_NAME[name])
 
@@ -166,7 +166,7 @@ def test_memory(base: type[gpflow.kernels.Kernel], name: str) -> None:
 
 
 def test_the_gradient_of_variances_evaluates_no_kernel() -> None:
-    """What it needs is found on the way forward."""
+    """The forward pass computes all that the gradient needs."""
     matrices = [
         node.op
         for node in gradient_nodes(gpflow.kernels.Matern32, "K_diag")

@@ -103,7 +103,7 @@ def swish(t: Mpf) -> Mpf:
 
 
 ACTIVATIONS: dict[Function, Any] = {relu: "relu", swish: lambda t: t * tf.sigmoid(4 * t)}
-"""What is integrated, and what the library is given."""
+"""The activation that is integrated, and the argument that the library gets."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def harmonics(setting: Setting, which: int) -> tuple[InducingVariables, None]:
 def activations(
     setting: Setting, which: int, function: Function | None = None, max_degree: int | None = None
 ) -> tuple[ActivationFeatures, Function]:
-    """Those of the base end at another degree than those of the other."""
+    """Activation features; the features of the base end at another degree than the others."""
     function = function or (swish, relu)[which]
     Z = np.random.default_rng(20 + which).normal(size=(3 + which, setting.input_dim + 1))
     max_degree = (3, 6)[which] if max_degree is None else max_degree

@@ -52,7 +52,7 @@ def test_only_directions_matter() -> None:
 
 
 def test_degrees() -> None:
-    """Those of the activation, of the kernel, and up to both limits."""
+    """The degrees of the activation, of the kernel, and up to both limits."""
     assert features("relu").degrees(kernel()) == (0, 1, 2, 4, 6)
     assert features("erf", max_degree=5).degrees(ArcCosine(2)) == (1, 3, 5)
     assert features("erf", Z[:3], 5).degrees(ArcCosine(1)) == (1,)

@@ -42,7 +42,7 @@ def chordal_eigenvalue(lengthscale: mp.mpf, dimension: int, degree: int) -> mp.m
 
 @pytest.mark.parametrize("dimension", [2, 5, 20])
 def test_chordal_squared_exponential(dimension: int) -> None:
-    """Of a short, a common and a long lengthscale; and how they change with it."""
+    """The eigenvalues of a short, a common and a long lengthscale; and their slopes."""
     with mp.workdps(DIGITS):
         for lengthscale in (0.3, 1.0, 2.5):
             kernel = ChordalSquaredExponential(lengthscale=lengthscale)

@@ -37,7 +37,7 @@ MATERN = {GlobeMatern12: 0.5, GlobeMatern32: 1.5, GlobeMatern52: 2.5}
 @pytest.mark.parametrize("kernel_class", [*MATERN, GlobeSquaredExponential])
 def test_legendre_series(kernel_class: type[ZonalKernel]) -> None:
     """``sum_l (2 l + 1) lambda_l P_l(t)`` with the eigenvalues of Dutordoir et al. 2020, divided by
-    the value at t = 1, of which what is beyond the last degree is an integral."""
+    the value at t = 1. An integral stands for the degrees after the last one."""
     kernel = kernel_class(variance=VARIANCE, lengthscale=LENGTHSCALE)
     degrees = np.arange(1_500.0)
     eigenvalues = degrees * (degrees + 1)

@@ -11,7 +11,7 @@ from numpy.polynomial import Legendre
 from interdomain.inducing_variables import VariationalFourierFeatures
 
 MATERNS = (Matern12, Matern32, Matern52)
-"""Of order p + 1/2, p being the place in the tuple."""
+"""The Matern kernels of order p + 1/2, p being the place in the tuple."""
 
 LOWER, UPPER = -0.3, 1.9
 

@@ -23,7 +23,7 @@ VARIANCE = 1.3
 
 
 def stationary(name: str, num_columns: int = 1, scale: float = 1.0, **options: object) -> Kernel:
-    """Of one lengthscale for each column."""
+    """A stationary kernel with one lengthscale for each column."""
     lengthscales = scale * LENGTHSCALES[:num_columns]
     return KINDS[name](variance=VARIANCE, lengthscales=lengthscales, **options)
 

@@ -173,7 +173,7 @@ def test_mercer(num_columns: int) -> None:
 
 
 def test_high_frequencies_alone() -> None:
-    """What lies between them costs nothing."""
+    """Frequencies between them cost nothing."""
     kernel = Periodized(Matern12(lengthscales=0.1), 0.0, 1.0)
     iv = BoxFourierFeatures(0.0, 1.0, [[0], [10**8]])
     X = np.array([[0.0], [2.5e-9], [0.5]])
@@ -203,7 +203,7 @@ TARGETS = np.sin(5 * ROWS[:, :1]) * ROWS[:, 2:]
 
 
 def test_predictions_warn() -> None:
-    """Of a kernel on columns 2 and 0, in this order."""
+    """Predictions warn of rows outside of the box, for a kernel on columns 2 and 0."""
     base = gpflow.kernels.Matern32(lengthscales=[0.3, 0.2])
     kernel = Periodized.from_data(base, ROWS[:, [2, 0]], active_dims=[2, 0])
     features = BoxFourierFeatures.for_kernel(kernel, 25)

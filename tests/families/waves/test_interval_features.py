@@ -50,8 +50,8 @@ def test_inner_products_by_quadrature(order: int, count: int) -> None:
 
 @EACH
 def test_inner_products_on_grids(order: int) -> None:
-    """Of functions of which the values at ever more points are known: ``phi^T K^-1 phi``, and what
-    they say of f beyond the ends."""
+    """Inner products ``phi^T K^-1 phi`` from values on finer and finer grids, and covariances with
+    f outside of the interval."""
     k, iv = kernel(order), features()
     inner, cross = on_grids(iv, k, BEYOND)
     assert_close(Kuu(iv, k), inner, rtol=2e-4)

@@ -22,7 +22,7 @@ KERNELS = {
 
 
 def all_shares(kernel: Periodized) -> np.ndarray:
-    """Of the frequencies of a grid that is large enough."""
+    """The shares of the frequencies of a grid that is large enough."""
     size = {1: 300, 2: 150}[kernel.num_columns]
     axes = [np.arange(size)] * kernel.num_columns
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, kernel.num_columns)

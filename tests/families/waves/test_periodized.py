@@ -50,7 +50,7 @@ def test_sum_over_images(name: str, num_columns: int) -> None:
 
 @pytest.mark.parametrize("lengthscale", [1e-3, 0.1, 1.0, 30.0, 1e4])
 def test_closed_form_of_one_column(lengthscale: float) -> None:
-    """Of Matern-1/2: a geometric series, for any lengthscale."""
+    """The closed form of Matern-1/2: a geometric series, for any lengthscale."""
     k = periodized(Matern12(variance=VARIANCE, lengthscales=lengthscale))
     tau = np.concatenate([[0.0, 1e-9], np.linspace(0, PERIODS[0], 30)])[:, None]
     away = np.abs(PERIODS[0] / 2 - np.abs(tau[:, 0])) - PERIODS[0] / 2
@@ -74,7 +74,7 @@ def test_long_lengthscales_against_the_series(order: int) -> None:
     factor = 2 * np.sqrt(np.pi) * scipy.special.gamma(nu + 0.5) / scipy.special.gamma(nu)
     factor *= lengthscale * VARIANCE * (2 * nu) ** nu / PERIODS[0]
     waves = np.cos(2 * np.pi * j * tau / PERIODS[0])
-    # What is beyond is below 1e-16 of the constant: (2 pi 40 20,000)^-3.
+    # The rest is below 1e-16 of the constant: (2 pi 40 20,000)^-3.
     series = factor * ((2 * nu) ** (-nu - 0.5) + 2 * waves @ (2 * nu + q) ** (-nu - 0.5))
     np.testing.assert_allclose(value(k, tau), series, rtol=1e-13)
 
@@ -106,7 +106,7 @@ def test_limits_of_long_and_short_lengthscales(name: str) -> None:
 # Spectral densities against numerical Fourier transforms, and the series they are the terms of.
 
 POWER = {"Matern12": 2, "Matern32": 4, "Matern52": 6}
-"""Of decay of the density in one column."""
+"""The power of decay of the density in one column."""
 
 
 @EACH

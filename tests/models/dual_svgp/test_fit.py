@@ -101,7 +101,7 @@ def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
-    """As one that was not interrupted: the same bounds, one after the other."""
+    """A resumed fit has the bounds of a fit that was not interrupted, one after the other."""
     arguments: dict[str, Any] = {"progress": False, "options": {"tolerance": 1e-3}}
     whole = fit(model_of("StudentT"), steps=4, **arguments)
     first = fit(model_of("StudentT"), checkpoint_dir=tmp_path, steps=2, **arguments)
@@ -156,7 +156,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
 
 
 def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
-    """As many of them, and parameters of the same shapes: sums over sites are of features."""
+    """Other features of equal number and shapes are refused: sums over sites depend on features."""
 
     def model(part: slice) -> idm.models.DualSVGP:
         kernel, features = harmonics()

@@ -165,7 +165,7 @@ def in_batches(case: Case) -> Callable[[Any], float]:
 
 
 def in_passes(case: Case) -> Callable[[Any], float]:
-    """That of a DualSVGP, traced once for each likelihood."""
+    """The bound of a DualSVGP, traced once for each likelihood."""
     model = None
 
     def bound(data: Any) -> float:
@@ -230,7 +230,7 @@ def test_right_or_refused(name: str, make: Any) -> None:
 
 
 def test_a_function_for_each_column() -> None:
-    """Of likelihoods that have as many as Y has columns, and one column more of a switched one."""
+    """A likelihood has as many functions as columns of Y; a switched one has a column more."""
     Y = np.eye(3)[THREE[:, 0].astype(int)]
     for name in ("Gaussian", "Bernoulli", "Poisson", "SwitchedLikelihood"):
         case = CASES[name]

@@ -1,4 +1,4 @@
-"""What a feature would add to sites, against dense matrices of all rows."""
+"""The gain of a feature to sites, against dense matrices of all rows."""
 
 from typing import Any
 

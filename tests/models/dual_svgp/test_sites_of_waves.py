@@ -42,7 +42,7 @@ def passed(model: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("parts", [waves, finite_rank])
 @pytest.mark.parametrize("name", ["probit", "Poisson", "StudentT", "heteroskedastic"])
 def test_a_pass_is_that_of_dense_sums(few: pytest.MonkeyPatch, name: str, parts: Any) -> None:
-    """Of a linear mean, two latent GPs, and sites of negative precision, too."""
+    """A pass with a linear mean, two latent GPs, and sites of negative precision."""
     latents = 2 if name == "heteroskedastic" else 1
     mean = gpflow.mean_functions.Linear(np.full([2, latents], 0.2), np.full(latents, 0.1))
     arguments: dict[str, Any] = {"mean_function": mean, "batch_size": 17}

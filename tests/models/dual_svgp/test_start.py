@@ -45,7 +45,7 @@ def poisson(counts: Any) -> Callable[[Any, Any], tuple[Any, Any, Any]]:
 
 
 def student(values: Any) -> Callable[[Any, Any], tuple[Any, Any, Any]]:
-    """Those of Student-t with 3 degrees of freedom and scale 1, at narrow q."""
+    """The moments of Student-t with 3 degrees of freedom and scale 1, at narrow q."""
 
     def moments(mean: Any, variance: Any) -> tuple[Any, Any, Any]:
         square = np.square(values - mean)
@@ -171,7 +171,7 @@ def test_rare_counts_train_the_mean_function() -> None:
 
 
 def test_counts_far_from_the_prior() -> None:
-    """Of 442,000 under a mean function of zero."""
+    """Counts of 442,000 start well under a mean function of zero."""
     Y = RNG.poisson(442_000 * TREND).astype(float)
     model = model_of(waves, Y)
     result = fitted(model)

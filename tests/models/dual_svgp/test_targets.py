@@ -1,4 +1,4 @@
-"""What is known of targets: whose densities a likelihood has, columns, types and values of Y."""
+"""Checks of targets: the densities of a likelihood, and columns, types and values of Y."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ SOURCES = np.random.default_rng(1).integers(0, 2, X.shape).astype(float)
 
 
 def log_evidence(noise: Any) -> float:
-    """Of VALUES under the prior of the points' projection, in NumPy."""
+    """The log evidence of VALUES under the prior of the points' projection, in NumPy."""
     Kzx, Kzz = kernel()(Z, X).numpy(), kernel()(Z).numpy()
     covariance = Kzx.T @ np.linalg.solve(Kzz + gpflow.default_jitter() * np.eye(len(Z)), Kzx)
     rest = kernel()(X, full_cov=False).numpy() - np.diag(covariance)
@@ -95,7 +95,7 @@ TWO = np.hstack([VALUES, -VALUES, SOURCES])
 
 
 def test_messages_of_wrong_targets() -> None:
-    """That test_likelihoods_and_targets does not read; GPflow #438, #1591, #2123."""
+    """Messages that test_likelihoods_and_targets does not read; GPflow #438, #1591, #2123."""
     classes = r"Y has 3 columns.*np.argmax\(Y, axis=1\)"
     last = "one of the 2 likelihoods: 0, ..., 1, in the last"
     for likelihood, Y, num_latent_gps, message in (
@@ -159,7 +159,7 @@ def with_missing() -> Any:
 
 
 def means_of_known(Y: Any, noise: float) -> Any:
-    """Of each output, by NumPy, from the rows that there are of it."""
+    """The mean of each output, by NumPy, from the rows in which it is known."""
     columns = []
     for column in Y.T:
         rows = ~np.isnan(column)

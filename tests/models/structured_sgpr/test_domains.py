@@ -113,7 +113,7 @@ def test_float32() -> None:
 
 
 def test_rounding_at_the_ends_is_no_row_outside(recwarn: pytest.WarningsRecorder) -> None:
-    """Of data and of predictions, for splines, products and waves of a box."""
+    """Rounding of data and of new rows is inside, for splines, products and waves of a box."""
     factors = [Matern32(lengthscales=0.8, active_dims=[d]) for d in (0, 1)]
     box = [-1.0, -1.0], [1.0, 1.0]
     waves = Periodized(Matern32(lengthscales=[0.5, 0.5]), *box)

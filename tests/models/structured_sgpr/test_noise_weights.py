@@ -132,8 +132,8 @@ def test_against_a_dense_noise_matrix(parts: Any) -> None:
 
 @pytest.mark.parametrize("parts", FAMILIES)
 def test_integer_weights_are_repeated_rows(parts: Any) -> None:
-    """The same q; a row with its weight is the mean of its repetitions, so that the evidence of
-    repetitions has a constant less. The charge by the logarithm is less."""
+    """Weights and repeated rows give one q; a row with its weight is the mean of its repetitions,
+    so that the evidence of repetitions has a constant less. The charge by the logarithm is less."""
     counts = RNG.integers(1, 5, size=N)
     again = np.repeat(np.arange(N), counts)
     extra = np.sum(counts - 1) * np.log(2 * np.pi * NOISE) + np.sum(np.log(counts))
@@ -252,7 +252,7 @@ def test_fit_and_chosen_features() -> None:
 
 @pytest.mark.parametrize("parts", [harmonics, waves])
 def test_residuals(parts: Any) -> None:
-    """What a feature would add, as the bound of a model that has the feature says."""
+    """The gain of a feature is the gain in bound of a model that has the feature."""
     kernel, features = finite_rank(*parts())
     more = finite_rank(*with_harmonics(SphericalMatern32(), 1, fixed=True))
     model = StructuredSGPR(

@@ -76,7 +76,7 @@ def evidence(model: StructuredSGPR) -> list[tf.Tensor]:
 
 @pytest.mark.parametrize("parts", FAMILIES)
 def test_a_constant_mean_takes_the_offset(parts: Any) -> None:
-    """Of the numbers that are left of Y when it has the offset, for every kind of mean."""
+    """The mean takes the offset of Y without loss of digits, for every class of mean."""
     cases: list[tuple[Any, float]] = [(Constant, 1e8)]
     if parts is harmonics:
         cases += [(Constant, 30.0), (linear, 1e8)]
@@ -97,7 +97,7 @@ def test_a_constant_mean_takes_the_offset(parts: Any) -> None:
 
 
 def test_sums_of_different_references_add_up(tmp_path: Path) -> None:
-    """Of parts and of files, those of earlier versions included; and with what is far from all."""
+    """Sums of parts and of files add up, of earlier versions too; and with a far reference."""
     shifted = Y + 1e6
     whole = model_of(harmonics, shifted, Constant(1e6))
     near = model_of(harmonics, Y, Constant(1e6)).statistics

@@ -1,4 +1,4 @@
-"""What StructuredSGPR refuses, and what it says."""
+"""The errors of StructuredSGPR, and their messages."""
 
 from typing import Any
 

@@ -165,13 +165,13 @@ def make_q(
 
 
 def linear(latent: int) -> gpflow.mean_functions.Linear:
-    """Of its own for each latent GP: a common scale and shift do not matter to an argmax."""
+    """A linear mean of its own for each latent GP: an argmax ignores a common scale and shift."""
     slopes = 0.1 * np.arange(1, 3 * latent + 1).reshape(3, latent)
     return gpflow.mean_functions.Linear(slopes, 0.3 * np.ones(latent))
 
 
 def options_of(num_latent_gps: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Of models here, besides the given ones."""
+    """The options of the models in these tests, with the given ones."""
     mean = {"mean_function": linear(num_latent_gps), "num_latent_gps": num_latent_gps}
     return {"num_data": 3 * NUM_DATA, **mean, **options}
 
@@ -234,7 +234,7 @@ def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> BlockSVGP:
 
 
 def assert_same_bound(model: SVGP, joint: BlockSVGP, data: tuple) -> None:
-    """The same elbo and gradients."""
+    """Check that the elbo and its gradients are equal."""
     assert_same_objective(
         lambda: model.elbo(data), lambda: joint.elbo(data), model.trainable_variables
     )
@@ -263,7 +263,7 @@ def mean_field_optimum(
 
 
 def assert_same_predictions(model: SVGP, joint: BlockSVGP, X: np.ndarray) -> None:
-    """The same KL divergence and predictions, marginal and joint, from a cache and without one."""
+    """Check equal KL divergences and predictions, marginal and joint, cached and not."""
     with disable_check_shapes():  # it takes most of the time
         assert_close(model.prior_kl(), joint.prior_kl())
         posterior = model.posterior()

@@ -31,8 +31,7 @@ def globe() -> StructuredSGPR:
 
 
 def test_no_seam_and_no_jump() -> None:
-    """Of the mean and the standard deviation: across the date line, and among longitudes at the
-    pole."""
+    """Mean and standard deviation are smooth at the date line, and at a pole for all longitudes."""
     posterior = globe().posterior()
 
     def predict(inputs: np.ndarray) -> np.ndarray:
@@ -47,7 +46,7 @@ def test_no_seam_and_no_jump() -> None:
 
 
 def test_new_rows_beyond_a_pole_are_refused() -> None:
-    """Of arrays; a tensor may hold points that a step of training has taken there."""
+    """Arrays past a pole are refused; a tensor may hold points that a training step moved there."""
     kernel = GlobeMatern52(active_dims=[1, 2])
     harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)

@@ -61,7 +61,7 @@ def several(make: Callable[[float], Kernel], mixing: str) -> MultioutputKernel:
 
 
 def in_turn(make: Callable[[int], InducingVariables]) -> list[InducingVariables]:
-    """Of each latent GP; the third has that of the first, and shares its factorisation."""
+    """The features of each latent GP; the third shares those of the first, and their factor."""
     first, second = make(2), make(1)
     return [first, second, first]
 

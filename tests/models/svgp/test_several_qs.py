@@ -1,4 +1,4 @@
-"""What holds of AdditiveSVGP and of OrthogonalSVGP alike."""
+"""Tests of both AdditiveSVGP and OrthogonalSVGP."""
 
 from collections.abc import Callable
 
@@ -111,8 +111,8 @@ def pairs(model: gpflow.models.SVGP) -> list[gpflow.Parameter]:
 
 @pytest.mark.parametrize(("make", "name", "options"), SHARED)
 def test_a_shared_covariance(make: Make, name: str, options: dict[str, object]) -> None:
-    """As the same one for each: bound, gradients (that of the covariance being the sum), means,
-    variances and covariances, cached and not."""
+    """A shared covariance acts as equal covariances: bound, gradients (the sum for the covariance),
+    means, variances and covariances, cached and not."""
     shared = make(name, num_latent_gps=3, q_shared=True, **options)
     each = make(name, num_latent_gps=3, **options)
     for mine, other in zip(pairs(shared), pairs(each), strict=True):

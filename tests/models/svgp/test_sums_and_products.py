@@ -92,7 +92,7 @@ def harmonics() -> SphericalHarmonics:
 
 @pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
 def test_predictions(full_cov: bool) -> None:
-    """Those of the other summand, with the rest's variance added."""
+    """Predictions are those of the other summand, with the rest's variance added."""
     own, rest = kernel(), Linear(0.4)
     alone = gpflow.models.SVGP(own, gpflow.likelihoods.Gaussian(), harmonics())
     alone.q_mu.assign(RNG.normal(size=alone.q_mu.shape))

@@ -60,7 +60,7 @@ def test_what_is_not_trained_stays() -> None:
 
 
 def test_sums_without_neighbours() -> None:
-    """Of a StructuredSGPR, whose noise variance is in the sums as a factor."""
+    """The sums of a StructuredSGPR, whose noise variance is in the sums as a factor."""
     (kernel, features), mean = harmonics(), Linear(np.zeros([2, 2]), np.zeros(2))
     X, Y = rows()
     arguments: dict[str, Any] = {"mean_function": mean, "noise_variance": NOISE, "progress": False}

@@ -1,4 +1,4 @@
-"""What holds for every transformation, and products of them."""
+"""Tests of every transformation, and of products of them."""
 
 import copy
 import inspect
@@ -100,7 +100,7 @@ def test_float32(name: str) -> None:
 
 @ALL
 def test_gradients_by_finite_differences(name: str) -> None:
-    """Of an orbit and of a power; affine up to periods, which the difference leaves out."""
+    """Gradients of an orbit and a power; affine up to periods, which differences leave out."""
     transform, order, num_columns = make(name)
     exponent = tuple(range(1, 1 + len(transform.orders)))
     X, rng, step = transform.probes(3, num_columns, seed=3), np.random.default_rng(4), 1e-6
@@ -277,7 +277,7 @@ def test_columns_of_the_factors() -> None:
 
 
 class Wrong(RollThree):
-    """Of another order than it says."""
+    """A transformation whose order is not the order that it declares."""
 
     def __init__(self, order: int) -> None:
         self.order = order

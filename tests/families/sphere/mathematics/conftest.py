@@ -15,8 +15,8 @@ def extended_precision() -> Iterator[None]:
 
 @pytest.fixture
 def eager() -> Iterator[None]:
-    """What the library would compile is evaluated as it is: tracing takes a hundred times as long
-    as evaluating once."""
+    """Compiled functions of the library run eagerly: tracing takes a hundred times as long as one
+    call."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)

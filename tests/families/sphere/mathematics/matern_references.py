@@ -99,7 +99,7 @@ def _bessel_k(order: Mpf, num: int, z: Mpf) -> list[Mpf]:
 
 @cache
 def _taylor_of_ratio(u: Mpf, num: int, digits: int) -> list[Mpf]:
-    """Of angle / sin(angle) in u, the square of the angle."""
+    """The Taylor series of angle / sin(angle) in u, the square of the angle."""
     sine = [
         mp.fsum(
             mp.binomial(k, j) * (-1) ** k * u ** (k - j) / mp.factorial(2 * k + 1)

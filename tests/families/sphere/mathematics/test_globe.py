@@ -53,7 +53,7 @@ def test_exact_at_the_poles_and_the_date_line(dtype: type) -> None:
 
 
 def test_gradients_and_compiled() -> None:
-    """Of an angle in degrees, 45 degrees and the poles included; beyond a pole the other side."""
+    """Gradients of angles in degrees, at 45 degrees and the poles; past a pole, the other side."""
     points = np.array([[90.0, 30.0], [-90.0, 180.0], [45.0, -135.0], [0.0, 180.0], [30.0, 400.0]])
     compiled = tf.function(unit_vectors, input_signature=[tf.TensorSpec(None, tf.float64)])
     np.testing.assert_array_equal(compiled(points), unit_vectors(points))

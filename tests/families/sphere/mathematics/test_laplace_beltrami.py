@@ -106,7 +106,7 @@ MATERNS = tuple((nu, lengthscale) for nu in SMOOTHNESS for lengthscale in SCALES
 
 
 def logarithm_slope(dimension: int, nu: float, lengthscale: float) -> float:
-    """Of the normaliser, with respect to the logarithm of the lengthscale."""
+    """The slope of the normaliser, with respect to the logarithm of the lengthscale."""
     step = mp.mpf(10) ** -6
     low, high = (
         mp.log(matern_total(dimension, nu, mp.mpf(lengthscale) * factor))

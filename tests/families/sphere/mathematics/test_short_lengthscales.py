@@ -76,7 +76,7 @@ def test_tables_are_the_sums(monkeypatch: pytest.MonkeyPatch, nu: float, dimensi
 
 
 def test_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of tables, which lose more digits of an angle than sums."""
+    """Tables in float32, which lose more digits of an angle than sums."""
     nu, dimension = KINDS[0]
 
     def evaluate(t: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, ...]:
