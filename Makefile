@@ -49,7 +49,7 @@ help:
 	@echo "make test-numpy2 all tests with numpy 2, which GPflow does not allow"
 	@echo "make coverage    lines and branches of src that all tests together reach"
 	@echo "make mutants     how many of 120 small mistakes in src the tests notice"
-	@echo "make check       ruff, mypy, import-linter"
+	@echo "make check       ruff, mypy, import-linter, the words of docstrings and pages"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook, in place (INTERDOMAIN_SMOKE=1: a short run)"
 	@echo "make benchmark   run the short benchmarks"
@@ -109,6 +109,7 @@ check: $(VENV)/.installed-dev
 	@$(python) -m ruff format --check .
 	@$(python) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
+	@$(python) tools/words.py
 
 format: $(VENV)/.installed-dev
 	@$(python) -m ruff check --fix .
